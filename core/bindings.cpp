@@ -1,0 +1,379 @@
+// Trees and Python: checks what comes in, releases the GIL, hands arrays over. Only the bindings
+// know Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "grower.hpp"
+#include "router.hpp"
+
+namespace nb = nanobind;
+using namespace ldsm;
+
+namespace {
+
+template <typename T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Shared = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Gives a vector's memory to NumPy without copying it.
+template <typename T>
+nb::object hand_over(std::vector<T>&& data, size_t columns = 0) {
+    auto* owned = new std::vector<T>(std::move(data));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    if (columns == 0) {
+        const size_t shape[1] = {owned->size()};
+        return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 1, shape, owner));
+    }
+    const size_t shape[2] = {owned->size() / columns, columns};
+    return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 2, shape, owner));
+}
+
+[[noreturn]] void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
+
+// Offsets start at 0, never fall and end at the number of entries.
+void check_offsets(const In<int64_t>& offsets, size_t entries, const char* name) {
+    if (offsets.size() < 1) refuse(std::string(name) + " must not be empty.");
+    const int64_t* o = offsets.data();
+    if (o[0] != 0) refuse(std::string(name) + " must start at 0. Got " + std::to_string(o[0]) + ".");
+    for (size_t i = 1; i < offsets.size(); ++i)
+        if (o[i] < o[i - 1])
+            refuse(std::string(name) + " must not decrease. Got " + std::to_string(o[i - 1]) +
+                   " then " + std::to_string(o[i]) + " at position " + std::to_string(i) + ".");
+    if (o[offsets.size() - 1] != static_cast<int64_t>(entries))
+        refuse(std::string(name) + " must end at the number of entries, " +
+               std::to_string(entries) + ". Got " + std::to_string(o[offsets.size() - 1]) + ".");
+}
+
+void check_range(const In<int32_t>& indices, int64_t limit, const char* name) {
+    const int32_t* v = indices.data();
+    for (size_t i = 0; i < indices.size(); ++i)
+        if (v[i] < 0 || v[i] >= limit)
+            refuse(std::string(name) + " must lie in [0, " + std::to_string(limit) + "). Got " +
+                   std::to_string(v[i]) + " at position " + std::to_string(i) + ".");
+}
+
+FeatureRows feature_rows(const In<int64_t>& indptr, const In<int32_t>& indices,
+                         const In<float>& values, int64_t n_features) {
+    if (n_features < 0 || n_features > INT32_MAX - 8)
+        refuse("n_features must lie in [0, 2^31 - 8). Got " + std::to_string(n_features) + ".");
+    if (indices.size() != values.size())
+        refuse("X must have as many values as indices. Got " + std::to_string(values.size()) +
+               " and " + std::to_string(indices.size()) + ".");
+    check_offsets(indptr, indices.size(), "The row offsets of X");
+    check_range(indices, n_features, "The feature numbers of X");
+    if (indptr.size() - 1 > INT32_MAX) refuse("X must have fewer than 2^31 rows.");
+    for (size_t i = 0; i < values.size(); ++i)
+        if (!std::isfinite(values.data()[i]))
+            refuse("X must hold finite float32 values. Got " + std::to_string(values.data()[i]) +
+                   " at position " + std::to_string(i) + ".");
+    return {indptr.data(), indices.data(), values.data(),
+            static_cast<int64_t>(indptr.size()) - 1, static_cast<int32_t>(n_features)};
+}
+
+LabelRows label_rows(const In<int64_t>& indptr, const In<int32_t>& indices, int64_t n_labels) {
+    if (n_labels < 0 || n_labels > INT32_MAX)
+        refuse("n_labels must lie in [0, 2^31). Got " + std::to_string(n_labels) + ".");
+    check_offsets(indptr, indices.size(), "The row offsets of Y");
+    check_range(indices, n_labels, "The label numbers of Y");
+    return {indptr.data(), indices.data(), static_cast<int64_t>(indptr.size()) - 1,
+            static_cast<int32_t>(n_labels)};
+}
+
+// Lets a pending Ctrl-C through; a no-op on threads other than the main one.
+void poll_signals() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+// Runs `work` without the GIL; a cancelled call raises KeyboardInterrupt.
+template <typename Work>
+auto without_gil(Work&& work) {
+    try {
+        nb::gil_scoped_release release;
+        return work();
+    } catch (const Cancelled&) {
+        PyErr_SetString(PyExc_KeyboardInterrupt, "cancelled");
+        throw nb::python_error();
+    } catch (const BrokenForest& error) {
+        refuse(error.what());
+    } catch (const std::invalid_argument& error) {
+        refuse(error.what());
+    }
+}
+
+int32_t never_cancelled = 0;
+int64_t uncounted = 0;
+
+Monitor make_monitor(const std::optional<Shared<int32_t>>& cancel,
+                     const std::optional<Shared<int64_t>>& progress) {
+    if ((cancel && cancel->size() != 1) || (progress && progress->size() != 1))
+        refuse("cancel and progress must be arrays of one number.");
+    return Monitor(cancel ? cancel->data() : &never_cancelled,
+                   progress ? progress->data() : &uncounted, poll_signals);
+}
+
+Optimizer optimizer_named(const std::string& name) {
+    if (name == "nag") return Optimizer::kNag;
+    if (name == "sgd") return Optimizer::kSgd;
+    if (name == "asgd") return Optimizer::kAsgd;
+    refuse("optimizer must be 'nag', 'sgd' or 'asgd'. Got '" + name + "' instead.");
+}
+
+void check_params(const TreeParams& p) {
+    if (p.arity < 2 || p.arity > kMaxArity)
+        refuse("arity must be an int in [2, 8]. Got " + std::to_string(p.arity) + " instead.");
+    if (p.max_nodes < 1) refuse("max_nodes must be at least 1. Got " + std::to_string(p.max_nodes) + ".");
+    if (p.n_epochs < 1) refuse("n_epochs must be at least 1. Got " + std::to_string(p.n_epochs) + ".");
+    if (p.relaxations < 0 || p.relaxations > 64) refuse("relaxations must lie in [0, 64].");
+    if (!(p.learning_rate > 0) || !std::isfinite(p.learning_rate))
+        refuse("learning_rate must be a positive number. Got " + std::to_string(p.learning_rate) + ".");
+    if (!(p.integrity_weight >= 0) || !std::isfinite(p.integrity_weight) ||
+        !(p.multiway_penalty >= 0) || !std::isfinite(p.multiway_penalty))
+        refuse("integrity_weight and multiway_penalty must be finite and at least 0.");
+    if (!(p.subsample > 0) || p.subsample > 1)
+        refuse("subsample must lie in (0, 1]. Got " + std::to_string(p.subsample) + ".");
+    if (p.block_entries < 1) refuse("block_entries must be at least 1.");
+}
+
+nb::dict grow(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values, int64_t n_features,
+              In<int64_t> y_indptr, In<int32_t> y_indices, int64_t n_labels, uint64_t seed,
+              uint64_t tree, int arity, int64_t max_nodes, int n_epochs, double learning_rate,
+              double integrity_weight, double multiway_penalty, int relaxations,
+              const std::string& optimizer, bool standardize, double subsample,
+              int64_t block_entries, std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress,
+              const std::string& simd) {
+    const FeatureRows x = feature_rows(x_indptr, x_indices, x_values, n_features);
+    const LabelRows y = label_rows(y_indptr, y_indices, n_labels);
+    if (x.n_rows != y.n_rows)
+        refuse("X and Y must have the same number of rows. Got " + std::to_string(x.n_rows) +
+               " and " + std::to_string(y.n_rows) + ".");
+    if (x.n_rows < 1) refuse("X must have at least one row.");
+    const TreeParams params{arity,          max_nodes,        n_epochs,    learning_rate,
+                            integrity_weight, multiway_penalty, relaxations,
+                            optimizer_named(optimizer), standardize, subsample,
+                            block_entries};
+    check_params(params);
+    Monitor monitor = make_monitor(cancel, progress);
+    Tree t = without_gil([&] {
+        return grow_tree(x, y, params, seed, tree, select_kernels(simd), monitor);
+    });
+    nb::dict out;
+    out["first_child"] = hand_over(std::move(t.first_child));
+    out["weight_offsets"] = hand_over(std::move(t.weight_offsets));
+    out["weight_features"] = hand_over(std::move(t.weight_features));
+    out["weights"] = hand_over(std::move(t.weights), static_cast<size_t>(arity));
+    out["weight_means"] = hand_over(std::move(t.weight_means));
+    out["weight_scales"] = hand_over(std::move(t.weight_scales));
+    out["histogram_offsets"] = hand_over(std::move(t.histogram_offsets));
+    out["histogram_labels"] = hand_over(std::move(t.histogram_labels));
+    out["histogram_counts"] = hand_over(std::move(t.histogram_counts));
+    out["node_rows"] = hand_over(std::move(t.node_rows));
+    out["node_labels"] = hand_over(std::move(t.node_labels));
+    out["node_entropy"] = hand_over(std::move(t.node_entropy));
+    out["objective"] = hand_over(std::move(t.objective));
+    out["balancedness"] = hand_over(std::move(t.balancedness));
+    out["purity"] = hand_over(std::move(t.purity));
+    out["integrity_weight"] = hand_over(std::move(t.integrity_weight));
+    out["epoch_objective"] = hand_over(std::move(t.epoch_objective), static_cast<size_t>(n_epochs));
+    return out;
+}
+
+// A forest is any Python object with these attributes; no copy of it is made or kept.
+class ForestArrays {
+  public:
+    ForestArrays(nb::handle forest, bool by_rows) {
+        tree_offsets_ = array<In<int64_t>>(forest, "tree_offsets");
+        first_child_ = array<In<int32_t>>(forest, "first_child");
+        weight_offsets_ = array<In<int64_t>>(forest, "weight_offsets");
+        weight_features_ = array<In<int32_t>>(forest, "weight_features");
+        weights_ = array<In2<float>>(forest, "weights");
+        weight_means_ = array<In<float>>(forest, "weight_means");
+        weight_scales_ = array<In<float>>(forest, "weight_scales");
+        histogram_offsets_ = array<In<int64_t>>(forest, "histogram_offsets");
+        histogram_labels_ = array<In<int32_t>>(forest, "histogram_labels");
+        histogram_counts_ = array<In<int32_t>>(forest, "histogram_counts");
+        node_rows_ = array<In<int64_t>>(forest, "node_rows");
+        const auto arity = nb::cast<int64_t>(forest.attr("arity"));
+        const auto n_features = nb::cast<int64_t>(forest.attr("n_features"));
+        const auto n_labels = nb::cast<int64_t>(forest.attr("n_labels"));
+        const size_t nodes = first_child_.size();
+        const size_t entries = weight_features_.size();
+        const bool standardized = weight_means_.size() != 0;
+        if (arity < 2 || arity > kMaxArity || n_features < 0 || n_features > INT32_MAX - 8 ||
+            n_labels < 0 || n_labels > INT32_MAX)
+            refuse("The forest's arity, n_features or n_labels is out of range.");
+        if (tree_offsets_.size() < 1 || weight_offsets_.size() != nodes + 1 ||
+            histogram_offsets_.size() != nodes + 1 || node_rows_.size() != nodes ||
+            weights_.shape(0) != entries || weights_.shape(1) != static_cast<size_t>(arity) ||
+            histogram_counts_.size() != histogram_labels_.size() ||
+            (standardized && weight_means_.size() != entries) ||
+            weight_scales_.size() != weight_means_.size())
+            refuse("The forest's arrays do not fit each other in size.");
+        view = {static_cast<int>(arity),
+                static_cast<int32_t>(n_features),
+                static_cast<int32_t>(n_labels),
+                static_cast<int64_t>(tree_offsets_.size()) - 1,
+                static_cast<int64_t>(nodes),
+                static_cast<int64_t>(entries),
+                static_cast<int64_t>(histogram_labels_.size()),
+                standardized,
+                by_rows,
+                tree_offsets_.data(),
+                first_child_.data(),
+                weight_offsets_.data(),
+                weight_features_.data(),
+                weights_.data(),
+                weight_means_.data(),
+                weight_scales_.data(),
+                histogram_offsets_.data(),
+                histogram_labels_.data(),
+                histogram_counts_.data(),
+                node_rows_.data()};
+    }
+    ForestView view;
+
+  private:
+    template <typename Array>
+    static Array array(nb::handle forest, const char* name) {
+        Array result;
+        if (!nb::try_cast(forest.attr(name), result, false))
+            refuse(std::string("The forest's ") + name +
+                   " must be a contiguous array of the documented type.");
+        return result;
+    }
+    In<int64_t> tree_offsets_, weight_offsets_, histogram_offsets_, node_rows_;
+    In<int32_t> first_child_, weight_features_, histogram_labels_, histogram_counts_;
+    In2<float> weights_;
+    In<float> weight_means_, weight_scales_;
+};
+
+const uint8_t* checked_skip(const std::optional<In2<uint8_t>>& skip, const ForestView& forest,
+                            const FeatureRows& x) {
+    if (!skip) return nullptr;
+    if (static_cast<int64_t>(skip->shape(0)) != x.n_rows ||
+        static_cast<int64_t>(skip->shape(1)) != forest.n_trees)
+        refuse("skip must have one row per row of X and one column per tree.");
+    return skip->data();
+}
+
+FeatureRows rows_for(const ForestView& forest, const In<int64_t>& indptr,
+                     const In<int32_t>& indices, const In<float>& values) {
+    return feature_rows(indptr, indices, values, forest.n_features);
+}
+
+nb::tuple topk(nb::handle forest, bool by_rows, In<int64_t> indptr, In<int32_t> indices,
+               In<float> values, int64_t k, In<int32_t> fill_order,
+               std::optional<In<uint8_t>> allowed, std::optional<In2<uint8_t>> skip,
+               std::optional<Shared<int32_t>> cancel, const std::string& simd) {
+    const ForestArrays arrays(forest, by_rows);
+    const FeatureRows x = rows_for(arrays.view, indptr, indices, values);
+    const auto n_labels = static_cast<size_t>(arrays.view.n_labels);
+    if (fill_order.size() != n_labels || (allowed && allowed->size() != n_labels))
+        refuse("fill_order and allowed must have one entry per label.");
+    int64_t choices = arrays.view.n_labels;
+    if (allowed) {
+        choices = 0;
+        for (size_t i = 0; i < n_labels; ++i) choices += allowed->data()[i] != 0;
+    }
+    if (k < 1 || k > choices)
+        refuse("k must lie in [1, " + std::to_string(choices) + "]. Got " + std::to_string(k) + ".");
+    const uint8_t* skipped = checked_skip(skip, arrays.view, x);
+    Monitor monitor = make_monitor(cancel, std::nullopt);
+    std::vector<int32_t> labels(static_cast<size_t>(x.n_rows * k));
+    std::vector<float> scores(static_cast<size_t>(x.n_rows * k));
+    const TopK out{k, fill_order.data(), allowed ? allowed->data() : nullptr, labels.data(),
+                   scores.data()};
+    without_gil([&] {
+        route_topk(arrays.view, x, skipped, out, select_kernels(simd), monitor);
+    });
+    return nb::make_tuple(hand_over(std::move(labels), static_cast<size_t>(k)),
+                          hand_over(std::move(scores), static_cast<size_t>(k)));
+}
+
+nb::tuple as_csr(SparseScores&& s) {
+    return nb::make_tuple(hand_over(std::move(s.indptr)), hand_over(std::move(s.indices)),
+                          hand_over(std::move(s.values)));
+}
+
+nb::tuple scores(nb::handle forest, bool by_rows, In<int64_t> indptr, In<int32_t> indices,
+                 In<float> values, std::optional<In2<uint8_t>> skip,
+                 std::optional<Shared<int32_t>> cancel, const std::string& simd) {
+    const ForestArrays arrays(forest, by_rows);
+    const FeatureRows x = rows_for(arrays.view, indptr, indices, values);
+    const uint8_t* skipped = checked_skip(skip, arrays.view, x);
+    Monitor monitor = make_monitor(cancel, std::nullopt);
+    return as_csr(without_gil([&] {
+        return route_scores(arrays.view, x, skipped, select_kernels(simd), monitor);
+    }));
+}
+
+nb::tuple nodes(nb::handle forest, In<int64_t> indptr, In<int32_t> indices, In<float> values,
+                std::optional<Shared<int32_t>> cancel, const std::string& simd) {
+    const ForestArrays arrays(forest, true);
+    const FeatureRows x = rows_for(arrays.view, indptr, indices, values);
+    Monitor monitor = make_monitor(cancel, std::nullopt);
+    SparseScores s = without_gil([&] {
+        return route_nodes(arrays.view, x, select_kernels(simd), monitor);
+    });
+    return nb::make_tuple(hand_over(std::move(s.indptr)), hand_over(std::move(s.indices)));
+}
+
+nb::object mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
+    if (n_rows < 0 || n_rows > INT32_MAX) refuse("n_rows must lie in [0, 2^31).");
+    if (!(subsample > 0) || subsample > 1) refuse("subsample must lie in (0, 1].");
+    return hand_over(bag_mask(seed, tree, n_rows, subsample));
+}
+
+nb::object order(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
+    if (n_rows < 0 || n_rows > INT32_MAX) refuse("n_rows must lie in [0, 2^31).");
+    if (!(subsample > 0) || subsample > 1) refuse("subsample must lie in (0, 1].");
+    return hand_over(tree_rows(seed, tree, n_rows, subsample));
+}
+
+std::vector<std::string> paths() {
+    std::vector<std::string> names;
+    for (const Kernels* k : available_kernels()) names.emplace_back(k->name);
+    return names;
+}
+
+}  // namespace
+
+void bind_text_format(nb::module_& m);  // bindings_text.cpp
+
+NB_MODULE(_core, m) {
+    using namespace nb::literals;
+    m.doc() = "The compiled core of ldsm: pure functions over arrays.";
+    bind_text_format(m);
+    const auto na = [](const char* name) { return nb::arg(name).noconvert(); };
+    m.def("grow_tree", &grow, na("x_indptr"), na("x_indices"), na("x_values"), "n_features"_a,
+          na("y_indptr"), na("y_indices"), "n_labels"_a, nb::kw_only(), "seed"_a, "tree"_a,
+          "arity"_a, "max_nodes"_a, "n_epochs"_a, "learning_rate"_a, "integrity_weight"_a,
+          "multiway_penalty"_a, "relaxations"_a, "optimizer"_a, "standardize"_a, "subsample"_a,
+          "block_entries"_a = int64_t{6} << 20, na("cancel") = nb::none(), na("progress") = nb::none(), "simd"_a = "auto",
+          "Grow one tree; returns its arrays by name.");
+    m.def("route_topk", &topk, "forest"_a, "by_rows"_a, na("indptr"), na("indices"), na("values"),
+          "k"_a, na("fill_order"), na("allowed") = nb::none(), na("skip") = nb::none(),
+          na("cancel") = nb::none(), "simd"_a = "auto",
+          "The k best labels of each row and their scores.");
+    m.def("route_scores", &scores, "forest"_a, "by_rows"_a, na("indptr"), na("indices"),
+          na("values"), na("skip") = nb::none(), na("cancel") = nb::none(), "simd"_a = "auto",
+          "All positive scores of each row: (indptr, labels, scores).");
+    m.def("route_nodes", &nodes, "forest"_a, na("indptr"), na("indices"), na("values"),
+          na("cancel") = nb::none(), "simd"_a = "auto",
+          "The nodes each row visits: (indptr, node numbers).");
+    m.def("bag_mask", &mask, "seed"_a, "tree"_a, "n_rows"_a, "subsample"_a,
+          "1 for each row that the tree is grown on.");
+    m.def("row_order", &order, "seed"_a, "tree"_a, "n_rows"_a, "subsample"_a,
+          "The rows a tree is grown on, in the order its training sees them.");
+    m.def("simd_paths", &paths, "The instruction-set paths of this machine, narrowest first.");
+}

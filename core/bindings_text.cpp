@@ -1,0 +1,110 @@
+// The text format at Python's door: any object with a buffer in, NumPy arrays out.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "text_format.hpp"
+
+namespace nb = nanobind;
+using namespace ldsm;
+
+namespace {
+
+template <typename T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Holds the bytes in place for as long as the GIL is released: a bytearray cannot be resized, nor a
+// memory map closed, while its buffer is out.
+class Bytes {
+  public:
+    explicit Bytes(nb::handle object) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    }
+    ~Bytes() { PyBuffer_Release(&view_); }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    std::string_view text() const {
+        return {static_cast<const char*>(view_.buf), static_cast<size_t>(view_.len)};
+    }
+
+  private:
+    Py_buffer view_;
+};
+
+template <typename T>
+nb::object hand_over(Buffer<T>&& buffer) {
+    T* data = buffer.data.release();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    const size_t shape[1] = {buffer.size};
+    return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, shape, owner));
+}
+
+nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t max_rows,
+                int64_t n_features, int64_t n_labels, bool zero_based, bool comments,
+                bool sum_duplicates) {
+    if (n_features < 0 || n_features > INT32_MAX - 8 || n_labels < 0 || n_labels > INT32_MAX)
+        throw nb::value_error("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
+    const TextOptions options{std::move(name), first_line,         max_rows,
+                              n_features,      n_labels,           zero_based ? 0 : 1,
+                              comments,        sum_duplicates};
+    const Bytes bytes(text);
+    TextRows rows;
+    try {
+        nb::gil_scoped_release release;
+        rows = parse_text(bytes.text(), options);
+    } catch (const TextError& error) {
+        throw nb::value_error(error.what());
+    }
+    const int64_t n_lines = rows.n_lines;
+    return nb::make_tuple(hand_over(std::move(rows.x_indptr)), hand_over(std::move(rows.x_indices)),
+                          hand_over(std::move(rows.x_values)), hand_over(std::move(rows.y_indptr)),
+                          hand_over(std::move(rows.y_indices)), n_lines);
+}
+
+// The rows [0, n) of arrays that may start anywhere in a larger matrix.
+void check_offsets(const In<int64_t>& indptr, size_t entries, const char* name) {
+    const int64_t* offsets = indptr.data();
+    bool fine = indptr.size() > 0 && offsets[0] >= 0 &&
+                offsets[indptr.size() - 1] <= static_cast<int64_t>(entries);
+    for (size_t i = 1; fine && i < indptr.size(); ++i) fine = offsets[i - 1] <= offsets[i];
+    if (!fine)
+        throw nb::value_error((std::string("The row offsets of ") + name +
+                               " must not decrease and must lie within its entries.")
+                                  .c_str());
+}
+
+nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values,
+                 In<int64_t> y_indptr, In<int32_t> y_indices, bool zero_based) {
+    check_offsets(x_indptr, std::min(x_indices.size(), x_values.size()), "X");
+    check_offsets(y_indptr, y_indices.size(), "Y");
+    if (x_indptr.size() != y_indptr.size())
+        throw nb::value_error("X and Y must have the same number of rows.");
+    const auto n_rows = static_cast<int64_t>(x_indptr.size()) - 1;
+    std::string text;
+    {
+        nb::gil_scoped_release release;
+        text = format_text({x_indptr.data(), x_indices.data(), x_values.data(), n_rows, INT32_MAX},
+                           {y_indptr.data(), y_indices.data(), n_rows, INT32_MAX},
+                           zero_based ? 0 : 1);
+    }
+    return nb::bytes(text.data(), text.size());
+}
+
+}  // namespace
+
+void bind_text_format(nb::module_& m) {
+    using namespace nb::literals;
+    const auto na = [](const char* name) { return nb::arg(name).noconvert(); };
+    m.def("parse_text", &parse, "text"_a, nb::kw_only(), "name"_a, "first_line"_a = 1,
+          "max_rows"_a = -1, "n_features"_a = INT32_MAX - 8, "n_labels"_a = INT32_MAX,
+          "zero_based"_a = true, "comments"_a = false, "sum_duplicates"_a = false,
+          "Rows of text as (x_indptr, x_indices, x_values, y_indptr, y_indices, n_lines).");
+    m.def("format_text", &format, na("x_indptr"), na("x_indices"), na("x_values"), na("y_indptr"),
+          na("y_indices"), nb::kw_only(), "zero_based"_a = true,
+          "Rows as text, one line each.");
+}

@@ -1,0 +1,28 @@
+// Non-owning views of sparse rows, and the one dtype contract of the core.
+//
+//   indptr   int64    the number of non-zeros may pass 2^31
+//   indices  int32    feature and label numbers; half the memory traffic of int64
+//   values   float32  weights and inputs; sums that count things are double
+//   rows     int32    row numbers; more than 2^31 rows is refused at the boundary
+#pragma once
+
+#include <cstdint>
+
+namespace ldsm {
+
+struct FeatureRows {
+    const int64_t* indptr;
+    const int32_t* indices;
+    const float* values;
+    int64_t n_rows;
+    int32_t n_features;
+};
+
+struct LabelRows {
+    const int64_t* indptr;
+    const int32_t* indices;
+    int64_t n_rows;
+    int32_t n_labels;
+};
+
+}  // namespace ldsm

@@ -1,0 +1,298 @@
+#include "grower.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+
+#include "random.hpp"
+
+namespace ldsm {
+
+namespace {
+
+constexpr int64_t kBlockRows = 4096;
+constexpr int64_t kWindowBlocks = 64;
+
+struct Histogram {
+    std::vector<int32_t> labels, counts;
+
+    int64_t sum() const {
+        int64_t total = 0;
+        for (const int32_t c : counts) total += c;
+        return total;
+    }
+    int64_t priority() const {
+        return counts.empty() ? 0 : sum() - *std::max_element(counts.begin(), counts.end());
+    }
+    double entropy() const {
+        const auto total = static_cast<double>(sum());
+        double h = 0;
+        for (const int32_t c : counts) h -= c / total * std::log(c / total);
+        return h;
+    }
+};
+
+// A node while the tree grows; `split` moves into the tree's arrays at the end.
+struct Node {
+    int32_t parent = -1;
+    int32_t child = 0;  // which child of the parent
+    int32_t depth = 0;
+    int32_t first_child = 0;
+    uint64_t key = 0;
+    int64_t n_rows = 0;
+    int64_t n_labels = 0;
+    std::vector<int32_t> rows;
+    Histogram histogram;
+    Split split;
+    double entropy = 0;
+    double objective = std::numeric_limits<double>::quiet_NaN();
+    double balancedness = objective;
+    double purity = objective;
+};
+
+template <typename T>
+void shuffle(T* first, int64_t n, Stream& stream) {
+    for (int64_t i = n - 1; i > 0; --i)
+        std::swap(first[i], first[stream.below(static_cast<uint64_t>(i) + 1)]);
+}
+
+class Grower {
+  public:
+    Grower(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+           const Kernels& kernels, Monitor& monitor)
+        : y_(y),
+          params_(params),
+          monitor_(monitor),
+          trainer_(x, y, params, kernels, monitor),
+          counts_(static_cast<size_t>(y.n_labels), 0) {}
+
+    Tree grow(std::vector<int32_t> rows, uint64_t key) {
+        nodes_.emplace_back();
+        nodes_[0].key = key;
+        fill_node(nodes_[0], std::move(rows));
+        push(0);
+        while (!queue_.empty() &&
+               static_cast<int64_t>(nodes_.size()) + params_.arity <= params_.max_nodes) {
+            const int32_t node = queue_.top().node;
+            queue_.pop();
+            if (trainer_.split(nodes_[node].rows, nodes_[node].key, nodes_[node].split))
+                create_children(node);
+            nodes_[node].split.directions = {};
+            release(nodes_[node].rows);  // a node is tried once, whether or not it was split
+            monitor_.report(static_cast<int64_t>(nodes_.size()));
+        }
+        return flatten();
+    }
+
+  private:
+    struct Entry {
+        int64_t priority;
+        int32_t node;
+    };
+
+    static void release(std::vector<int32_t>& rows) { std::vector<int32_t>().swap(rows); }
+
+    // Smaller path first. Open leaves are never each other's ancestors, so lifting the deeper one
+    // to the same depth and walking up in step finds the first child number that differs.
+    bool path_less(int32_t a, int32_t b) const {
+        while (nodes_[a].depth > nodes_[b].depth) a = nodes_[a].parent;
+        while (nodes_[b].depth > nodes_[a].depth) b = nodes_[b].parent;
+        int32_t left = 0, right = 0;
+        while (a != b) {
+            left = nodes_[a].child;
+            right = nodes_[b].child;
+            a = nodes_[a].parent;
+            b = nodes_[b].parent;
+        }
+        return left < right;
+    }
+
+    void push(int32_t node) {
+        const int64_t priority = nodes_[node].histogram.priority();
+        if (priority > 0 && nodes_[node].n_rows > 1)
+            queue_.push({priority, node});
+        else
+            release(nodes_[node].rows);
+    }
+
+    void fill_node(Node& node, std::vector<int32_t> rows) {
+        node.n_rows = static_cast<int64_t>(rows.size());
+        Histogram& h = node.histogram;
+        for (const int64_t row : rows)
+            for (int64_t i = y_.indptr[row]; i < y_.indptr[row + 1]; ++i) {
+                const int32_t label = y_.indices[i];
+                if (counts_[label]++ == 0) h.labels.push_back(label);
+            }
+        std::sort(h.labels.begin(), h.labels.end());
+        h.counts.reserve(h.labels.size());
+        for (const int32_t label : h.labels) {
+            h.counts.push_back(counts_[label]);
+            counts_[label] = 0;
+        }
+        node.n_labels = h.sum();
+        node.entropy = h.entropy();
+        node.rows = std::move(rows);
+    }
+
+    void create_children(int32_t parent) {
+        const auto first = static_cast<int32_t>(nodes_.size());
+        const std::vector<uint8_t>& directions = nodes_[parent].split.directions;
+        const std::vector<int32_t>& rows = nodes_[parent].rows;
+        std::vector<int32_t> child_rows[kMaxArity];
+        for (size_t i = 0; i < rows.size(); ++i)  // children keep the parent's row order
+            for (int m = 0; m < params_.arity; ++m)
+                if ((directions[i] >> m) & 1) child_rows[m].push_back(rows[i]);
+        for (int m = 0; m < params_.arity; ++m) {
+            child_rows[m].shrink_to_fit();
+            Node child;
+            child.parent = parent;
+            child.child = m;
+            child.depth = nodes_[parent].depth + 1;
+            child.key = child_key(nodes_[parent].key, static_cast<uint64_t>(m));
+            fill_node(child, std::move(child_rows[m]));
+            nodes_.push_back(std::move(child));
+        }
+        nodes_[parent].first_child = first;
+        measure(nodes_[parent]);
+        bool answers_for_child = false;
+        for (int m = 0; m < params_.arity; ++m) {
+            answers_for_child |= nodes_[first + m].histogram.labels.empty();
+            push(first + m);
+        }
+        if (!answers_for_child) nodes_[parent].histogram = {};
+    }
+
+    // J, beta and alpha from routed histograms: P_j^k = child_j[k] / node[k], pi_k = node[k] / sum.
+    void measure(Node& node) {
+        const int arity = params_.arity;
+        const auto total = static_cast<double>(node.n_labels);
+        double share[kMaxArity];
+        double sum = 0;
+        size_t at[kMaxArity] = {};
+        for (int m = 0; m < arity; ++m) {
+            share[m] = static_cast<double>(nodes_[node.first_child + m].n_labels) / total;
+            sum += share[m];
+        }
+        double integrity = 0, impure = 0;
+        for (const int32_t label : node.histogram.labels) {
+            double c[kMaxArity];
+            double all = 0;
+            for (int m = 0; m < arity; ++m) {
+                const Histogram& h = nodes_[node.first_child + m].histogram;
+                const bool has = at[m] < h.labels.size() && h.labels[at[m]] == label;
+                c[m] = has ? h.counts[at[m]++] : 0;
+                all += c[m];
+            }
+            for (int j = 0; j < arity; ++j) {
+                impure += std::min(c[j], all - c[j]);
+                for (int l = j + 1; l < arity; ++l) integrity += std::fabs(c[j] - c[l]);
+            }
+        }
+        double balance = 0, beta = 0;
+        for (int j = 0; j < arity; ++j) {
+            beta = std::max(beta, std::fabs(share[j] - sum / arity));
+            for (int l = j + 1; l < arity; ++l) balance += std::fabs(share[j] - share[l]);
+        }
+        node.objective = balance - params_.integrity_weight * integrity / total +
+                         params_.multiway_penalty * std::fabs(sum - 1);
+        node.balancedness = beta;
+        node.purity = impure / total / arity;
+    }
+
+    Tree flatten() {
+        Tree t;
+        t.weight_offsets.push_back(0);
+        t.histogram_offsets.push_back(0);
+        const auto append = [](auto& to, auto& from) {
+            to.insert(to.end(), from.begin(), from.end());
+            from = {};
+        };
+        for (Node& node : nodes_) {
+            t.first_child.push_back(node.first_child);
+            t.node_rows.push_back(node.n_rows);
+            t.node_labels.push_back(node.n_labels);
+            t.node_entropy.push_back(node.entropy);
+            t.objective.push_back(node.objective);
+            t.balancedness.push_back(node.balancedness);
+            t.purity.push_back(node.purity);
+            if (node.first_child != 0) {
+                t.integrity_weight.push_back(static_cast<float>(node.split.integrity_weight));
+                append(t.weight_features, node.split.features);
+                append(t.weights, node.split.weights);
+                append(t.weight_means, node.split.mean);
+                append(t.weight_scales, node.split.scale);
+                append(t.epoch_objective, node.split.epoch_objective);
+            } else {
+                t.integrity_weight.push_back(std::numeric_limits<float>::quiet_NaN());
+            }
+            append(t.histogram_labels, node.histogram.labels);
+            append(t.histogram_counts, node.histogram.counts);
+            t.weight_offsets.push_back(static_cast<int64_t>(t.weight_features.size()));
+            t.histogram_offsets.push_back(static_cast<int64_t>(t.histogram_labels.size()));
+        }
+        return t;
+    }
+
+    LabelRows y_;
+    TreeParams params_;
+    Monitor& monitor_;
+    Trainer trainer_;
+    std::vector<int32_t> counts_;  // all zero between uses
+    std::vector<Node> nodes_;
+
+    struct Lower {
+        const Grower* grower;
+        bool operator()(const Entry& a, const Entry& b) const {
+            if (a.priority != b.priority) return a.priority < b.priority;
+            return grower->path_less(b.node, a.node);
+        }
+    };
+    std::priority_queue<Entry, std::vector<Entry>, Lower> queue_{Lower{this}};
+};
+
+}  // namespace
+
+std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
+    std::vector<uint8_t> mask(static_cast<size_t>(n_rows), 1);
+    if (subsample >= 1.0) return mask;
+    // Selection sampling: one pass, exactly `wanted` rows, each subset equally likely.
+    const auto wanted = std::max<int64_t>(1, std::llround(subsample * static_cast<double>(n_rows)));
+    Stream stream{subsample_key(tree_key(seed, tree))};
+    int64_t missing = wanted;
+    for (int64_t row = 0; row < n_rows; ++row) {
+        const bool take = static_cast<int64_t>(stream.below(static_cast<uint64_t>(n_rows - row))) < missing;
+        mask[row] = take;
+        missing -= take;
+    }
+    return mask;
+}
+
+std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
+    const std::vector<uint8_t> mask = bag_mask(seed, tree, n_rows, subsample);
+    Stream stream{order_key(tree_key(seed, tree))};
+    const int64_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
+    std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
+    for (int64_t b = 0; b < n_blocks; ++b) blocks[b] = static_cast<int32_t>(b);
+    shuffle(blocks.data(), n_blocks, stream);
+    std::vector<int32_t> order;
+    order.reserve(static_cast<size_t>(n_rows));
+    for (int64_t window = 0; window < n_blocks; window += kWindowBlocks) {
+        const size_t begin = order.size();
+        for (int64_t b = window; b < std::min(n_blocks, window + kWindowBlocks); ++b) {
+            const int64_t end = std::min(n_rows, (int64_t{blocks[b]} + 1) * kBlockRows);
+            for (int64_t row = int64_t{blocks[b]} * kBlockRows; row < end; ++row)
+                if (mask[row]) order.push_back(static_cast<int32_t>(row));
+        }
+        shuffle(order.data() + begin, static_cast<int64_t>(order.size() - begin), stream);
+    }
+    return order;
+}
+
+Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params, uint64_t seed,
+               uint64_t tree, const Kernels& kernels, Monitor& monitor) {
+    Grower grower(x, y, params, kernels, monitor);
+    return grower.grow(tree_rows(seed, tree, x.n_rows, params.subsample), tree_key(seed, tree));
+}
+
+}  // namespace ldsm

@@ -1,0 +1,91 @@
+// The inner loops of training and routing, behind a table of function pointers: one table per
+// instruction set, all giving the same bits.
+//
+// Why the bits agree: sums over a row run in four partial sums, by position modulo four, joined as
+// (0 + 2) + (1 + 3); there is no fused multiply-add, no estimate instruction, and one own exp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ldsm {
+
+constexpr int kMaxArity = 8;
+constexpr int kLanes = 4;  // rows are padded to a multiple of this
+
+// Directions are stored in groups of 2, 4 or 8, so that a group is one vector.
+constexpr int padded_width(int arity) { return arity <= 2 ? 2 : arity <= 4 ? 4 : 8; }
+
+enum class Optimizer : int { kNag = 0, kSgd = 1, kAsgd = 2 };
+
+// Rows of one node, re-numbered to the features and labels that the node's rows touch. Every row
+// starts with the bias (local feature 1, value 1) and is padded with local feature 0, value 0.
+struct CompactRows {
+    const int64_t* start;  // n_rows + 1 offsets, multiples of kLanes
+    const uint32_t* feature;
+    const float* value;        // what the regressors see; for NAG divided by the feature's scale
+    const double* squared_norm;  // sum of value^2 of the row, bias included
+    const int64_t* label_start;  // labels are padded to whole groups with local label 0
+    const uint32_t* label;
+    const int32_t* label_count;
+    int64_t n_rows;
+};
+
+// What training a node accumulates; the letters are the paper's and docs/algorithm.md's.
+struct NodeState {
+    int arity;
+    float* cells;    // per local feature: `width` weights, then `width` companions
+                     // (NAG: gradient sums; averaged SGD: the correction sums)
+    double* mass;    // A: per local label, `width` sums of clamped margins; for arity 2 one difference
+    double labels_seen = 0;           // C
+    double reached[kMaxArity] = {};   // B
+    double scaled_norm = 0;           // N of the normalised step
+    int64_t rows_seen = 0;            // t
+    int64_t averaged_rows = 0;        // rows of the averaged epoch so far
+    uint64_t random_key = 0;
+    uint64_t random_counter = 0;
+};
+
+struct StepParams {
+    double integrity_weight;   // lambda 1
+    double multiway_penalty;   // lambda 2
+    double learning_rate;
+    bool averaging;            // the last epoch of averaged SGD
+};
+
+using TrainRows = void (*)(const CompactRows&, int64_t from, int64_t to, NodeState&,
+                           const StepParams&);
+// Margins of one padded row; `weights` has `width` floats per feature and 8 floats of slack.
+using RowMargins = void (*)(const float* weights, const uint32_t* feature, const float* value,
+                            int64_t length, float* margins);
+
+// Where a row goes: every direction with a margin above 0.5, else the largest (lowest number first).
+inline uint8_t directions_of(const float* margins, int arity) {
+    unsigned mask = 0;
+    int best = 0;
+    for (int m = 0; m < arity; ++m) {
+        if (margins[m] > 0.5f) mask |= 1u << m;
+        if (margins[m] > margins[best]) best = m;
+    }
+    return static_cast<uint8_t>(mask != 0 ? mask : 1u << best);
+}
+
+struct Kernels {
+    const char* name;
+    TrainRows nag[kMaxArity + 1];  // by arity; 0 and 1 unused
+    TrainRows sgd[kMaxArity + 1];  // plain and averaged
+    RowMargins margins[kMaxArity + 1];
+};
+
+const Kernels& portable_kernels();
+#if LDSM_HAVE_AVX2
+const Kernels& avx2_kernels();
+#endif
+
+// The paths this machine can run, narrowest first.
+std::vector<const Kernels*> available_kernels();
+// "auto" is the widest, unless the environment variable LDSM_SIMD names another.
+const Kernels& select_kernels(const std::string& name);
+
+}  // namespace ldsm

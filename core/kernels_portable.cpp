@@ -1,0 +1,41 @@
+// The portable path: plain C++ that any 64-bit machine compiles; and the choice between the paths.
+#define LDSM_PATH portable
+#define LDSM_AVX2 0
+#include "regressors.hpp"
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace ldsm {
+
+const Kernels& portable_kernels() {
+    static const Kernels kernels = portable::make_kernels("portable");
+    return kernels;
+}
+
+std::vector<const Kernels*> available_kernels() {
+    std::vector<const Kernels*> paths{&portable_kernels()};
+#if LDSM_HAVE_AVX2
+    if (__builtin_cpu_supports("avx2")) paths.push_back(&avx2_kernels());
+#endif
+    return paths;
+}
+
+const Kernels& select_kernels(const std::string& name) {
+    const auto paths = available_kernels();
+    std::string wanted = name;
+    if (wanted == "auto") {
+        const char* forced = std::getenv("LDSM_SIMD");
+        if (forced == nullptr || *forced == 0) return *paths.back();
+        wanted = forced;
+    }
+    std::string known;
+    for (const Kernels* k : paths) {
+        if (wanted == k->name) return *k;
+        known += std::string(known.empty() ? "" : ", ") + k->name;
+    }
+    throw std::invalid_argument("The SIMD path must be one of: " + known + ". Got '" + wanted +
+                                "' instead.");
+}
+
+}  // namespace ldsm

@@ -1,0 +1,138 @@
+#include "node_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ldsm {
+
+NodeRows::NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, bool keep_raw,
+                   int64_t block_entries)
+    : x_(x),
+      y_(y),
+      standardize_(standardize),
+      keep_raw_(keep_raw),
+      block_entries_(block_entries),
+      features_(x.n_features, 2),
+      labels_(y.n_labels, 1) {
+    if (standardize_) dense_row_.resize(x.n_features);
+}
+
+int32_t NodeRows::global_feature(uint32_t local) const {
+    return local == kBiasFeature ? x_.n_features : features_.globals()[local - 2];
+}
+
+int64_t NodeRows::block_end(const std::vector<int32_t>& rows, int64_t from) const {
+    const int64_t n = static_cast<int64_t>(rows.size());
+    int64_t entries = 0;
+    int64_t to = from;
+    while (to < n) {
+        const int64_t row = rows[to];
+        const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
+        entries += length + 4 + (y_.indptr[row + 1] - y_.indptr[row]);
+        if (entries > block_entries_ && to > from) break;
+        ++to;
+    }
+    return to;
+}
+
+void NodeRows::measure(const std::vector<int32_t>& rows) {
+    const int32_t d = x_.n_features;
+    std::vector<double> sum(d, 0.0), square(d, 0.0);
+    for (const int64_t row : rows)
+        for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i) sum[x_.indices[i]] += x_.values[i];
+    const double n = static_cast<double>(rows.size());
+    // Second pass on the deviations: the textbook sum of squares cancels on large means. The
+    // zeros that a sparse row does not store deviate by the mean itself.
+    std::vector<double> stored(d, 0.0);
+    for (const int64_t row : rows)
+        for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i) {
+            const int32_t f = x_.indices[i];
+            const double deviation = x_.values[i] - sum[f] / n;
+            square[f] += deviation * deviation;
+            stored[f] += 1;
+        }
+    standardizer_.mean.resize(d);
+    standardizer_.scale.resize(d);
+    for (int32_t f = 0; f < d; ++f) {
+        const double mean = sum[f] / n;
+        const double variance = (square[f] + (n - stored[f]) * mean * mean) / n;
+        const float scale = static_cast<float>(1.0 / std::sqrt(variance));
+        standardizer_.mean[f] = static_cast<float>(mean);
+        // A constant column says nothing in this node. (Inf: so does one of denormal spread.)
+        standardizer_.scale[f] =
+            variance > 1e-12 * mean * mean && std::isfinite(scale) ? scale : 0.0f;
+    }
+}
+
+void NodeRows::begin(const std::vector<int32_t>& rows) {
+    features_.clear();
+    labels_.clear();
+    if (!standardize_) return;
+    measure(rows);
+    for (int32_t f = 0; f < x_.n_features; ++f) features_.of(f);
+}
+
+void NodeRows::fill(const std::vector<int32_t>& rows, int64_t from, int64_t to) {
+    const auto n = static_cast<size_t>(to - from);
+    start_.resize(n + 1);
+    label_start_.resize(n + 1);
+    squared_norm_.resize(n);
+    label_count_.resize(n);
+    start_[0] = label_start_[0] = 0;
+    for (size_t r = 0; r < n; ++r) {
+        const int64_t row = rows[from + static_cast<int64_t>(r)];
+        const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
+        start_[r + 1] = start_[r] + (1 + length + kLanes - 1) / kLanes * kLanes;
+        const int64_t n_labels = y_.indptr[row + 1] - y_.indptr[row];
+        label_start_[r + 1] = label_start_[r] + (n_labels + kLanes - 1) / kLanes * kLanes;
+        label_count_[r] = static_cast<int32_t>(n_labels);
+    }
+    feature_.resize(static_cast<size_t>(start_[n]));
+    value_.resize(static_cast<size_t>(start_[n]));
+    label_.resize(static_cast<size_t>(label_start_[n]));
+
+    for (size_t r = 0; r < n; ++r) {
+        const int64_t row = rows[from + static_cast<int64_t>(r)];
+        uint32_t* feature = feature_.data() + start_[r];
+        uint32_t* const end = feature_.data() + start_[r + 1];
+        float* value = value_.data() + start_[r];
+        *feature++ = kBiasFeature;
+        *value++ = 1.0f;
+        double square = 1.0;
+        if (standardize_) {
+            std::fill(dense_row_.begin(), dense_row_.end(), 0.0f);
+            for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i)
+                dense_row_[x_.indices[i]] = x_.values[i];
+            for (int32_t f = 0; f < x_.n_features; ++f) {
+                const float v = (dense_row_[f] - standardizer_.mean[f]) * standardizer_.scale[f];
+                *feature++ = 2 + static_cast<uint32_t>(f);
+                *value++ = v;
+                square += static_cast<double>(v) * v;
+            }
+        } else {
+            for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i) {
+                const float v = x_.values[i];
+                *feature++ = features_.of(x_.indices[i]);
+                *value++ = v;
+                square += static_cast<double>(v) * v;
+            }
+        }
+        while (feature < end) {
+            *feature++ = kPadFeature;
+            *value++ = 0.0f;
+        }
+        squared_norm_[r] = square;
+        uint32_t* label = label_.data() + label_start_[r];
+        for (int64_t i = y_.indptr[row]; i < y_.indptr[row + 1]; ++i)
+            *label++ = labels_.of(y_.indices[i]);
+        while (label < label_.data() + label_start_[r + 1]) *label++ = kPadLabel;
+    }
+    if (keep_raw_) raw_ = value_;
+}
+
+CompactRows NodeRows::view() const {
+    return {start_.data(),       feature_.data(), value_.data(),       squared_norm_.data(),
+            label_start_.data(), label_.data(),   label_count_.data(), n_rows()};
+}
+
+}  // namespace ldsm

@@ -1,0 +1,97 @@
+// The rows of one node, copied together and re-numbered, so that a deep node costs what its rows
+// cost and not D + K, and the training loop reads memory from front to back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "csr.hpp"
+#include "kernels.hpp"
+
+namespace ldsm {
+
+// Local numbers that are taken: the padding and the bias among features, the padding among labels.
+constexpr uint32_t kPadFeature = 0;
+constexpr uint32_t kBiasFeature = 1;
+constexpr uint32_t kPadLabel = 0;
+
+// Global -> local numbers, cleared by touching only what was set.
+class LocalIds {
+  public:
+    LocalIds(int64_t n_global, uint32_t first) : local_(n_global, 0), first_(first) {}
+
+    void clear() {
+        for (int32_t g : global_) local_[g] = 0;
+        global_.clear();
+    }
+    uint32_t of(int32_t global) {
+        uint32_t& id = local_[global];
+        if (id == 0) {  // stored one too high, so that 0 can mean "not yet"
+            global_.push_back(global);
+            id = first_ + static_cast<uint32_t>(global_.size());
+        }
+        return id - 1;
+    }
+    uint32_t size() const { return first_ + static_cast<uint32_t>(global_.size()); }
+    // The global numbers in local order, starting at local number `first`.
+    const std::vector<int32_t>& globals() const { return global_; }
+
+  private:
+    std::vector<uint32_t> local_;
+    std::vector<int32_t> global_;
+    uint32_t first_;
+};
+
+// Mean and inverse deviation of every feature over a node's rows, for dense data.
+struct Standardizer {
+    std::vector<float> mean, scale;
+};
+
+class NodeRows {
+  public:
+    // `standardize`: every row is spread over all features and (x - mean) * scale is stored.
+    // A block's copy holds `block_entries` entries (8 to 12 bytes each) or one row: larger nodes are
+    // streamed through it once per epoch, all others are copied once and stay.
+    NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, bool keep_raw,
+             int64_t block_entries);
+
+    // Starts a node: forgets the local numbers, measures the features if they are standardised.
+    void begin(const std::vector<int32_t>& rows);
+    // Copies rows[from, to); later calls for the same node keep the local numbers.
+    void fill(const std::vector<int32_t>& rows, int64_t from, int64_t to);
+    // As many rows from `from` on as fit the memory of one block; at least one.
+    int64_t block_end(const std::vector<int32_t>& rows, int64_t from) const;
+
+    CompactRows view() const;
+    int64_t n_rows() const { return static_cast<int64_t>(start_.size()) - 1; }
+    uint32_t n_features() const { return features_.size(); }
+    uint32_t n_labels() const { return labels_.size(); }
+    int32_t global_feature(uint32_t local) const;  // the bias is number D
+    int32_t global_label(uint32_t local) const { return labels_.globals()[local - 1]; }
+    const Standardizer& standardizer() const { return standardizer_; }
+
+    // NAG divides by the largest |x| seen of each feature. `raw` are the values as they came.
+    std::vector<float>& scaled_values() { return value_; }
+    std::vector<double>& squared_norms() { return squared_norm_; }
+    const std::vector<float>& raw_values() const { return keep_raw_ ? raw_ : value_; }
+
+  private:
+    void measure(const std::vector<int32_t>& rows);
+
+    FeatureRows x_;
+    LabelRows y_;
+    bool standardize_;
+    bool keep_raw_;
+    int64_t block_entries_;
+    LocalIds features_;
+    LocalIds labels_;
+    Standardizer standardizer_;
+    std::vector<float> dense_row_;
+    std::vector<int64_t> start_, label_start_;
+    std::vector<uint32_t> feature_, label_;
+    std::vector<int32_t> label_count_;
+    std::vector<float> value_, raw_;
+    std::vector<double> squared_norm_;
+};
+
+}  // namespace ldsm

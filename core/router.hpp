@@ -1,0 +1,67 @@
+// Sends rows down frozen trees and merges what the leaves say.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "csr.hpp"
+#include "kernels.hpp"
+#include "monitor.hpp"
+
+namespace ldsm {
+
+// A forest as the arrays of its trees, one after the other. Nothing in it is trusted: whatever is
+// followed is checked on the way, so that no file can make the router read outside or loop.
+struct ForestView {
+    int arity;
+    int32_t n_features;
+    int32_t n_labels;
+    int64_t n_trees;
+    int64_t n_nodes;
+    int64_t n_entries;     // stored features of all nodes
+    int64_t n_bins;        // histogram entries of all nodes
+    bool standardized;
+    bool by_rows;          // scores are count / rows of the leaf; else count / sum of its counts
+    const int64_t* tree_offsets;
+    const int32_t* first_child;      // numbers within the tree; 0: a leaf
+    const int64_t* weight_offsets;
+    const int32_t* weight_features;
+    const float* weights;
+    const float* weight_means;
+    const float* weight_scales;
+    const int64_t* histogram_offsets;
+    const int32_t* histogram_labels;
+    const int32_t* histogram_counts;
+    const int64_t* node_rows;
+};
+
+// The forest's arrays contradict each other or themselves.
+struct BrokenForest : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct TopK {
+    int64_t k;
+    const int32_t* fill_order;    // all labels, most frequent first: fills a row that has too few
+    const uint8_t* allowed;       // per label, or null: every label competes
+    int32_t* labels;              // n_rows x k
+    float* scores;
+};
+
+struct SparseScores {
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> indices;
+    std::vector<float> values;
+};
+
+// `skip`: per row and tree (row-major), 1 where a tree must not answer for a row; null for none.
+void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* skip,
+                const TopK& out, const Kernels& kernels, Monitor& monitor);
+SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const uint8_t* skip,
+                          const Kernels& kernels, Monitor& monitor);
+// The nodes each row visits, numbered over the whole forest, ascending within a row.
+SparseScores route_nodes(const ForestView& forest, const FeatureRows& x, const Kernels& kernels,
+                         Monitor& monitor);
+
+}  // namespace ldsm

@@ -1,0 +1,244 @@
+#include "trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ldsm {
+
+namespace {
+
+constexpr int64_t kRowsPerCheck = 256;
+
+bool all_unit(const FeatureRows& x) {
+    const int64_t nnz = x.indptr[x.n_rows];
+    return std::all_of(x.values, x.values + nnz, [](float v) { return v == 1.0f || v == -1.0f; });
+}
+
+// Some child empty, or some child with all the rows.
+bool degenerate(const std::vector<uint8_t>& directions, int arity) {
+    int64_t count[kMaxArity] = {};
+    for (const uint8_t d : directions)
+        for (int m = 0; m < arity; ++m) count[m] += (d >> m) & 1;
+    const auto n = static_cast<int64_t>(directions.size());
+    return std::any_of(count, count + arity, [n](int64_t c) { return c == 0 || c == n; });
+}
+
+}  // namespace
+
+Trainer::Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+                 const Kernels& kernels, Monitor& monitor)
+    : params_(params),
+      kernels_(kernels),
+      monitor_(monitor),
+      n_features_(x.n_features),
+      width_(padded_width(params.arity)),
+      tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !all_unit(x))),
+      fits_(false),
+      rows_(x, y, params.standardize, tracks_scales_, params.block_entries) {}
+
+bool Trainer::split(const std::vector<int32_t>& rows, uint64_t key, Split& out) {
+    const auto n = static_cast<int64_t>(rows.size());
+    rows_.begin(rows);
+    fits_ = rows_.block_end(rows, 0) == n;
+    if (fits_) rows_.fill(rows, 0, n);
+    NodeState state{};
+    state.random_key = key;
+    double integrity_weight = params_.integrity_weight;
+    for (int attempt = 0; attempt <= params_.relaxations; ++attempt) {
+        NodeState fresh{};
+        fresh.arity = params_.arity;
+        fresh.random_key = state.random_key;
+        fresh.random_counter = state.random_counter;  // a new attempt draws new numbers
+        state = fresh;
+        train(rows, integrity_weight, state, out);
+        if (collect_weights(state, out)) {
+            route(rows, out);
+            if (!degenerate(out.directions, params_.arity)) {
+                out.integrity_weight = integrity_weight;
+                return true;
+            }
+        }
+        integrity_weight /= 2;
+    }
+    return false;
+}
+
+// Makes room for the features and labels that the current block brought in, all zero.
+void Trainer::extend() {
+    cells_.resize(static_cast<size_t>(rows_.n_features()) * 2 * width_, 0.0f);
+    const int per_label = params_.arity == 2 ? 1 : width_;
+    mass_.resize(static_cast<size_t>(rows_.n_labels()) * per_label, 0.0);
+    if (tracks_scales_) scales_.resize(rows_.n_features(), 0.0f);
+}
+
+void Trainer::train(const Rows& rows, double integrity_weight, NodeState& state, Split& out) {
+    const auto n = static_cast<int64_t>(rows.size());
+    cells_.clear();
+    mass_.clear();
+    scales_.clear();
+    out.epoch_objective.clear();
+    if (fits_ && tracks_scales_) rows_.scaled_values() = rows_.raw_values();  // a second attempt
+    StepParams step{integrity_weight, params_.multiway_penalty, params_.learning_rate, false};
+    for (int epoch = 0; epoch < params_.n_epochs; ++epoch) {
+        step.averaging =
+            params_.optimizer == Optimizer::kAsgd && epoch + 1 == params_.n_epochs;
+        for (int64_t from = 0; from < n;) {
+            const int64_t to = fits_ ? n : rows_.block_end(rows, from);
+            if (!fits_) rows_.fill(rows, from, to);
+            extend();
+            if (tracks_scales_ && (epoch == 1 || (epoch > 1 && !fits_))) apply_scales();
+            train_block(state, step, epoch == 0);
+            from = to;
+        }
+        out.epoch_objective.push_back(static_cast<float>(objective(state, integrity_weight)));
+    }
+}
+
+void Trainer::train_block(NodeState& state, const StepParams& step, bool first_epoch) {
+    const TrainRows kernel = params_.optimizer == Optimizer::kNag ? kernels_.nag[params_.arity]
+                                                                  : kernels_.sgd[params_.arity];
+    state.cells = cells_.data();
+    state.mass = mass_.data();
+    const CompactRows view = rows_.view();
+    const bool tracking = tracks_scales_ && first_epoch;
+    for (int64_t from = 0; from < view.n_rows; from += kRowsPerCheck) {
+        monitor_.check();
+        const int64_t to = std::min(view.n_rows, from + kRowsPerCheck);
+        if (!tracking) {
+            kernel(view, from, to, state, step);
+            continue;
+        }
+        for (int64_t row = from; row < to; ++row) {
+            if (view.label_count[row] != 0) track_scales(row);
+            kernel(view, row, row + 1, state, step);
+        }
+    }
+}
+
+// NAG works on x / s, with s the largest |x| of the feature so far, and on weights times s: the
+// paper's rescaling of a weight when s grows then leaves this weight as it is, and only the sum of
+// squared gradients, kept in units of 1/s^2, changes.
+void Trainer::track_scales(int64_t row) {
+    const CompactRows view = rows_.view();
+    const float* raw = rows_.raw_values().data();
+    float* value = rows_.scaled_values().data();
+    double square = 0;
+    for (int64_t i = view.start[row]; i < view.start[row + 1]; ++i) {
+        const uint32_t f = view.feature[i];
+        const float size = std::fabs(raw[i]);
+        if (size > scales_[f]) {
+            const float ratio = scales_[f] / size;
+            float* sums = cells_.data() + static_cast<int64_t>(f) * 2 * width_ + width_;
+            for (int m = 0; m < width_; ++m) sums[m] *= ratio * ratio;
+            scales_[f] = size;
+        }
+        value[i] = scales_[f] > 0 ? raw[i] / scales_[f] : 0.0f;
+        square += static_cast<double>(value[i]) * value[i];
+    }
+    rows_.squared_norms()[row] = square;
+}
+
+// After the first epoch the scales are final, so the division can be done once for all.
+void Trainer::apply_scales() {
+    const CompactRows view = rows_.view();
+    const float* raw = rows_.raw_values().data();
+    float* value = rows_.scaled_values().data();
+    for (int64_t row = 0; row < view.n_rows; ++row) {
+        double square = 0;
+        for (int64_t i = view.start[row]; i < view.start[row + 1]; ++i) {
+            const float s = scales_[view.feature[i]];
+            value[i] = s > 0 ? raw[i] / s : 0.0f;
+            square += static_cast<double>(value[i]) * value[i];
+        }
+        rows_.squared_norms()[row] = square;
+    }
+}
+
+// J of Eq. 1 with the training accumulators in the place of the probabilities.
+double Trainer::objective(const NodeState& state, double integrity_weight) const {
+    if (state.labels_seen == 0) return 0;
+    const int arity = params_.arity;
+    double balance = 0, integrity = 0, total = 0;
+    for (int j = 0; j < arity; ++j) {
+        total += state.reached[j];
+        for (int l = j + 1; l < arity; ++l) balance += std::fabs(state.reached[j] - state.reached[l]);
+    }
+    for (uint32_t k = kPadLabel + 1; k < rows_.n_labels(); ++k) {
+        if (arity == 2) {
+            integrity += std::fabs(mass_[k]);
+            continue;
+        }
+        const double* a = mass_.data() + static_cast<size_t>(k) * width_;
+        for (int j = 0; j < arity; ++j)
+            for (int l = j + 1; l < arity; ++l) integrity += std::fabs(a[j] - a[l]);
+    }
+    return (balance - integrity_weight * integrity +
+            params_.multiway_penalty * std::fabs(total - state.labels_seen)) /
+           state.labels_seen;
+}
+
+// The final weights, pruned and sorted by global feature; false if any is not finite.
+bool Trainer::collect_weights(const NodeState& state, Split& out) {
+    const int arity = params_.arity;
+    const uint32_t n_local = rows_.n_features();
+    const float least = static_cast<float>(std::min(1e-3, 1.0 / std::max(1, n_features_)));
+    // One group of zeros for the padding, and slack for kernels that load whole vectors.
+    weights_.assign(static_cast<size_t>(n_local) * width_ + 8, 0.0f);
+    std::vector<uint32_t> kept;
+    for (uint32_t f = kBiasFeature; f < n_local; ++f) {
+        const float* cell = cells_.data() + static_cast<size_t>(f) * 2 * width_;
+        float* w = weights_.data() + static_cast<size_t>(f) * width_;
+        bool any = false;
+        for (int m = 0; m < arity; ++m) {
+            float weight = cell[m];
+            if (params_.optimizer == Optimizer::kAsgd && state.averaged_rows > 0)
+                weight -= cell[width_ + m] / static_cast<float>(state.averaged_rows);
+            if (tracks_scales_ && scales_[f] > 0) weight /= scales_[f];
+            if (!std::isfinite(weight)) return false;
+            w[m] = std::fabs(weight) < least ? 0.0f : weight;
+            any |= w[m] != 0;
+        }
+        if (any) kept.push_back(f);
+    }
+    std::sort(kept.begin(), kept.end(), [this](uint32_t a, uint32_t b) {
+        return rows_.global_feature(a) < rows_.global_feature(b);
+    });
+    out.features.clear();
+    out.weights.clear();
+    out.mean.clear();
+    out.scale.clear();
+    for (const uint32_t f : kept) {
+        const int32_t global = rows_.global_feature(f);
+        out.features.push_back(global);
+        const float* w = weights_.data() + static_cast<size_t>(f) * width_;
+        out.weights.insert(out.weights.end(), w, w + arity);
+        if (!params_.standardize) continue;
+        const bool bias = f == kBiasFeature;
+        out.mean.push_back(bias ? 0.0f : rows_.standardizer().mean[global]);
+        out.scale.push_back(bias ? 1.0f : rows_.standardizer().scale[global]);
+    }
+    return true;
+}
+
+void Trainer::route(const Rows& rows, Split& out) {
+    const auto n = static_cast<int64_t>(rows.size());
+    const RowMargins kernel = kernels_.margins[params_.arity];
+    out.directions.resize(rows.size());
+    for (int64_t from = 0; from < n;) {
+        const int64_t to = fits_ ? n : rows_.block_end(rows, from);
+        if (!fits_) rows_.fill(rows, from, to);
+        const CompactRows view = rows_.view();
+        const float* raw = rows_.raw_values().data();
+        for (int64_t row = 0; row < view.n_rows; ++row) {
+            float margins[kMaxArity];
+            const int64_t start = view.start[row];
+            kernel(weights_.data(), view.feature + start, raw + start,
+                   view.start[row + 1] - start, margins);
+            out.directions[from + row] = directions_of(margins, params_.arity);
+        }
+        monitor_.check();
+        from = to;
+    }
+}
+
+}  // namespace ldsm

@@ -1,0 +1,125 @@
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+class ForestLike(Protocol):
+    """What the router reads of a forest: flat arrays of documented types."""
+
+    @property
+    def arity(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_labels(self) -> int: ...
+    @property
+    def tree_offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def first_child(self) -> NDArray[np.int32]: ...
+    @property
+    def weight_offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def weight_features(self) -> NDArray[np.int32]: ...
+    @property
+    def weights(self) -> NDArray[np.float32]: ...
+    @property
+    def weight_means(self) -> NDArray[np.float32]: ...
+    @property
+    def weight_scales(self) -> NDArray[np.float32]: ...
+    @property
+    def histogram_offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def histogram_labels(self) -> NDArray[np.int32]: ...
+    @property
+    def histogram_counts(self) -> NDArray[np.int32]: ...
+    @property
+    def node_rows(self) -> NDArray[np.int64]: ...
+
+def grow_tree(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_values: NDArray[np.float32],
+    n_features: int,
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    n_labels: int,
+    *,
+    seed: int,
+    tree: int,
+    arity: int,
+    max_nodes: int,
+    n_epochs: int,
+    learning_rate: float,
+    integrity_weight: float,
+    multiway_penalty: float,
+    relaxations: int,
+    optimizer: str,
+    standardize: bool,
+    subsample: float,
+    block_entries: int = 6291456,
+    cancel: NDArray[np.int32] | None = None,
+    progress: NDArray[np.int64] | None = None,
+    simd: str = "auto",
+) -> dict[str, NDArray[Any]]: ...
+def route_topk(
+    forest: ForestLike,
+    by_rows: bool,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+    k: int,
+    fill_order: NDArray[np.int32],
+    allowed: NDArray[np.uint8] | None = None,
+    skip: NDArray[np.uint8] | None = None,
+    cancel: NDArray[np.int32] | None = None,
+    simd: str = "auto",
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+def route_scores(
+    forest: ForestLike,
+    by_rows: bool,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+    skip: NDArray[np.uint8] | None = None,
+    cancel: NDArray[np.int32] | None = None,
+    simd: str = "auto",
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+def route_nodes(
+    forest: ForestLike,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+    cancel: NDArray[np.int32] | None = None,
+    simd: str = "auto",
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
+def bag_mask(seed: int, tree: int, n_rows: int, subsample: float) -> NDArray[np.uint8]: ...
+def row_order(seed: int, tree: int, n_rows: int, subsample: float) -> NDArray[np.int32]: ...
+def simd_paths() -> list[str]: ...
+def parse_text(
+    text: Any,
+    *,
+    name: str,
+    first_line: int = 1,
+    max_rows: int = -1,
+    n_features: int = 2147483639,
+    n_labels: int = 2147483647,
+    zero_based: bool = True,
+    comments: bool = False,
+    sum_duplicates: bool = False,
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.float32],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    int,
+]: ...
+def format_text(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_values: NDArray[np.float32],
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    *,
+    zero_based: bool = True,
+) -> bytes: ...

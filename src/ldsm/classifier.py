@@ -1,0 +1,431 @@
+"""LdSMClassifier: parameters, validation, fit and predict, as scikit-learn knows them."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from numbers import Integral
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, gen_even_slices
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .datasets.dataset import Dataset
+from .explain import TreePath, explain_row
+from .forest import Forest
+from .inputs import FeatureArrays, LabelArrays, feature_arrays, label_arrays
+from .params import check_params, resolve
+from .training import ProgressCallback, grow_forest, out_of_bag
+
+# Labels per row that the out-of-bag scores keep: long enough for a second stage to choose from.
+OOB_LABELS = 100
+SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are turned into the first
+
+
+class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logarithm-depth streaming multi-label decision trees (LdSM).
+
+    Every node of a tree holds one linear regressor per child, trained while the rows stream by, so
+    that children are balanced and rows of the same label stay together; a row may take several ways
+    at once. See Majzoubi and Choromanska, AISTATS 2020.
+
+    Parameters
+    ----------
+    n_estimators : int, default=20
+        Number of trees. More trees are more accurate and cost in proportion.
+    arity : int in [2, 8], default=2
+        Children per node (the paper's M).
+    max_nodes : int or "auto", default="auto"
+        Largest size of a tree, leaves included (T_max). "auto": half the number of rows, within
+        [63, 65535].
+    n_epochs : int or "auto", default="auto"
+        Passes over a node's rows. "auto": 10 for "nag", 5 for "sgd", 3 for "asgd".
+    learning_rate : float or "auto", default="auto"
+        Step size. "auto": 0.1 for "nag" and "sgd", 0.5 for "asgd".
+    integrity_weight : float, default=2.0
+        Weight of the class-integrity term (lambda 1): keeps rows of one label together.
+    multiway_penalty : float or "auto", default="auto"
+        Weight of the penalty for sending rows several ways (lambda 2). "auto":
+        ``integrity_weight * max(1/2, arity - 2)``.
+    relax_integrity : bool, default=True
+        Try a split that leaves a child empty, or gives one child every row, again with half the
+        integrity weight, up to three times. False: the paper's rule, the node stays a leaf.
+    optimizer : {"auto", "nag", "sgd", "asgd"}, default="auto"
+        How the regressors learn: normalised adaptive gradient, plain SGD, or SGD averaged over the
+        last epoch. "auto": "nag" for binary features, else "asgd", which wins on text.
+    leaf_scores : {"probability", "histogram"}, default="probability"
+        A leaf's score of a label: its count over the leaf's rows, an estimate of the label's
+        probability; or, as in the paper, over the sum of the leaf's counts.
+    standardize : bool or "auto", default="auto"
+        Standardise the features in every node, with the mean and deviation of its own rows. "auto":
+        if at least half of X is non-zero.
+    subsample : float in (0, 1], default=1.0
+        Share of the rows, drawn without replacement, that each tree is grown on. Below 1 the
+        out-of-bag scores are kept in `oob_scores_`.
+    rerank : None, default=None
+        The second stage. Only None is available yet: the trees' own scores.
+    warm_start : bool, default=False
+        Keep the trees of the last fit and add more until there are `n_estimators`.
+    n_jobs : int or None, default=None
+        Threads for growing and predicting; -1 for all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed. The same int gives the same model, bit for bit.
+    verbose : int, default=0
+        Positive: report progress on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels in column order: the column numbers if Y was a matrix.
+    forest_ : Forest
+        The trees as arrays, with their statistics.
+    tree_params_ : TreeParams
+        The parameters used, "auto" resolved.
+    label_counts_ : ndarray of int
+        Training rows per label.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    oob_scores_ : csr_array
+        With `subsample` below 1: each training row's best labels by the trees that never saw it.
+    fingerprint_ : str
+        Hash of the trees and of what else decides a prediction: equal for equal models.
+
+    Examples
+    --------
+    >>> from ldsm import LdSMClassifier
+    >>> X = [[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1]] * 5
+    >>> Y = [["red"], ["red", "blue"], ["blue"], []] * 5
+    >>> clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X, Y)
+    >>> labels, scores = clf.predict_topk([[1, 0, 0]], k=1)
+    >>> labels[0, 0]
+    np.str_('red')
+    """
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _seed: int
+
+    def __init__(
+        self,
+        n_estimators: int = 20,
+        *,
+        arity: int = 2,
+        max_nodes: int | str = "auto",
+        n_epochs: int | str = "auto",
+        learning_rate: float | str = "auto",
+        integrity_weight: float = 2.0,
+        multiway_penalty: float | str = "auto",
+        relax_integrity: bool = True,
+        optimizer: str = "auto",
+        leaf_scores: str = "probability",
+        standardize: bool | str = "auto",
+        subsample: float = 1.0,
+        rerank: None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.arity = arity
+        self.max_nodes = max_nodes
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.integrity_weight = integrity_weight
+        self.multiway_penalty = multiway_penalty
+        self.relax_integrity = relax_integrity
+        self.optimizer = optimizer
+        self.leaf_scores = leaf_scores
+        self.standardize = standardize
+        self.subsample = subsample
+        self.rerank = rerank
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # -- fitting ------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, *, callback: ProgressCallback | None = None
+    ) -> LdSMClassifier:
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Sparse or dense; never changed. A Dataset brings its labels, and their names, along.
+        y : labels of each row
+            A sparse or dense 0/1 matrix, lists of labels of any hashable kind, or one label per
+            row.
+        callback : callable, optional
+            Called about ten times a second with (nodes grown, nodes at most).
+
+        Returns
+        -------
+        self
+        """
+        check_params(self.get_params(deep=False), type(self).__name__)
+        more = self.warm_start and hasattr(self, "forest_")
+        names = None
+        if isinstance(X, Dataset):
+            if y is not None:
+                raise ValueError("A Dataset brings its own labels: y must be left out.")
+            X, y, names = X.X, X.Y, X.label_names
+        labels = label_arrays(y, names)
+        # What X says of its features is noted on a stand-in: a fit that fails changes nothing here.
+        noted = self if more else type(self)()
+        X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=not more)
+        n_features = noted.n_features_in_
+        x = feature_arrays(X)
+        if x.n_rows != labels.n_rows:
+            raise ValueError(
+                f"X and y must have the same number of rows. Got inconsistent numbers of samples: "
+                f"{x.n_rows} and {labels.n_rows}."
+            )
+        params = resolve(self.get_params(deep=False), x, n_features)
+        first_tree = 0
+        if more:
+            seed, first_tree = self._seed, self.forest_.n_trees
+            self._check_warm_start(params, labels, first_tree)
+        else:
+            state = check_random_state(self.random_state)
+            seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
+        if first_tree < self.n_estimators:
+            forest = grow_forest(
+                x,
+                labels,
+                params,
+                n_features=n_features,
+                seed=seed,
+                first_tree=first_tree,
+                n_trees=self.n_estimators - first_tree,
+                n_jobs=self.n_jobs,
+                callback=callback or (_report_on_stderr if self.verbose else None),
+            )
+            self.forest_: Forest = self.forest_.extended(forest) if more else forest
+        self._seed = seed
+        self.n_features_in_ = n_features
+        if hasattr(noted, "feature_names_in_"):
+            self.feature_names_in_ = noted.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.classes_ = labels.classes
+        self.tree_params_ = params
+        self.label_counts_ = np.bincount(labels.indices, minlength=labels.n_labels)
+        self.threshold_ = 0.5
+        self._label_form = labels.form
+        self._fill_order = np.argsort(-self.label_counts_, kind="stable").astype(np.int32)
+        self._keep_oob_scores(x)
+        return self
+
+    def _check_warm_start(self, params: Any, y: LabelArrays, grown: int) -> None:
+        if self.n_estimators < grown:
+            raise ValueError(
+                f"The 'n_estimators' parameter of LdSMClassifier must be an int >= {grown}, the "
+                f"number of trees already grown, with warm_start=True. "
+                f"Got {self.n_estimators} instead."
+            )
+        if params != self.tree_params_:
+            raise ValueError(
+                "With warm_start=True the data and parameters of the trees must stay the same. "
+                f"Got {params} after {self.tree_params_}."
+            )
+        if y.form != self._label_form or not np.array_equal(y.classes, self.classes_):
+            raise ValueError("With warm_start=True the labels must stay the same.")
+
+    def _keep_oob_scores(self, x: FeatureArrays) -> None:
+        if self.tree_params_.subsample == 1.0:
+            return
+        n_labels = len(self.classes_)
+        indptr, labels, scores = out_of_bag(
+            self.forest_,
+            x,
+            self._seed,
+            self.tree_params_.subsample,
+            self._fill_order,
+            by_rows=self.leaf_scores == "probability",
+            k=min(OOB_LABELS, n_labels),
+        )
+        self.oob_scores_ = sp.csr_array((scores, labels, indptr), shape=(x.n_rows, n_labels))
+
+    @property
+    def fingerprint_(self) -> str:
+        """Hash of everything that decides a prediction."""
+        check_is_fitted(self)
+        digest = hashlib.sha256(self.forest_.fingerprint().encode())
+        digest.update(repr((self.leaf_scores, self._label_form, self.threshold_)).encode())
+        digest.update(repr(self.classes_.tolist()).encode())
+        digest.update(self.label_counts_.astype(np.int64).tobytes())
+        return digest.hexdigest()
+
+    # -- predicting ---------------------------------------------------------------------------
+
+    def predict_topk(
+        self, X: Any, k: int = 5, *, labels: Any = None
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """The k best labels of each row, best first, and their scores.
+
+        Rows for which the trees know fewer than k labels are filled with the most frequent ones, at
+        score 0. Equal scores: lower column first.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+        k : int, default=5
+        labels : sequence of labels, optional
+            Only these compete.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, k)
+            Column numbers if Y was a matrix, else the labels themselves.
+        scores : float32 ndarray of shape (n_rows, k)
+        """
+        x = self._validated(X)
+        allowed = self._allowed(labels)
+        most = len(self.classes_) if allowed is None else int(allowed.sum())
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
+            raise ValueError(f"The 'k' parameter must be an int in [1, {most}]. Got {k!r} instead.")
+
+        def best(part: FeatureArrays) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            return self.forest_.top_labels(
+                part, int(k), self._fill_order, by_rows=self._by_rows, allowed=allowed
+            )
+
+        parts = self._in_parallel(best, x)
+        columns = np.concatenate([part[0] for part in parts])
+        scores = np.concatenate([part[1] for part in parts])
+        return self.classes_[columns], scores
+
+    def predict_proba(self, X: Any) -> Any:
+        """Scores of all labels: CSR for sparse y or lists, else dense."""
+        x = self._validated(X)
+        scores = self._scores(x)
+        if self._label_form in ("sparse", "lists"):
+            return scores
+        return scores.astype(np.float64).toarray()
+
+    def predict(self, X: Any) -> Any:
+        """The labels of each row.
+
+        With one label per row, the best one; otherwise a 0/1 matrix of the labels whose score
+        reaches `threshold_` (0.5), CSR for sparse Y or lists, dense for dense Y.
+        """
+        x = self._validated(X)
+        if self._label_form == "single":
+            parts = self._in_parallel(
+                lambda part: self.forest_.top_labels(
+                    part, 1, self._fill_order, by_rows=self._by_rows
+                ),
+                x,
+            )
+            return self.classes_[np.concatenate([best for best, _ in parts])[:, 0]]
+        scores = self._scores(x)
+        scores.data = (scores.data >= self.threshold_).astype(np.int64)
+        scores.eliminate_zeros()
+        return scores if self._label_form in ("sparse", "lists") else scores.toarray()
+
+    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
+        """Accuracy for one label per row, else precision at 1."""
+        if sample_weight is not None:
+            raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
+        check_is_fitted(self)
+        if self._label_form == "single":
+            return float(np.mean(self.predict(X) == np.asarray(y)))
+        truth = label_arrays(y)
+        best, _ = self.predict_topk(X, k=1)
+        if len(best) != truth.n_rows:
+            raise ValueError(
+                f"X and y must have the same number of rows. Got {len(best)} and {truth.n_rows}."
+            )
+        names, ends = truth.classes[truth.indices].tolist(), truth.indptr.tolist()
+        right = [
+            label in names[start:stop]
+            for label, start, stop in zip(best[:, 0].tolist(), ends, ends[1:], strict=False)
+        ]
+        return float(np.mean(right))
+
+    def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
+        """The nodes that each row passes.
+
+        Returns
+        -------
+        indicator : csr_array of shape (n_rows, n_nodes)
+            1 where a row passes a node; the nodes of all trees side by side.
+        tree_offsets : int64 ndarray of shape (n_trees + 1,)
+            Columns ``tree_offsets[t]`` to ``tree_offsets[t + 1]`` are the nodes of tree t.
+        """
+        x = self._validated(X)
+        indptr, nodes = self.forest_.visited_nodes(x)
+        ones = np.ones(len(nodes), dtype=np.int8)
+        shape = (x.n_rows, self.forest_.n_nodes)
+        return sp.csr_array((ones, nodes, indptr), shape=shape), self.forest_.tree_offsets
+
+    def explain(self, x: Any, max_reasons: int = 10) -> list[TreePath]:
+        """Why one row gets its labels: path, margins, deciding features and leaves in each tree.
+
+        Features and labels are numbers of columns; `feature_names_in_` and `classes_` name them.
+        """
+        if not sp.issparse(x) and np.ndim(x) == 1:
+            x = np.asarray(x)[None, :]
+        return explain_row(self.forest_, self._validated(x), max_reasons)
+
+    # -- helpers ------------------------------------------------------------------------------
+
+    @property
+    def _by_rows(self) -> bool:
+        return self.leaf_scores == "probability"
+
+    def _validated(self, X: Any) -> FeatureArrays:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=False)
+        return feature_arrays(X)
+
+    def _scores(self, x: FeatureArrays) -> sp.csr_array:
+        def score(part: FeatureArrays) -> sp.csr_array:
+            indptr, labels, values = self.forest_.scores(part, by_rows=self._by_rows)
+            return sp.csr_array((values, labels, indptr), shape=(part.n_rows, len(self.classes_)))
+
+        return sp.vstack(self._in_parallel(score, x), format="csr")
+
+    def _in_parallel(self, work: Any, x: FeatureArrays) -> list[Any]:
+        """Apply `work` to consecutive rows, in threads; rows are independent of each other."""
+        n_jobs = joblib.effective_n_jobs(self.n_jobs)
+        if n_jobs == 1 or x.n_rows < 2 * n_jobs:
+            return [work(x)]
+        parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
+        tasks = (joblib.delayed(work)(part) for part in parts)
+        return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
+
+    def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:
+        if labels is None:
+            return None
+        number = {label: i for i, label in enumerate(self.classes_.tolist())}
+        allowed = np.zeros(len(self.classes_), dtype=np.uint8)
+        for label in np.asarray(labels, dtype=object).tolist():
+            if label not in number:
+                raise ValueError(
+                    f"The 'labels' parameter must name labels seen in fit. Got {label!r}."
+                )
+            allowed[number[label]] = 1
+        if not allowed.any():
+            raise ValueError("The 'labels' parameter must name at least one label. Got none.")
+        return allowed
+
+
+def _report_on_stderr(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\rgrowing trees: {100 * done / total:3.0f} %{end}")
+    sys.stderr.flush()

@@ -1,0 +1,43 @@
+"""Data sets: the formats people have them in, one form to hold them, and a store to keep them.
+
+A :class:`Dataset` is rows with labels. The readers ``load_*`` give one, the writers ``save_*`` take
+one, the iterators ``iter_*`` give it in pieces for files larger than memory. Files that end in
+``.gz`` or ``.bz2`` are compressed. A malformed line is a ValueError with file, line and text.
+"""
+
+from .dataset import Dataset, Unseen
+from .formats import FORMATS, guess_format, load_dataset
+from .jsonl import iter_jsonl, load_jsonl, save_jsonl
+from .stdlib_docs import load_stdlib_docs
+from .store import open_store, save_store
+from .strings import Strings
+from .svmlight import iter_svmlight, load_svmlight, save_svmlight
+from .synthetic import PRESETS, make_xmc
+from .tables import iter_table, load_table, save_table
+from .xmlrepo import iter_xmlrepo, load_xmlrepo, save_xmlrepo
+
+__all__ = [
+    "FORMATS",
+    "PRESETS",
+    "Dataset",
+    "Strings",
+    "Unseen",
+    "guess_format",
+    "iter_jsonl",
+    "iter_svmlight",
+    "iter_table",
+    "iter_xmlrepo",
+    "load_dataset",
+    "load_jsonl",
+    "load_stdlib_docs",
+    "load_svmlight",
+    "load_table",
+    "load_xmlrepo",
+    "make_xmc",
+    "open_store",
+    "save_jsonl",
+    "save_store",
+    "save_svmlight",
+    "save_table",
+    "save_xmlrepo",
+]

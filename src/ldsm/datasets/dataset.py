@@ -1,0 +1,305 @@
+"""The one shape of data in this package: rows of features or texts, their labels, their names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .matrices import csr, feature_matrix, label_csr, label_matrix, map_columns, take_rows
+from .strings import Strings
+
+if TYPE_CHECKING:
+    from .files import PathLike
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Rows with their labels: features in `X`, or documents in `texts` until they are vectorized.
+
+    Parameters
+    ----------
+    X : sparse or dense matrix, or None
+        Features, kept as ``csr_array`` of float32 with int32 indices. None for documents.
+    Y : sparse or dense matrix
+        1 where a row has a label, kept as ``csr_array`` of int32.
+    texts : sequence of str, optional
+        Documents, in place of `X`.
+    feature_names, label_names : sequence of str, optional
+        Names of the columns of `X` and `Y`.
+    source : str, default=""
+        Where the data came from.
+
+    Examples
+    --------
+    >>> from ldsm.datasets import Dataset
+    >>> data = Dataset([[1, 0], [0, 2], [3, 4]], [[1, 0], [0, 0], [1, 1]], label_names=["a", "b"])
+    >>> data
+    <Dataset: 3 rows, 2 features, 2 labels>
+    >>> data.labels
+    [['a'], [], ['a', 'b']]
+    >>> data.select([2, 0]).X.toarray()
+    array([[3., 4.],
+           [1., 0.]], dtype=float32)
+    """
+
+    X: Any
+    Y: Any
+    texts: Sequence[str] | None = None
+    feature_names: Sequence[str] | None = None
+    label_names: Sequence[str] | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.X is None) == (self.texts is None):
+            raise ValueError("A Dataset has either X or texts. Got both or none.")
+        object.__setattr__(self, "Y", label_matrix(self.Y))
+        if self.X is not None:
+            object.__setattr__(self, "X", feature_matrix(self.X))
+        rows = len(self.texts) if self.texts is not None else self.X.shape[0]
+        if rows != self.Y.shape[0]:
+            raise ValueError(
+                f"Features or texts and labels must have as many rows. Got {rows} and "
+                f"{self.Y.shape[0]}."
+            )
+        for name, columns in (("feature_names", self.n_features), ("label_names", self.n_labels)):
+            names = getattr(self, name)
+            if names is None:
+                continue
+            if len(names) != columns:
+                raise ValueError(f"{name} must have {columns} entries. Got {len(names)}.")
+            if not isinstance(names, Strings):
+                object.__setattr__(self, name, [str(item) for item in names])
+
+    @classmethod
+    def from_texts(
+        cls, texts: Sequence[str], labels: Iterable[Iterable[str]], source: str = ""
+    ) -> Dataset:
+        """Documents and the label names of each; a name given twice for a row counts once.
+
+        Examples
+        --------
+        >>> data = Dataset.from_texts(["to be", "or not"], [["b", "a"], ["b", "b"]])
+        >>> data.label_names, data.labels
+        (['a', 'b'], [['a', 'b'], ['b']])
+        """
+        rows = [list(row) for row in labels]
+        names = sorted({name for row in rows for name in row})
+        number = {name: i for i, name in enumerate(names)}
+        numbers = [sorted({number[name] for name in row}) for row in rows]
+        indptr = np.cumsum([0] + [len(row) for row in numbers])
+        indices = np.array([label for row in numbers for label in row], dtype=np.int32)
+        Y = label_csr(indptr, indices, len(names))
+        return cls(None, Y, texts=texts, label_names=names, source=source)
+
+    def __len__(self) -> int:
+        return int(self.Y.shape[0])
+
+    def __repr__(self) -> str:
+        what = "texts" if self.X is None else f"{self.n_features} features"
+        origin = f", from {self.source}" if self.source else ""
+        return f"<Dataset: {len(self)} rows, {what}, {self.n_labels} labels{origin}>"
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of `X`; 0 for documents."""
+        return 0 if self.X is None else int(self.X.shape[1])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of columns of `Y`."""
+        return int(self.Y.shape[1])
+
+    @property
+    def labels(self) -> list[list[Any]]:
+        """The labels of each row: names, or numbers where there are no names."""
+        names = range(self.n_labels) if self.label_names is None else list(self.label_names)
+        labels = [names[i] for i in self.Y.indices.tolist()]
+        bounds = self.Y.indptr.tolist()
+        return [labels[a:b] for a, b in pairwise(bounds)]
+
+    def select(self, rows: Any) -> Dataset:
+        """The given rows in the given order, in memory: numbers, a boolean mask or a slice."""
+        chosen = np.arange(len(self))[rows if isinstance(rows, slice) else _row_index(rows)]
+        return replace(
+            self,
+            X=None if self.X is None else take_rows(self.X, chosen),
+            Y=take_rows(self.Y, chosen),
+            texts=None if self.texts is None else [self.texts[i] for i in chosen.tolist()],
+        )
+
+    def split(self, validation: float = 0.1, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Rows for training and rows for validation; every label keeps a row in training.
+
+        Parameters
+        ----------
+        validation : float or int, default=0.1
+            Share of the rows in (0, 1), or their number.
+        seed : int, default=0
+            Same seed, same split.
+
+        Returns
+        -------
+        train, validation : Dataset
+            Rows in their former order, in memory. A label that occurs once is in `train`; if that
+            leaves fewer rows for validation than asked for, a warning says so.
+
+        Examples
+        --------
+        >>> data = Dataset.from_texts(list("abcdefghij"), [["a"], ["b"]] * 5)
+        >>> train, validation = data.split(0.2)
+        >>> len(train), len(validation)
+        (8, 2)
+        """
+        n = len(self)
+        wanted = round(validation * n) if isinstance(validation, float) else int(validation)
+        if not 1 <= wanted < n:
+            raise ValueError(
+                "validation must be a share in (0, 1) or a number of rows that leaves rows on "
+                f"either side of {n}. Got {validation}."
+            )
+        indptr, indices = self.Y.indptr, self.Y.indices
+        left = np.bincount(indices, minlength=self.n_labels)
+        held_out = np.zeros(n, dtype=bool)
+        found = 0
+        for row in np.random.default_rng(seed).permutation(n).tolist():
+            labels = indices[indptr[row] : indptr[row + 1]]
+            if (left[labels] > 1).all():
+                left[labels] -= 1
+                held_out[row] = True
+                found += 1
+                if found == wanted:
+                    break
+        if found < wanted:
+            warnings.warn(
+                f"{found} rows for validation instead of {wanted}: each of the others holds the "
+                "last training row of some label.",
+                stacklevel=2,
+            )
+        return self.select(~held_out), self.select(held_out)
+
+    def align(self, train: Dataset) -> tuple[Dataset, Unseen]:
+        """These rows in the columns of a training set, and what training never saw.
+
+        Columns are matched by name where both sets have names, else by number. Labels and features
+        without a column in `train` are left out, and reported.
+
+        Examples
+        --------
+        >>> train = Dataset.from_texts(["x", "y"], [["cat"], ["dog"]])
+        >>> test = Dataset.from_texts(["z"], [["dog", "emu"]])
+        >>> test, unseen = test.align(train)
+        >>> test.labels, unseen.labels
+        ([['dog']], {'emu': 1})
+        >>> print(unseen)
+        1 label without a training row (1 occurrence), 0 features without a column
+        """
+        if (self.X is None) != (train.X is None):
+            raise ValueError("Texts cannot be aligned with features: vectorize them first.")
+        Y, unseen_labels, dropped = _align_columns(
+            self.Y, self.label_names, train.Y.shape[1], train.label_names, "label_names"
+        )
+        # A column that no training row uses is as unseen as one that does not exist.
+        idle = np.bincount(train.Y.indices, minlength=train.n_labels) == 0
+        names = range(train.n_labels) if train.label_names is None else train.label_names
+        here = np.bincount(Y.indices, minlength=train.n_labels)
+        for i in np.flatnonzero(idle & (here > 0)).tolist():
+            unseen_labels[names[i]] = int(here[i])
+        X, unseen_features = None, dict[Any, int]()
+        if self.X is not None:
+            X, unseen_features, _ = _align_columns(
+                self.X, self.feature_names, train.n_features, train.feature_names, "feature_names"
+            )
+        aligned = replace(
+            self, X=X, Y=Y, feature_names=train.feature_names, label_names=train.label_names
+        )
+        return aligned, Unseen(unseen_labels, unseen_features, dropped)
+
+    def vectorize(self, vectorizer: Any, *, fit: bool = True) -> Dataset:
+        """Texts become features by a scikit-learn vectorizer, fitted on them unless `fit` is False.
+
+        Examples
+        --------
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> Dataset.from_texts(["to be or", "not to be"], [["a"], []]).vectorize(CountVectorizer())
+        <Dataset: 2 rows, 4 features, 1 labels>
+        """
+        if self.texts is None:
+            raise ValueError("This Dataset has features already, and no texts.")
+        X = vectorizer.fit_transform(self.texts) if fit else vectorizer.transform(self.texts)
+        names = getattr(vectorizer, "get_feature_names_out", None)
+        return replace(self, X=X, texts=None, feature_names=None if names is None else names())
+
+    def save(self, folder: PathLike, *, overwrite: bool = False) -> None:
+        """Write a store that :func:`ldsm.datasets.open_store` opens memory-mapped."""
+        from .store import save_store
+
+        save_store(self, folder, overwrite=overwrite)
+
+
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What :meth:`Dataset.align` found in a set that its training set does not have.
+
+    Attributes
+    ----------
+    labels : dict
+        Labels that no training row has, by name or number, with their occurrences.
+    features : dict
+        Features without a column in the training set, with their occurrences.
+    dropped_per_row : int64 array
+        Labels of each row that have no column any more; recall over all true labels counts them
+        as misses.
+    """
+
+    labels: dict[Any, int]
+    features: dict[Any, int]
+    dropped_per_row: NDArray[np.int64]
+
+    def __str__(self) -> str:
+        n = sum(self.labels.values())
+        return (
+            f"{len(self.labels)} label{'s' * (len(self.labels) != 1)} without a training row "
+            f"({n} occurrence{'s' * (n != 1)}), {len(self.features)} "
+            f"feature{'s' * (len(self.features) != 1)} without a column"
+        )
+
+
+def _row_index(rows: Any) -> NDArray[Any]:
+    index = np.asarray(rows)
+    return index.astype(np.int64) if index.size == 0 and index.dtype != bool else index
+
+
+def _align_columns(
+    matrix: Any,
+    names: Sequence[str] | None,
+    n_columns: int,
+    train_names: Sequence[str] | None,
+    kind: str,
+) -> tuple[Any, dict[Any, int], NDArray[np.int64]]:
+    """The matrix in other columns, the occurrences in columns that went, and those by row."""
+    if (names is None) != (train_names is None):
+        raise ValueError(f"Both sets must have {kind}, or neither. Got them from one only.")
+    if names is None or train_names is None:
+        mapping = np.arange(matrix.shape[1])
+        mapping[mapping >= n_columns] = -1
+        names = train_names = range(matrix.shape[1])  # type: ignore[assignment]
+    else:
+        column = {name: i for i, name in enumerate(train_names)}
+        if len(column) != len(train_names) or len(set(names)) != len(names):
+            raise ValueError(f"{kind} must be unique to be aligned. Some name occurs twice.")
+        mapping = np.array([column.get(name, -1) for name in names], dtype=np.int64)
+    if (mapping == np.arange(matrix.shape[1])).all():  # nothing moves: what is mapped stays so
+        if matrix.shape[1] != n_columns:
+            matrix = csr(matrix.indptr, matrix.indices, matrix.data, n_columns)
+        return matrix, {}, np.zeros(matrix.shape[0], dtype=np.int64)
+    aligned = map_columns(matrix, mapping, n_columns)
+    counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    gone = np.flatnonzero((mapping < 0) & (counts > 0))
+    lost = np.diff(matrix.indptr).astype(np.int64) - np.diff(aligned.indptr)
+    return aligned, {names[i]: int(counts[i]) for i in gone.tolist()}, lost  # type: ignore[index]

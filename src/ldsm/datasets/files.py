@@ -1,0 +1,114 @@
+"""Opening files: compression by suffix, whole lines, writing that is finished or never happened."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import secrets
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Union, cast
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+_BOM = b"\xef\xbb\xbf"
+BLOCK_BYTES = 8 << 20
+
+
+def printable(path: PathLike) -> str:
+    """The path as text for messages, whatever bytes its name holds."""
+    return os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def format_suffix(path: PathLike) -> str:
+    """The suffix that tells the format, in lower case: ``.csv`` for ``a.CSV.gz``."""
+    root, suffix = os.path.splitext(os.fspath(path).lower())
+    return os.path.splitext(root)[1] if suffix in (".gz", ".bz2") else suffix
+
+
+@contextmanager
+def reading(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a plain, ``.gz`` or ``.bz2`` file; damaged compression becomes a ValueError."""
+    suffix = os.path.splitext(os.fspath(path).lower())[1]
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(suffix, open)
+    try:
+        with opener(path, "rb") as file:
+            yield file
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"{printable(path)}: the compressed data is damaged: {error}") from error
+    except OSError as error:
+        # The decompressors complain with a bare OSError; one of the system carries a number.
+        if error.errno is not None or suffix not in (".gz", ".bz2"):
+            raise
+        raise ValueError(f"{printable(path)}: the compressed data is damaged: {error}") from error
+
+
+@contextmanager
+def writing(path: PathLike) -> Iterator[IO[bytes]]:
+    """Write a plain, ``.gz`` or ``.bz2`` file that appears whole at the end, or not at all."""
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as file:  # a pipe or a terminal: nothing to replace
+            yield file
+        return
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as raw:
+            suffix = os.path.splitext(target.lower())[1]
+            if suffix == ".gz":
+                # Neither name nor time of writing: the same data gives the same file.
+                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as zipped:
+                    yield cast("IO[bytes]", zipped)
+            elif suffix == ".bz2":
+                with bz2.BZ2File(raw, "wb") as squeezed:
+                    yield cast("IO[bytes]", squeezed)
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def read_blocks(file: IO[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The file in blocks of about `size` bytes that end where a line ends, at least one block."""
+    pieces: list[bytes] = []
+    data = file.read(size).removeprefix(_BOM)
+    empty = True
+    while data:
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*pieces, data[:cut]])
+            pieces, empty = [], False
+        pieces.append(data[cut:])
+        data = file.read(size)
+    rest = b"".join(pieces)
+    if rest or empty:
+        yield rest
+
+
+def read_lines(path: PathLike, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
+    """Numbered lines of UTF-8 text, without their line ends unless asked for."""
+    with reading(path) as file:
+        for number, line in enumerate(file, start=1):
+            if number == 1:
+                line = line.removeprefix(_BOM)
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise malformed(path, number, f"is not UTF-8: {error.reason}", line) from None
+            yield number, text if keep_ends else text.removesuffix("\n").removesuffix("\r")
+
+
+def malformed(path: PathLike, line: int, problem: str, text: str | bytes = "") -> ValueError:
+    """The one shape of an error about a line: file, number, what is wrong, the text shortened."""
+    shown = text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")
+    if shown:
+        problem += f". The line: {shown[:80]!r}" + (" (shortened)" if len(shown) > 80 else "")
+    return ValueError(f"{printable(path)}:{line}: {problem}")

@@ -1,0 +1,75 @@
+"""One door to every format, by the file's suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from .dataset import Dataset
+from .files import PathLike, format_suffix, printable
+from .jsonl import load_jsonl
+from .store import open_store
+from .svmlight import load_svmlight
+from .tables import load_table
+from .xmlrepo import load_xmlrepo
+
+FORMATS: dict[str, Callable[..., Dataset]] = {
+    "xmlrepo": load_xmlrepo,
+    "svmlight": load_svmlight,
+    "jsonl": load_jsonl,
+    "table": load_table,
+    "store": open_store,
+}
+_SUFFIXES = {
+    ".txt": "xmlrepo",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "table",
+    ".tsv": "table",
+    ".tab": "table",
+}
+
+
+def guess_format(path: PathLike) -> str:
+    """The format that a path's suffix stands for; a folder is a store."""
+    if os.path.isdir(path):
+        return "store"
+    suffix = format_suffix(path)
+    if suffix not in _SUFFIXES:
+        raise ValueError(
+            f"The format of {printable(path)} must be named ({', '.join(FORMATS)}): its suffix is "
+            f"none of {', '.join(_SUFFIXES)}."
+        )
+    return _SUFFIXES[suffix]
+
+
+def load_dataset(path: PathLike, format: str | None = None, **options: Any) -> Dataset:
+    """Read a data set of any format.
+
+    Parameters
+    ----------
+    path : path
+        A file, or the folder of a store.
+    format : {"xmlrepo", "svmlight", "jsonl", "table", "store"}, optional
+        By default what the suffix says, below ``.gz`` or ``.bz2``: ``.txt`` is the Extreme
+        Classification Repository's format.
+    **options
+        What the format's own reader takes.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
+    >>> _ = path.write_text('{"text": "cod quota", "tags": ["fish"]}\\n')
+    >>> datasets.load_dataset(path, labels="tags").labels
+    [['fish']]
+    """
+    name = guess_format(path) if format is None else format
+    if name not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}. Got {name!r} instead.")
+    return FORMATS[name](path, **options)

@@ -1,0 +1,130 @@
+"""Documents with label names as JSON Lines: one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .dataset import Dataset
+from .files import PathLike, malformed, printable, read_lines, writing
+
+
+def iter_jsonl(
+    path: PathLike, *, text: str = "text", labels: str = "labels"
+) -> Iterator[tuple[str, list[str]]]:
+    """Documents one at a time, for corpora larger than memory.
+
+    Parameters
+    ----------
+    path : path
+        UTF-8, one JSON object a line; plain, ``.gz`` or ``.bz2``.
+    text, labels : str
+        The fields that hold the document and the list of its label names. A single string is one
+        label, whole numbers stand for their digits. Other fields are not looked at.
+
+    Yields
+    ------
+    text, labels : str and list of str
+
+    Raises
+    ------
+    ValueError
+        For anything else, with file, line number and text. Empty lines may only end the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
+    >>> _ = path.write_text('{"body": "cod quota", "tags": ["fish", "law"]}\\n')
+    >>> list(datasets.iter_jsonl(path, text="body", labels="tags"))
+    [('cod quota', ['fish', 'law'])]
+    """
+    blank = 0
+    for number, line in read_lines(path):
+        if not line.strip():
+            blank = blank or number
+            continue
+        if blank:
+            raise malformed(path, blank, "expected a JSON object, got an empty line")
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise malformed(path, number, f"is not JSON: {error}", line) from None
+        if not isinstance(record, dict):
+            raise malformed(path, number, "expected a JSON object", line)
+        for field in (text, labels):
+            if field not in record:
+                raise malformed(path, number, f"has no field {field!r}", line)
+        if not isinstance(record[text], str):
+            raise malformed(path, number, f"field {text!r} must be a string", line)
+        names = _label_names(record[labels])
+        if names is None:
+            raise malformed(
+                path, number, f"field {labels!r} must be a list of strings or whole numbers", line
+            )
+        yield record[text], names
+
+
+def load_jsonl(path: PathLike, *, text: str = "text", labels: str = "labels") -> Dataset:
+    """Read documents and their label names; see :func:`iter_jsonl` for the format.
+
+    Returns
+    -------
+    Dataset
+        With `texts`; its `label_names` are those of the file, sorted.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
+    >>> _ = path.write_text('{"text": "cod quota", "labels": ["law", "fish"]}\\n')
+    >>> data = datasets.load_jsonl(path)
+    >>> data.texts, data.labels, data.label_names
+    (['cod quota'], [['fish', 'law']], ['fish', 'law'])
+    """
+    return collect(iter_jsonl(path, text=text, labels=labels), path)
+
+
+def save_jsonl(
+    data: Dataset, path: PathLike, *, text: str = "text", labels: str = "labels"
+) -> None:
+    """Write a Dataset of documents as JSON Lines.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
+    >>> datasets.save_jsonl(datasets.Dataset.from_texts(["to be"], [["b", "a"]]), path)
+    >>> path.read_text()
+    '{"text": "to be", "labels": ["a", "b"]}\\n'
+    """
+    if data.texts is None:
+        raise ValueError("This format holds texts, and the Dataset has features only.")
+    with writing(path) as file:
+        for document, names in zip(data.texts, data.labels, strict=True):
+            record = {text: document, labels: [str(name) for name in names]}
+            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
+
+
+def collect(documents: Iterator[tuple[str, list[str]]], path: PathLike) -> Dataset:
+    """A Dataset of all documents."""
+    texts, labels = [], []
+    for document, names in documents:
+        texts.append(document)
+        labels.append(names)
+    return Dataset.from_texts(texts, labels, source=printable(path))
+
+
+def _label_names(value: Any) -> list[str] | None:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list):
+        return None
+    # bool is an int to Python, but "true" is no label anybody meant.
+    if any(isinstance(item, bool) or not isinstance(item, (str, int)) for item in value):
+        return None
+    return [str(item) for item in value]

@@ -1,0 +1,356 @@
+"""A data set as a folder of plain ``.npy`` arrays and a small JSON, opened memory-mapped.
+
+``meta.json`` names the arrays with their lengths and checksums, and is written last, in one rename:
+before that there is no store, or still the former one. Opening compares sizes, headers, offsets and
+the checksums of small arrays and of the ends of large ones, which takes milliseconds for any size;
+``verify=True`` reads everything.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .array_file import ArrayFile, map_array
+from .dataset import Dataset
+from .files import PathLike, printable
+from .matrices import MAX_COLUMNS, csr, label_csr
+from .strings import Strings
+
+_FORMAT = "ldsm-store"
+_VERSION = 1
+_META = "meta.json"
+_DTYPES = {
+    "x_indptr": "<i8",
+    "x_indices": "<i4",
+    "x_values": "<f4",
+    "y_indptr": "<i8",
+    "y_indices": "<i4",
+    "texts": "|u1",
+    "text_offsets": "<i8",
+    "feature_names": "|u1",
+    "feature_name_offsets": "<i8",
+    "label_names": "|u1",
+    "label_name_offsets": "<i8",
+}
+# An overwrite puts its arrays beside the former ones, so their names take a random part.
+_ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
+
+
+def save_store(
+    data: Dataset | Iterable[Dataset], folder: PathLike, *, overwrite: bool = False
+) -> None:
+    """Write a data set, or its rows block by block, to a folder.
+
+    Parameters
+    ----------
+    data : Dataset or iterable of Dataset
+        Blocks, as :func:`iter_xmlrepo` gives them, are written as they come, so the whole need
+        not fit in memory. Their names must agree; the widest block sets the number of columns.
+    folder : path
+        Becomes a store at the end, or not at all.
+    overwrite : bool, default=False
+        Whether a store of that name is replaced; until the new one is complete the former one
+        stays. A folder with anything else in it is never touched.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> folder = pathlib.Path(tempfile.mkdtemp(), "tiny")
+    >>> datasets.save_store(datasets.Dataset([[0, 2], [1, 0]], [[1], [0]]), folder)
+    >>> datasets.open_store(folder).X.toarray()
+    array([[0., 2.],
+           [1., 0.]], dtype=float32)
+    """
+    path = os.path.realpath(folder)
+    created = not os.path.isdir(path)
+    if created:
+        os.mkdir(path)
+    try:
+        with _locked(path):
+            former = _replaceable_files(path, overwrite)
+            writer = _Writer(path, f".{secrets.token_hex(4)}" if former else "")
+            try:
+                for block in [data] if isinstance(data, Dataset) else data:
+                    writer.add(block)
+                writer.commit()
+            except BaseException:
+                writer.discard()
+                raise
+            _sync_folder(path)
+            for name in former - {_META}:
+                os.unlink(os.path.join(path, name))
+    except BaseException:
+        if created:
+            with suppress(OSError):
+                os.rmdir(path)
+        raise
+
+
+def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
+    """Open a store without reading it into memory.
+
+    Parameters
+    ----------
+    folder : path
+        What :func:`save_store` or ``ldsm convert`` wrote.
+    verify : bool, default=False
+        Whether to read everything once and compare all checksums and index ranges.
+
+    Returns
+    -------
+    Dataset
+        `X` is memory-mapped, names and texts are decoded when looked at.
+
+    Raises
+    ------
+    ValueError
+        If the store is damaged, half-written or of a newer version, with the reason.
+    """
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"There is no store {printable(folder)}.")
+    return _Reader(folder, verify).dataset()
+
+
+class _Writer:
+    """Appends blocks of rows to arrays on disk; `commit` makes them the store."""
+
+    def __init__(self, folder: str, mark: str) -> None:
+        self.folder = folder
+        self.mark = mark
+        self.arrays: dict[str, ArrayFile] = {}
+        self.first: Dataset | None = None
+        self.n_rows = self.n_features = self.n_labels = 0
+        self.ready = False  # for the rename that makes this the store
+
+    def add(self, block: Dataset) -> None:
+        first = self.first = self.first or block
+        if (
+            (block.X is None) != (first.X is None)
+            or not _same(block.feature_names, first.feature_names)
+            or not _same(block.label_names, first.label_names)
+        ):
+            raise ValueError("All blocks of a store must have the same names and kind of rows.")
+        if block.texts is not None:
+            self._put_strings("texts", "text_offsets", block.texts)
+        else:
+            if not np.isfinite(block.X.data).all():
+                raise ValueError("X must hold finite numbers to be stored. Got NaN or inf.")
+            self._put_offsets("x_indptr", block.X.indptr, self._array("x_indices").length)
+            self._array("x_indices").append(block.X.indices)
+            self._array("x_values").append(block.X.data)
+        self._put_offsets("y_indptr", block.Y.indptr, self._array("y_indices").length)
+        self._array("y_indices").append(block.Y.indices)
+        self.n_rows += len(block)
+        self.n_features = max(self.n_features, block.n_features)
+        self.n_labels = max(self.n_labels, block.n_labels)
+
+    def commit(self) -> None:
+        if self.first is None:
+            raise ValueError("A store needs at least one block of rows. Got none.")
+        for kind in ("feature", "label"):
+            names = getattr(self.first, f"{kind}_names")
+            if names is not None:
+                self._put_strings(f"{kind}_names", f"{kind}_name_offsets", names)
+        meta: dict[str, Any] = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "rows": self.n_rows,
+            "features": self.n_features,
+            "labels": self.n_labels,
+            "source": printable(self.first.source),
+            "arrays": {name: array.finish() for name, array in self.arrays.items()},
+        }
+        meta["crc32"] = _meta_checksum(meta)
+        unfinished = os.path.join(self.folder, f"{_META}.tmp")
+        with open(unfinished, "w", encoding="utf-8") as file:
+            json.dump(meta, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        self.ready = True
+        os.replace(unfinished, os.path.join(self.folder, _META))
+
+    def discard(self) -> None:
+        unfinished = os.path.join(self.folder, f"{_META}.tmp")
+        if self.ready and not os.path.exists(unfinished):
+            return  # interrupted right after the rename: the new store stands
+        for array in self.arrays.values():
+            array.file.close()
+            os.unlink(array.path)
+        with suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+    def _array(self, name: str) -> ArrayFile:
+        if name not in self.arrays:
+            path = os.path.join(self.folder, f"{name}{self.mark}.npy")
+            self.arrays[name] = ArrayFile(path, np.dtype(_DTYPES[name]))
+        return self.arrays[name]
+
+    def _put_offsets(self, name: str, offsets: NDArray[Any], shift: int) -> None:
+        array = self._array(name)
+        array.append(offsets[min(array.length, 1) :].astype(np.int64) + shift)
+
+    def _put_strings(self, name: str, offset_name: str, strings: Sequence[str]) -> None:
+        packed = Strings.pack(strings)
+        self._put_offsets(offset_name, packed.offsets, self._array(name).length)
+        self._array(name).append(packed.data)
+
+
+class _Reader:
+    """Opens the arrays of a folder and refuses whatever does not fit together."""
+
+    def __init__(self, folder: PathLike, verify: bool) -> None:
+        self.folder = os.fspath(folder)
+        self.verify = verify
+        self.meta = self._read_meta()
+
+    def dataset(self) -> Dataset:
+        rows, features, labels = (self.meta[key] for key in ("rows", "features", "labels"))
+        X = texts = None
+        if "texts" in self.meta["arrays"]:
+            texts = self._strings("texts", "text_offsets", rows)
+        else:
+            indices, values = self._array("x_indices"), self._array("x_values")
+            if len(values) != len(indices):
+                raise self._damaged("x_values and x_indices differ in length")
+            offsets = self._offsets("x_indptr", rows, len(indices))
+            self._check_range("x_indices", indices, features)
+            X = csr(offsets, indices, values, features)
+        y_indices = self._array("y_indices")
+        y_offsets = self._offsets("y_indptr", rows, len(y_indices))
+        self._check_range("y_indices", y_indices, labels)
+        return Dataset(
+            X,
+            label_csr(y_offsets, y_indices, labels),
+            texts=texts,
+            feature_names=self._strings("feature_names", "feature_name_offsets", features),
+            label_names=self._strings("label_names", "label_name_offsets", labels),
+            source=self.meta["source"],
+        )
+
+    def _damaged(self, reason: str) -> ValueError:
+        return ValueError(f"The store {printable(self.folder)} is damaged: {reason}.")
+
+    def _read_meta(self) -> dict[str, Any]:
+        try:
+            with open(os.path.join(self.folder, _META), encoding="utf-8") as file:
+                meta = json.load(file)
+        except FileNotFoundError:
+            raise ValueError(
+                f"The folder {printable(self.folder)} has no {_META}: it is no store, or one whose "
+                "writing was never finished."
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(f"{_META} is no JSON ({error})") from None
+        if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
+            raise self._damaged(f"{_META} does not say it is an {_FORMAT}")
+        version = meta.get("version")
+        if isinstance(version, int) and version > _VERSION:
+            raise ValueError(
+                f"The store {printable(self.folder)} has version {version}, newer than the "
+                f"{_VERSION} that this ldsm reads: upgrade ldsm."
+            )
+        if version != _VERSION or meta.pop("crc32", None) != _meta_checksum(meta):
+            raise self._damaged(f"{_META} was altered: its checksum differs")
+        if not _well_formed(meta):
+            raise self._damaged(f"{_META} lacks a field or has one of the wrong kind")
+        return meta
+
+    def _array(self, name: str) -> NDArray[Any]:
+        described = self.meta["arrays"].get(name)
+        if described is None:
+            raise self._damaged(f"{_META} does not name the array {name}")
+        try:
+            return map_array(self.folder, np.dtype(_DTYPES[name]), described, whole=self.verify)
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
+
+    def _offsets(self, name: str, rows: int, entries: int) -> NDArray[np.int64]:
+        offsets = self._array(name)
+        if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != entries:
+            raise self._damaged(f"{name} does not lead from 0 to {entries} in {rows} steps")
+        if (offsets[1:] < offsets[:-1]).any():
+            raise self._damaged(f"{name} decreases")
+        return offsets
+
+    def _strings(self, name: str, offset_name: str, length: int) -> Strings | None:
+        if name not in self.meta["arrays"]:
+            return None
+        data = self._array(name)
+        return Strings(data, self._offsets(offset_name, length, len(data)))
+
+    def _check_range(self, name: str, indices: NDArray[Any], limit: int) -> None:
+        if self.verify and len(indices) and not 0 <= indices.min() <= indices.max() < limit:
+            raise self._damaged(f"{name} holds numbers outside [0, {limit})")
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """One writer at a time; the system lets go of the lock even if the process is killed."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileExistsError(
+                f"{printable(folder)} is being written by someone else."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
+    """What a folder holds of a store, or of one that was never finished; refuses anything else."""
+    present = set(os.listdir(folder))
+    foreign = {name for name in present if not _ARRAY_FILE.fullmatch(name)}
+    foreign -= {_META, f"{_META}.tmp"}
+    if foreign:
+        raise FileExistsError(
+            f"{printable(folder)} is not made a store: it holds {min(foreign)!r}, no part of one."
+        )
+    if _META in present and not overwrite:
+        raise FileExistsError(f"{printable(folder)} is a store; overwrite=True replaces it.")
+    return present - {f"{_META}.tmp"}
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _meta_checksum(meta: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(meta, sort_keys=True).encode("utf-8"))
+
+
+def _well_formed(meta: dict[str, Any]) -> bool:
+    arrays = meta.get("arrays")
+    if not isinstance(arrays, dict) or not isinstance(meta.get("source"), str):
+        return False
+    for name, array in arrays.items():
+        match = isinstance(array, dict) and _ARRAY_FILE.fullmatch(str(array.get("file")))
+        if not match or match[1] != name:
+            return False
+    numbers = [meta.get(key) for key in ("rows", "features", "labels")]
+    numbers += [array.get("length") for array in arrays.values()]
+    if not all(type(number) is int and 0 <= number < 2**60 for number in numbers):
+        return False
+    return bool(max(meta["features"], meta["labels"]) <= MAX_COLUMNS)
+
+
+def _same(names: Sequence[str] | None, others: Sequence[str] | None) -> bool:
+    return names is others or (names is not None and others is not None and names == others)

@@ -1,0 +1,77 @@
+"""Many strings as two arrays, so that a million names or texts open without being read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Strings(Sequence[str]):
+    """A read-only sequence of strings over UTF-8 bytes and offsets.
+
+    Parameters
+    ----------
+    data : uint8 array
+        The bytes of all strings, one after the other.
+    offsets : int64 array
+        String ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Examples
+    --------
+    >>> from ldsm.datasets import Strings
+    >>> tags = Strings.pack(["économie", "fisheries"])
+    >>> tags[0], len(tags), tags.data.size
+    ('économie', 2, 18)
+    """
+
+    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self.data = data
+        self.offsets = offsets
+
+    @classmethod
+    def pack(cls, strings: Iterable[str]) -> Strings:
+        """Encode strings; those that are no Unicode text (lone surrogates) are refused."""
+        if isinstance(strings, Strings):
+            return strings
+        encoded = [_encode(string) for string in strings]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(string) for string in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        if isinstance(item, slice):
+            return [self[i] for i in range(*item.indices(len(self)))]
+        i = range(len(self))[item]
+        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, Strings):
+            return np.array_equal(self.offsets, other.offsets) and np.array_equal(
+                self.data, other.data
+            )
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Strings: {len(self)}, {self.data.size} bytes>"
+
+
+def _encode(string: str) -> bytes:
+    try:
+        return string.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"The string {string[:80]!r} is no Unicode text: character {error.start} is a lone "
+            "surrogate."
+        ) from None

@@ -1,0 +1,110 @@
+"""Multi-label svmlight (LIBSVM) files: the repository's lines without its header.
+
+``#`` starts a comment; a line of comment alone is no row, every other line is one, an empty line
+too. Labels are whole numbers and name columns of `Y` as they stand. Features count from 1, as the
+format's inventor has it, unless `zero_based` says otherwise: that is stated, never guessed, since a
+guess could differ between a training and a test file and shift every feature by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .dataset import Dataset
+from .files import PathLike, read_blocks, reading
+from .lines import join_blocks, parse_blocks, write_rows
+
+
+def load_svmlight(
+    path: PathLike,
+    *,
+    zero_based: bool = False,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    feature_names: Sequence[str] | PathLike | None = None,
+    label_names: Sequence[str] | PathLike | None = None,
+    duplicates: str = "error",
+) -> Dataset:
+    """Read a multi-label svmlight file, plain, ``.gz`` or ``.bz2``.
+
+    Parameters
+    ----------
+    path : path
+        The data file.
+    zero_based : bool, default=False
+        Whether the first feature is called 0. A feature 0 in a file said to count from 1 is an
+        error.
+    n_features, n_labels : int, optional
+        Number of columns; numbers beyond are errors. By default as many as the file uses.
+    feature_names, label_names : sequence of str or path, optional
+        Names of the columns, or a text file that has one a line.
+    duplicates : {"error", "sum"}, default="error"
+        What to do with a feature that a row gives twice. A label given twice counts once.
+
+    Returns
+    -------
+    Dataset
+        Features sorted within each row, explicit zeros dropped.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
+    >>> _ = path.write_text("# two rows\\n0,2 1:0.5 4:1\\n 2:0.25  # no label\\n")
+    >>> data = datasets.load_svmlight(path)
+    >>> data.X.toarray()
+    array([[0.5 , 0.  , 0.  , 1.  ],
+           [0.  , 0.25, 0.  , 0.  ]], dtype=float32)
+    >>> data.labels
+    [[0, 2], []]
+    """
+    blocks = iter_svmlight(
+        path,
+        zero_based=zero_based,
+        n_features=n_features,
+        n_labels=n_labels,
+        duplicates=duplicates,
+    )
+    return join_blocks(blocks, path, feature_names=feature_names, label_names=label_names)
+
+
+def iter_svmlight(
+    path: PathLike,
+    *,
+    zero_based: bool = False,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    duplicates: str = "error",
+    block_bytes: int = 8 << 20,
+) -> Iterator[Dataset]:
+    """Read such a file a block of rows at a time, for files larger than memory.
+
+    Unless `n_features` and `n_labels` are given, each block is as wide as its own numbers.
+    """
+    with reading(path) as file:
+        yield from parse_blocks(
+            read_blocks(file, block_bytes),
+            path,
+            first_line=1,
+            n_features=n_features,
+            n_labels=n_labels,
+            zero_based=zero_based,
+            comments=True,
+            duplicates=duplicates,
+        )
+
+
+def save_svmlight(data: Dataset, path: PathLike, *, zero_based: bool = False) -> None:
+    """Write a Dataset as multi-label svmlight; names and empty columns at the end are lost.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
+    >>> datasets.save_svmlight(datasets.Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), path)
+    >>> path.read_text()
+    '1 1:0.1\\n 2:2\\n'
+    """
+    write_rows(data, path, "", zero_based=zero_based)

@@ -1,0 +1,184 @@
+"""Documents with label names as a table: CSV or TSV with a header and a cell of labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from .dataset import Dataset
+from .files import PathLike, format_suffix, malformed, printable, read_lines, writing
+from .jsonl import collect
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_LONGEST_CELL = 2**31 - 1  # the csv module stops at 131,072 characters, fewer than many documents
+
+
+def iter_table(
+    path: PathLike,
+    *,
+    text: str = "text",
+    labels: str = "labels",
+    separator: str = ",",
+    delimiter: str | None = None,
+) -> Iterator[tuple[str, list[str]]]:
+    """Documents one at a time, for tables larger than memory.
+
+    Parameters
+    ----------
+    path : path
+        UTF-8 with a header line, cells quoted as spreadsheets do; plain, ``.gz`` or ``.bz2``.
+    text, labels : str
+        The columns that hold the document and its labels.
+    separator : str, default=","
+        What stands between two labels of a cell. Blanks around a label are not part of it; an
+        empty cell is a row without labels.
+    delimiter : str, optional
+        What stands between two cells; by default a comma in ``.csv``, a tab in ``.tsv`` and
+        ``.tab``.
+
+    Yields
+    ------
+    text, labels : str and list of str
+
+    Raises
+    ------
+    ValueError
+        For a row with more or fewer cells than the header, an empty label or broken quotes, with
+        file, line number and text. Empty lines may only end the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.csv")
+    >>> _ = path.write_text('id,text,tags\\n1,"cod, herring",fish;law\\n')
+    >>> list(datasets.iter_table(path, labels="tags", separator=";"))
+    [('cod, herring', ['fish', 'law'])]
+    """
+    if not separator:
+        raise ValueError("separator must be a string of at least one character. Got ''.")
+    rows = _rows(path, _delimiter(path, delimiter))
+    _, header = next(rows, (1, []))
+    columns = [_column(path, header, name) for name in (text, labels)]
+    blank = 0
+    for number, row in rows:
+        if not row:
+            blank = blank or number
+            continue
+        if blank:
+            raise malformed(path, blank, "expected a row, got an empty line")
+        if len(row) != len(header):
+            raise malformed(
+                path, number, f"expected {len(header)} cells, got {len(row)}", repr(row)
+            )
+        document, cell = (row[column] for column in columns)
+        names = [name.strip() for name in cell.split(separator)] if cell.strip() else []
+        if "" in names:
+            raise malformed(path, number, f"empty label in column {labels!r}", cell)
+        yield document, names
+
+
+def load_table(
+    path: PathLike,
+    *,
+    text: str = "text",
+    labels: str = "labels",
+    separator: str = ",",
+    delimiter: str | None = None,
+) -> Dataset:
+    """Read documents and their label names; see :func:`iter_table` for the format.
+
+    Returns
+    -------
+    Dataset
+        With `texts`; its `label_names` are those of the file, sorted.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.tsv")
+    >>> _ = path.write_text('text\\tlabels\\ncod quota\\tfish, law\\n')
+    >>> datasets.load_table(path).labels
+    [['fish', 'law']]
+    """
+    documents = iter_table(path, text=text, labels=labels, separator=separator, delimiter=delimiter)
+    return collect(documents, path)
+
+
+def save_table(
+    data: Dataset,
+    path: PathLike,
+    *,
+    text: str = "text",
+    labels: str = "labels",
+    separator: str = ",",
+    delimiter: str | None = None,
+) -> None:
+    """Write a Dataset of documents as a table; label names must not hold the separator.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.csv")
+    >>> datasets.save_table(datasets.Dataset.from_texts(["to be"], [["b", "a"]]), path)
+    >>> path.read_text()
+    'text,labels\\nto be,"a,b"\\n'
+    """
+    if data.texts is None:
+        raise ValueError("This format holds texts, and the Dataset has features only.")
+    for name in data.label_names or ():
+        if separator in name or name != name.strip() or not name:
+            raise ValueError(
+                f"The label {name!r} cannot be written: labels must not be empty, hold the "
+                f"separator {separator!r} or have blanks around them."
+            )
+    with writing(path) as file:
+        lines = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        # The default line end "\\r\\n" makes the writer quote cells that hold either character.
+        writer = csv.writer(lines, delimiter=_delimiter(path, delimiter))
+        writer.writerow([text, labels])
+        for document, names in zip(data.texts, data.labels, strict=True):
+            writer.writerow([document, separator.join(str(name) for name in names)])
+        lines.detach()  # flushes; the file is closed by whoever opened it
+
+
+def _delimiter(path: PathLike, delimiter: str | None) -> str:
+    if delimiter is None:
+        delimiter = _DELIMITERS.get(format_suffix(path))
+    if delimiter is None or len(delimiter) != 1:
+        raise ValueError(
+            "delimiter must be one character, or the file's suffix one of "
+            f"{', '.join(_DELIMITERS)}. Got {delimiter!r} for {printable(path)}."
+        )
+    return delimiter
+
+
+def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Each row with the number of its first line."""
+    # Line ends within quotes belong to the cell, so the reader must see them.
+    lines = (line for _, line in read_lines(path, keep_ends=True))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        number = reader.line_num + 1
+        # A setting of the whole process, so it is borrowed for one row and given back.
+        former = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise malformed(path, number, f"is no row of a table: {error}") from None
+        finally:
+            csv.field_size_limit(former)
+        yield number, row
+
+
+def _column(path: PathLike, header: list[str], name: str) -> int:
+    if header.count(name) != 1:
+        raise malformed(
+            path, 1, f"expected one column {name!r}, got {header.count(name)}", repr(header)
+        )
+    return header.index(name)

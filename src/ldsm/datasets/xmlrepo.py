@@ -1,0 +1,168 @@
+"""The text format of the Extreme Classification Repository.
+
+A header ``rows features labels``, then a line per row, everything counted from 0::
+
+    3 5 4
+    0,2 1:0.5 4:1
+     0:0.25
+    3
+
+The second row has no label, the third no feature. Both are rows; so is an empty line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dataset import Dataset
+from .files import PathLike, malformed, printable, read_blocks, read_lines, reading
+from .lines import join_blocks, parse_blocks, write_rows
+from .matrices import MAX_COLUMNS
+
+_HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?\n?")
+
+
+def load_xmlrepo(
+    path: PathLike,
+    *,
+    split_file: PathLike | None = None,
+    split: int = 0,
+    feature_names: Sequence[str] | PathLike | None = None,
+    label_names: Sequence[str] | PathLike | None = None,
+    duplicates: str = "error",
+) -> Dataset:
+    """Read a file of the Extreme Classification Repository, plain, ``.gz`` or ``.bz2``.
+
+    Parameters
+    ----------
+    path : path
+        The data file.
+    split_file : path, optional
+        A file of row numbers counted from 1, one column for each split, as the repository ships
+        them beside its small data sets (``..._trSplit.txt``, ``..._tstSplit.txt``): only these
+        rows, in this order.
+    split : int, default=0
+        Which column of `split_file`, counted from 0.
+    feature_names, label_names : sequence of str or path, optional
+        Names of the columns, or a text file that has one a line.
+    duplicates : {"error", "sum"}, default="error"
+        What to do with a feature that a row gives twice. A label given twice counts once.
+
+    Returns
+    -------
+    Dataset
+        Features sorted within each row, explicit zeros dropped.
+
+    Raises
+    ------
+    ValueError
+        For a malformed line, a number outside the header's range, a value that is not finite in
+        float32 or a number of rows other than the header's: with file, line number and text.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("3 5 4\\n0,2 1:0.5 4:1\\n 0:0.25\\n3\\n")
+    >>> data = datasets.load_xmlrepo(path)
+    >>> data.X.shape, data.labels
+    ((3, 5), [[0, 2], [], [3]])
+    """
+    blocks = iter_xmlrepo(path, duplicates=duplicates)
+    data = join_blocks(blocks, path, feature_names=feature_names, label_names=label_names)
+    if split_file is None:
+        return data
+    splits = read_split(split_file, len(data))
+    if not 0 <= split < splits.shape[1]:
+        raise ValueError(
+            f"split must lie in [0, {splits.shape[1]}) for {printable(split_file)}. Got {split}."
+        )
+    return data.select(splits[:, split])
+
+
+def iter_xmlrepo(
+    path: PathLike, *, duplicates: str = "error", block_bytes: int = 8 << 20
+) -> Iterator[Dataset]:
+    """Read such a file a block of rows at a time, for files larger than memory.
+
+    Each block is a Dataset of the header's width; at least one comes. ``save_store(iter_xmlrepo(
+    path), folder)`` turns a file of any size into a store.
+    """
+    with reading(path) as file:
+        blocks = read_blocks(file, block_bytes)
+        first = next(blocks)
+        end = first.find(b"\n") + 1 or len(first)
+        rows, features, labels = _parse_header(path, first[:end])
+
+        def body() -> Iterator[bytes]:
+            yield first[end:]
+            yield from blocks
+
+        yield from parse_blocks(
+            body(),
+            path,
+            first_line=2,
+            n_rows=rows,
+            n_features=features,
+            n_labels=labels,
+            duplicates=duplicates,
+        )
+
+
+def save_xmlrepo(data: Dataset, path: PathLike) -> None:
+    """Write a Dataset in the repository's format; names have no place in it.
+
+    Values are written in the fewest digits that read back as the same float32.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from ldsm import datasets
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> datasets.save_xmlrepo(datasets.Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), path)
+    >>> path.read_text()
+    '2 2 2\\n1 0:0.1\\n 1:2\\n'
+    """
+    header = f"{len(data)} {data.n_features} {data.n_labels}\n"
+    write_rows(data, path, header, zero_based=True)
+
+
+def read_split(path: PathLike, n_rows: int) -> NDArray[np.int64]:
+    """Row numbers from 0 of each split, a column each, of the repository's split file."""
+    table: list[list[int]] = []
+    for number, line in read_lines(path):
+        words = line.split()
+        if not words:
+            raise malformed(path, number, "expected row numbers, got an empty line")
+        if not all(word.isascii() and word.isdigit() for word in words):
+            raise malformed(path, number, "expected row numbers", line)
+        row = [int(word) for word in words]
+        if table and len(row) != len(table[0]):
+            raise malformed(path, number, f"expected {len(table[0])} numbers as above", line)
+        if min(row) < 1 or max(row) > n_rows:
+            raise malformed(path, number, f"row numbers must lie in [1, {n_rows}]", line)
+        table.append(row)
+    if not table:
+        raise ValueError(f"{printable(path)}: expected row numbers, got an empty file.")
+    return np.array(table, dtype=np.int64) - 1
+
+
+def _parse_header(path: PathLike, line: bytes) -> tuple[int, int, int]:
+    match = _HEADER.fullmatch(line)
+    if match is None or max(map(len, match.groups())) > 18:
+        raise malformed(
+            path,
+            1,
+            "expected the header 'rows features labels', three whole numbers "
+            "(load_svmlight reads files without a header)",
+            line.rstrip(b"\r\n"),
+        )
+    rows, features, labels = (int(group) for group in match.groups())
+    if max(features, labels) > MAX_COLUMNS:
+        raise malformed(path, 1, f"at most {MAX_COLUMNS} features and labels", line.rstrip())
+    return rows, features, labels

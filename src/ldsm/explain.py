@@ -1,0 +1,128 @@
+"""Why a row got its labels: the path through each tree, the features that decided, the leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .forest import Forest
+from .inputs import FeatureArrays
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one feature added to the margins of a node (the bias is feature number D)."""
+
+    feature: int
+    value: float
+    contributions: NDArray[np.float32]  # one per direction
+
+
+@dataclass(frozen=True)
+class Step:
+    """One internal node on a row's way."""
+
+    node: int  # within the tree
+    depth: int
+    margins: NDArray[np.float32]
+    directions: tuple[int, ...]  # the children the row was sent to
+    reasons: list[Reason]  # the features that set the chosen directions most apart, first first
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One leaf that a row ended in, with the labels that answered, most frequent first."""
+
+    node: int
+    depth: int
+    rows: int
+    labels: NDArray[np.int32]
+    shares: NDArray[np.float64]  # count / rows
+
+
+@dataclass(frozen=True)
+class TreePath:
+    """A row's way through one tree. Steps come in node order, parents before children."""
+
+    tree: int
+    steps: list[Step]
+    leaves: list[Leaf]
+
+
+def explain_row(forest: Forest, row: FeatureArrays, max_reasons: int = 10) -> list[TreePath]:
+    """Follow one row through every tree.
+
+    The features of a step are ranked by how far their contribution to the directions taken exceeds
+    their mean contribution to the others: they are what made the row go this way.
+    """
+    if row.n_rows != 1:
+        raise ValueError(f"explain takes exactly one row. Got {row.n_rows}.")
+    _, visited = forest.visited_nodes(row)
+    parent, depth = forest.node_parent(), forest.node_depth()
+    values = np.zeros(forest.n_features + 1, dtype=np.float32)
+    values[row.indices] = row.values
+    values[forest.n_features] = 1.0  # the bias
+    went = set(visited.tolist())
+    tree_of = np.searchsorted(forest.tree_offsets, visited, side="right") - 1
+    paths = []
+    for tree in range(forest.n_trees):
+        start = int(forest.tree_offsets[tree])
+        steps, leaves = [], []
+        for node in visited[tree_of == tree].tolist():
+            if forest.first_child[node] == 0:
+                leaves.append(_leaf(forest, node, parent[node], start, int(depth[node])))
+                continue
+            first = start + int(forest.first_child[node])
+            directions = tuple(m for m in range(forest.arity) if first + m in went)
+            steps.append(
+                _step(forest, node, values, directions, max_reasons, start, int(depth[node]))
+            )
+        paths.append(TreePath(tree, steps, leaves))
+    return paths
+
+
+def _step(
+    forest: Forest,
+    node: int,
+    values: NDArray[np.float32],
+    directions: tuple[int, ...],
+    max_reasons: int,
+    start: int,
+    depth: int,
+) -> Step:
+    part = slice(*forest.weight_offsets[node : node + 2])
+    features = forest.weight_features[part]
+    x = values[features]
+    if len(forest.weight_means):
+        x = (x - forest.weight_means[part]) * forest.weight_scales[part]
+    contributions = x[:, None] * forest.weights[part]
+    taken = np.isin(np.arange(forest.arity), directions)
+    others = contributions[:, ~taken].mean(axis=1) if not taken.all() else np.float32(0)
+    pull = contributions[:, taken].mean(axis=1) - others
+    order = np.lexsort((features, -np.abs(pull)))[:max_reasons]
+    reasons = [
+        Reason(int(features[i]), float(x[i]), contributions[i])
+        for i in order
+        if np.any(contributions[i])
+    ]
+    margins = contributions.sum(axis=0, dtype=np.float32)
+    return Step(node - start, depth, margins, directions, reasons)
+
+
+def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int) -> Leaf:
+    answering = node
+    offsets = forest.histogram_offsets
+    if offsets[node] == offsets[node + 1] and parent >= 0:
+        answering = parent  # no label reached the leaf: its parent answers
+    part = slice(*offsets[answering : answering + 2])
+    order = np.argsort(-forest.histogram_counts[part], kind="stable")
+    rows = int(forest.node_rows[answering])
+    return Leaf(
+        node - start,
+        depth,
+        rows,
+        forest.histogram_labels[part][order],
+        forest.histogram_counts[part][order] / rows,
+    )

@@ -1,0 +1,256 @@
+"""What users hand in, turned into the arrays of the core.
+
+Every form of the same data gives the same arrays, bit for bit: CSR, CSC, COO or dense, any index
+width, sorted or not, with duplicates or explicit zeros. The user's objects are never changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+
+LabelForm = Literal["sparse", "dense", "lists", "single"]
+
+
+class FeatureArrays(NamedTuple):
+    """Rows of X as the core reads them: sorted, without duplicates or zeros."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    def rows(self, start: int, stop: int) -> FeatureArrays:
+        """A view of some consecutive rows; only the offsets are copied."""
+        first, last = self.indptr[start], self.indptr[stop]
+        return FeatureArrays(
+            self.indptr[start : stop + 1] - first, self.indices[first:last], self.values[first:last]
+        )
+
+
+def feature_arrays(X: Any) -> FeatureArrays:
+    """The core's arrays of an already validated matrix, sparse or dense."""
+    if not sp.issparse(X):
+        X = sp.csr_array(np.atleast_2d(np.asarray(X)))
+    elif X.format == "csr":
+        # A new object around the same arrays: scipy caches flags on the one it is asked about.
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
+    else:
+        X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if np.any(X.data == 0):
+        X = X.copy()
+        X.eliminate_zeros()
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(X.data, dtype=np.float32)
+    if not np.all(np.isfinite(values)):
+        bad = X.data[~np.isfinite(values)][0]
+        raise ValueError(
+            f"Input X must hold values that float32 can represent, "
+            f"of size at most {np.finfo(np.float32).max:.3g}. Got {bad!r}."
+        )
+    if np.any(values == 0):  # too small for float32
+        X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=True)
+        X.eliminate_zeros()
+        values = X.data
+    return FeatureArrays(
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(X.indices, dtype=np.int32),
+        values,
+    )
+
+
+@dataclass(frozen=True)
+class LabelArrays:
+    """Y as the core reads it, and how to give labels back in the form they came."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    classes: NDArray[Any]
+    form: LabelForm
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+
+def label_arrays(Y: Any, names: Sequence[Any] | None = None) -> LabelArrays:
+    """Recognise the form of Y; `names` are the labels behind the columns of a sparse matrix.
+
+    A sparse matrix or a 2-D array of 0 and 1 (or rectangular nested lists of them) is an indicator
+    matrix; other nested sequences are labels per row; a flat sequence is one label per row.
+    """
+    if Y is None:
+        raise ValueError(
+            "LdSMClassifier requires y to be passed, but the target y is None: "
+            "give an indicator matrix, a list of labels per row, or one label per row."
+        )
+    if sp.issparse(Y):
+        return _from_sparse(Y, names)
+    if hasattr(Y, "__array__"):  # pandas objects and other array-likes
+        Y = np.asarray(Y)
+    if isinstance(Y, np.ndarray):
+        if Y.ndim == 2 and Y.shape[1] == 1 and not np.all(np.isin(Y, (0, 1))):
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. It is read as one "
+                "label per row; use y.ravel() to say so.",
+                DataConversionWarning,
+                stacklevel=3,
+            )
+            return _from_single(Y.ravel())
+        if Y.ndim == 2:
+            return _from_dense(Y)
+        if Y.ndim == 1:
+            nested = Y.dtype == object and len(Y) > 0 and all(_is_collection(row) for row in Y)
+            return _from_lists(list(Y)) if nested else _from_single(Y)
+        raise ValueError(f"Y must have one or two dimensions. Got an array of shape {Y.shape}.")
+    rows = list(Y)
+    if not any(_is_collection(row) for row in rows):
+        return _from_single(np.asarray(rows))
+    if not all(_is_collection(row) for row in rows):
+        at = next(i for i, row in enumerate(rows) if not _is_collection(row))
+        raise ValueError(
+            f"Y mixes lists of labels with single labels. Got {rows[at]!r} at row {at}."
+        )
+    rows = [list(row) for row in rows]
+    width = len(rows[0])
+    rectangular = width > 0 and all(len(row) == width for row in rows)
+    if rectangular and all(
+        isinstance(v, (int, np.integer)) and v in (0, 1) for r in rows for v in r
+    ):
+        return _from_dense(np.asarray(rows))
+    return _from_lists(rows)
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+
+
+def _is_zero_or_one(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and value in (0, 1)
+
+
+def _check_some_labels(n_pairs: int) -> None:
+    if n_pairs == 0:
+        raise ValueError("Y must hold at least one label. Got no label in any row.")
+
+
+def _from_sparse(Y: Any, names: Sequence[Any] | None) -> LabelArrays:
+    csr = sp.csr_array(Y)
+    if csr is Y or np.shares_memory(csr.data, Y.data):
+        csr = csr.copy()
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    if csr.nnz and not np.all(csr.data == 1):
+        bad = csr.data[csr.data != 1][0]
+        raise ValueError(f"Y must be an indicator matrix of 0 and 1. Got the value {bad!r}.")
+    _check_some_labels(csr.nnz)
+    return LabelArrays(
+        csr.indptr.astype(np.int64),
+        csr.indices.astype(np.int32),
+        np.arange(csr.shape[1]) if names is None else _object_array(names),
+        "sparse",
+    )
+
+
+def _from_dense(Y: NDArray[Any]) -> LabelArrays:
+    if Y.shape[1] == 0:
+        raise ValueError(f"Y must have at least one column. Got an array of shape {Y.shape}.")
+    try:
+        is_zero, is_one = Y == 0, Y == 1
+        if not np.all(is_zero | is_one):
+            bad = Y[~(is_zero | is_one)].ravel()[0]
+            raise ValueError(f"Y must be an indicator matrix of 0 and 1. Got the value {bad!r}.")
+    except TypeError:
+        raise ValueError(
+            f"Y must be an indicator matrix of 0 and 1. Got {Y.dtype} values."
+        ) from None
+    rows, labels = np.nonzero(is_one)
+    _check_some_labels(len(rows))
+    indptr = np.zeros(len(Y) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=len(Y)), out=indptr[1:])
+    return LabelArrays(indptr, labels.astype(np.int32), np.arange(Y.shape[1]), "dense")
+
+
+def _from_single(y: NDArray[Any]) -> LabelArrays:
+    if y.ndim != 1:
+        raise ValueError(f"Y must have one label per row. Got an array of shape {y.shape}.")
+    if len(y) == 0:
+        raise ValueError("Y must have at least one row. Got an empty sequence.")
+    if y.dtype.kind == "f":
+        if not np.all(np.isfinite(y)):
+            raise ValueError("Input y contains NaN or infinity.")
+        if np.any(y != np.floor(y)):
+            bad = y[y != np.floor(y)][0]
+            raise ValueError(
+                f"Unknown label type: continuous. One label per row must be an int, a str or "
+                f"another hashable name. Got {bad!r}."
+            )
+    if y.dtype == object:
+        classes, codes = _encode(list(y), "Y")
+    else:
+        classes, codes = np.unique(y, return_inverse=True)
+    return LabelArrays(
+        np.arange(len(y) + 1, dtype=np.int64), codes.astype(np.int32).ravel(), classes, "single"
+    )
+
+
+def _from_lists(rows: Sequence[Iterable[Any]]) -> LabelArrays:
+    flat: list[Any] = []
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    for i, row in enumerate(rows):
+        try:
+            seen = dict.fromkeys(row)  # a label named twice counts once
+        except TypeError:
+            bad = next(label for label in row if not isinstance(label, Hashable))
+            raise ValueError(f"Labels must be hashable. Got {bad!r} at row {i} of Y.") from None
+        flat.extend(seen)
+        indptr[i + 1] = len(flat)
+    _check_some_labels(len(flat))
+    classes, codes = _encode(flat, "Y")
+    order = np.lexsort((codes, np.repeat(np.arange(len(rows)), np.diff(indptr))))
+    return LabelArrays(indptr, codes[order].astype(np.int32), classes, "lists")
+
+
+def _encode(labels: Sequence[Any], name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct labels, sorted where they can be compared, else in order of appearance."""
+    try:
+        distinct = list(dict.fromkeys(labels))
+    except TypeError:
+        bad = next(label for label in labels if not isinstance(label, Hashable))
+        raise ValueError(f"Labels must be hashable. Got {bad!r} in {name}.") from None
+    for label in distinct:
+        if label is None or label != label:
+            raise ValueError(f"Labels must not be missing. Got {label!r} in {name}.")
+    with contextlib.suppress(TypeError):
+        distinct.sort()
+    number = {label: i for i, label in enumerate(distinct)}
+    codes = np.fromiter((number[label] for label in labels), dtype=np.int64, count=len(labels))
+    kinds = {type(label) for label in distinct}
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), (bool, int, str, np.integer, np.str_)):
+        return np.asarray(distinct), codes
+    return _object_array(distinct), codes
+
+
+def _object_array(items: Sequence[Any]) -> NDArray[Any]:
+    """A 1-D array of the items as they are, tuples and all."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array

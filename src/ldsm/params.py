@@ -1,0 +1,164 @@
+"""The parameters of LdSMClassifier: what is allowed, declared once, and what "auto" becomes."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .inputs import FeatureArrays
+
+AUTO = "auto"
+# A degenerate split is tried again with half the integrity weight, this many times at most.
+RELAXATIONS = 3
+# Share of non-zeros from which data counts as dense and is standardised node by node.
+DENSE_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number within bounds; `open_low` leaves the lower bound out."""
+
+    low: float
+    high: float = np.inf
+    integer: bool = False
+    open_low: bool = False
+
+    def allows(self, value: Any) -> bool:
+        kind = numbers.Integral if self.integer else numbers.Real
+        if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
+            return False
+        if not np.isfinite(float(value)):
+            return False
+        number = float(value)
+        above = number > self.low if self.open_low else number >= self.low
+        return above and number <= self.high
+
+    def __str__(self) -> str:
+        kind = "an int" if self.integer else "a float"
+        if np.isinf(self.high):
+            return f"{kind} {'>' if self.open_low else '>='} {self.low:g}"
+        return f"{kind} in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values."""
+
+    values: tuple[Any, ...]
+
+    def allows(self, value: Any) -> bool:
+        return any(value is v or (isinstance(v, str) and value == v) for v in self.values)
+
+    def __str__(self) -> str:
+        return " or ".join(repr(v) for v in self.values)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, (bool, np.bool_))
+
+    def __str__(self) -> str:
+        return "a bool"
+
+
+_AUTO = Choice((AUTO,))
+CONSTRAINTS: Mapping[str, tuple[Number | Choice | Flag, ...]] = {
+    "n_estimators": (Number(1, integer=True),),
+    "arity": (Number(2, 8, integer=True),),
+    "max_nodes": (_AUTO, Number(1, integer=True)),
+    "n_epochs": (_AUTO, Number(1, integer=True)),
+    "learning_rate": (_AUTO, Number(0, open_low=True)),
+    "integrity_weight": (Number(0),),
+    "multiway_penalty": (_AUTO, Number(0)),
+    "relax_integrity": (Flag(),),
+    "optimizer": (_AUTO, Choice(("nag", "sgd", "asgd"))),
+    "leaf_scores": (Choice(("probability", "histogram")),),
+    "standardize": (_AUTO, Flag()),
+    "subsample": (Number(0, 1, open_low=True),),
+    "rerank": (Choice((None,)),),
+    "warm_start": (Flag(),),
+    "n_jobs": (Choice((None,)), Number(-np.inf, integer=True)),
+    "verbose": (Flag(), Number(0, integer=True)),
+}
+
+
+def check_params(params: Mapping[str, Any], owner: str) -> None:
+    """Raise one ValueError that names the parameter, its value and what is allowed."""
+    for name, allowed in CONSTRAINTS.items():
+        value = params[name]
+        if any(rule.allows(value) for rule in allowed):
+            continue
+        choices = " or ".join(str(rule) for rule in allowed)
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be {choices}. Got {value!r} instead."
+        )
+
+
+@dataclass(frozen=True)
+class TreeParams:
+    """Parameters of one tree as the core takes them, nothing left open."""
+
+    arity: int
+    max_nodes: int
+    n_epochs: int
+    learning_rate: float
+    integrity_weight: float
+    multiway_penalty: float
+    relaxations: int
+    optimizer: str
+    standardize: bool
+    subsample: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> TreeParams:
+    """Decide what is "auto", from the data alone, so that the same data gives the same trees.
+
+    - `standardize`: dense data (at least half of the entries are non-zero);
+    - `optimizer`: "nag" if all values are equal (binary features), else "asgd";
+    - `n_epochs`, `learning_rate`: by the optimizer, see `EPOCHS` and `RATES`;
+    - `max_nodes`: half the number of rows, within [63, 65535];
+    - `multiway_penalty`: lambda 1 * max(1/2, M - 2), above which rows do not multiply (Lemma 2).
+    """
+    n_rows = x.n_rows
+    arity = int(params["arity"])
+    integrity_weight = float(params["integrity_weight"])
+    standardize = params["standardize"]
+    if standardize == AUTO:
+        standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, n_features)
+    optimizer = params["optimizer"]
+    if optimizer == AUTO:
+        binary = not standardize and len(x.values) > 0 and bool(np.all(x.values == x.values[0]))
+        optimizer = "nag" if binary else "asgd"
+    n_epochs, learning_rate = params["n_epochs"], params["learning_rate"]
+    max_nodes, multiway_penalty = params["max_nodes"], params["multiway_penalty"]
+    return TreeParams(
+        arity=arity,
+        max_nodes=min(max(63, n_rows // 2), 65535) if max_nodes == AUTO else int(max_nodes),
+        n_epochs=EPOCHS[optimizer] if n_epochs == AUTO else int(n_epochs),
+        learning_rate=RATES[optimizer] if learning_rate == AUTO else float(learning_rate),
+        integrity_weight=integrity_weight,
+        multiway_penalty=(
+            integrity_weight * max(0.5, arity - 2.0)
+            if multiway_penalty == AUTO
+            else float(multiway_penalty)
+        ),
+        relaxations=RELAXATIONS if params["relax_integrity"] else 0,
+        optimizer=str(optimizer),
+        standardize=bool(standardize),
+        subsample=float(params["subsample"]),
+    )
+
+
+# Epochs and step sizes that "auto" stands for, chosen on held-out training rows (docs/tuning.md).
+EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
+RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}

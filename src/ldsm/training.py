@@ -1,0 +1,148 @@
+"""From arrays and a seed to a forest: one compiled call per tree, spread by joblib."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .forest import Forest
+from .inputs import FeatureArrays, LabelArrays
+from .params import TreeParams
+
+# Called with (nodes grown so far, nodes at most); a finished tree counts in full.
+ProgressCallback = Callable[[int, int], None]
+_POLL_SECONDS = 0.1
+
+
+def grow_forest(
+    x: FeatureArrays,
+    y: LabelArrays,
+    params: TreeParams,
+    *,
+    n_features: int,
+    seed: int,
+    first_tree: int,
+    n_trees: int,
+    n_jobs: int | None,
+    callback: ProgressCallback | None = None,
+) -> Forest:
+    """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest that `seed` stands for.
+
+    A tree depends on (seed, tree number) alone: any `n_jobs`, any joblib backend and any division
+    into calls give the same bits.
+    """
+    cancel = np.zeros(1, dtype=np.int32)
+    progress = np.zeros(n_trees, dtype=np.int64)
+
+    def finished(tree: int, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        progress[tree] = params.max_nodes
+        return arrays
+
+    tasks = (
+        joblib.delayed(_grow_tree)(
+            x, y, params, n_features, seed, first_tree + i, cancel, progress[i : i + 1]
+        )
+        for i in range(n_trees)
+    )
+    with _reporting(callback, progress, params.max_nodes * n_trees):
+        try:
+            # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
+            parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+            trees = [finished(i, arrays) for i, arrays in enumerate(parallel(tasks))]
+        except BaseException:
+            cancel[0] = 1  # threads still inside the core stop at their next look
+            raise
+    return Forest.from_trees(trees, arity=params.arity, n_features=n_features, n_labels=y.n_labels)
+
+
+def _grow_tree(
+    x: FeatureArrays,
+    y: LabelArrays,
+    params: TreeParams,
+    n_features: int,
+    seed: int,
+    tree: int,
+    cancel: NDArray[np.int32],
+    progress: NDArray[np.int64],
+) -> dict[str, NDArray[Any]]:
+    return _core.grow_tree(
+        *x,
+        n_features,
+        y.indptr,
+        y.indices,
+        y.n_labels,
+        seed=seed,
+        tree=tree,
+        **params.as_dict(),
+        cancel=cancel,
+        progress=progress,
+    )
+
+
+@contextmanager
+def _reporting(
+    callback: ProgressCallback | None, progress: NDArray[np.int64], total: int
+) -> Iterator[None]:
+    """Call `callback` from a thread of its own while the core works; its errors end the report."""
+    if callback is None:
+        yield
+        return
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_POLL_SECONDS):
+            callback(min(int(progress.sum()), total), total)
+
+    watcher = threading.Thread(target=watch, name="ldsm-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+    callback(total, total)
+
+
+def out_of_bag(
+    forest: Forest,
+    x: FeatureArrays,
+    seed: int,
+    subsample: float,
+    fill_order: NDArray[np.int32],
+    *,
+    by_rows: bool,
+    k: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Each row scored by the trees that never saw it: its k best labels, as CSR arrays.
+
+    A row that every tree saw has no scores.
+    """
+    n_rows, n_trees = x.n_rows, forest.n_trees
+    # One bit per row and tree: the masks of a large forest must not outgrow the data.
+    bags = np.stack(
+        [np.packbits(_core.bag_mask(seed, t, n_rows, subsample)) for t in range(n_trees)]
+    )
+    counts, labels, scores = [], [], []
+    chunk = 65536  # a multiple of 8, so that chunks start at whole bytes
+    for start in range(0, n_rows, chunk):
+        stop = min(start + chunk, n_rows)
+        part = bags[:, start // 8 : (stop + 7) // 8]
+        skip = np.ascontiguousarray(np.unpackbits(part, axis=1, count=stop - start).T)
+        best, score = forest.top_labels(
+            x.rows(start, stop), k, fill_order, by_rows=by_rows, skip=skip
+        )
+        found = score > 0
+        counts.append(found.sum(axis=1))
+        order = np.argsort(np.where(found, best, np.iinfo(np.int32).max), axis=1, kind="stable")
+        found = np.take_along_axis(found, order, axis=1)
+        labels.append(np.take_along_axis(best, order, axis=1)[found])
+        scores.append(np.take_along_axis(score, order, axis=1)[found])
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+    return indptr, np.concatenate(labels), np.concatenate(scores)

@@ -1,0 +1,377 @@
+"""The compiled core against its naive twin, by hand-made trees, and path against path."""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ldsm
+from ldsm import Forest, _core
+from ldsm.inputs import feature_arrays
+from naive import NaiveTree, bag, row_order
+from problems import core_arguments, make_problem, naive_arguments, tree_params
+
+PATHS = _core.simd_paths()
+KINDS = {"binary": False, "weights": False, "dense": True}  # kind of problem: standardise?
+
+
+def check_equal_to_twin(tree, twin, arity):
+    """Children, rows per node, weights, histograms and statistics."""
+    assert len(tree["first_child"]) == len(twin.nodes)
+    number = {node.path: i for i, node in enumerate(twin.nodes)}
+    weight_offsets, histogram_offsets = tree["weight_offsets"], tree["histogram_offsets"]
+    internal = 0
+    for i, node in enumerate(twin.nodes):
+        expected_child = number[node.children[0].path] if node.children else 0
+        assert tree["first_child"][i] == expected_child
+        assert tree["node_rows"][i] == len(node.rows)
+        assert tree["node_labels"][i] == sum(node.histogram.values())
+        part = slice(*histogram_offsets[i : i + 2])
+        stored = dict(
+            zip(
+                tree["histogram_labels"][part].tolist(),
+                tree["histogram_counts"][part].tolist(),
+                strict=True,
+            )
+        )
+        if node.children:
+            part = slice(*weight_offsets[i : i + 2])
+            features = tree["weight_features"][part]
+            expected = np.array([[w.get(int(f), 0.0) for w in node.weights] for f in features])
+            # float32 arithmetic against double: rounding of the updates adds up over the rows.
+            scale = max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(
+                tree["weights"][part], expected.reshape(-1, arity), atol=2e-4 * scale
+            )
+            # A feature that only one side stores lies at the pruning threshold.
+            for direction in node.weights:
+                missing = set(direction) - set(features.tolist())
+                assert all(abs(direction[f]) < 2e-3 for f in missing)
+            np.testing.assert_allclose(
+                tree["epoch_objective"][internal], node.epoch_objective, atol=1e-3
+            )
+            assert tree["integrity_weight"][i] == node.integrity_weight
+            internal += 1
+            answers = any(not child.histogram for child in node.children)
+            assert stored == (node.histogram if answers else {})
+        else:
+            assert stored == node.histogram
+            assert weight_offsets[i] == weight_offsets[i + 1]
+
+
+@pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
+@pytest.mark.parametrize("arity", [2, 3, 4, 5])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_core_equals_naive_twin(seed, kind, arity, optimizer):
+    X, Y = make_problem(seed, kind)
+    params = tree_params(
+        seed=seed,
+        tree=seed + 3,
+        arity=arity,
+        max_nodes=1 + 6 * arity,
+        multiway_penalty=2.0 * max(0.5, arity - 2),
+        optimizer=optimizer,
+        standardize=KINDS[kind],
+        subsample=0.8 if seed == 2 else 1.0,
+    )
+    twin = NaiveTree(*naive_arguments(X, Y), **params)
+    x = feature_arrays(X)
+    for path in PATHS:
+        tree = _core.grow_tree(*core_arguments(X, Y), **params, simd=path)
+        check_equal_to_twin(tree, twin, arity)
+        forest = Forest.from_trees([tree], arity=arity, n_features=X.shape[1], n_labels=Y.shape[1])
+        for by_rows in (True, False):
+            indptr, labels, scores = forest.scores(x, by_rows=by_rows)
+            for row in range(len(X)):
+                part = slice(*indptr[row : row + 2])
+                found = dict(zip(labels[part].tolist(), scores[part].tolist(), strict=True))
+                expected = twin.scores(row, by_rows)
+                assert found.keys() == expected.keys()
+                # One double sum on each side, rounded to float32 once.
+                np.testing.assert_allclose(
+                    [found[k] for k in expected], list(expected.values()), rtol=1e-6
+                )
+
+
+@pytest.mark.parametrize("relaxations", [0, 3])
+def test_twin_and_core_undo_degenerate_splits_alike(relaxations):
+    X, Y = make_problem(7, n_rows=50)
+    Y[:, 0] = np.arange(len(Y)) % 10 < 8  # one label nearly everywhere
+    params = tree_params(integrity_weight=4.0, relaxations=relaxations)
+    twin = NaiveTree(*naive_arguments(X, Y), **params)
+    tree = _core.grow_tree(*core_arguments(X, Y), **params)
+    check_equal_to_twin(tree, twin, 2)
+    if relaxations:
+        assert (np.nan_to_num(tree["integrity_weight"], nan=4.0) < 4.0).any()
+
+
+@pytest.mark.parametrize("arity", range(2, 9))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_simd_path_gives_the_same_bits(kind, arity):
+    X, Y = make_problem(11, kind, n_rows=150, n_features=37, n_labels=23)
+    for optimizer in ("nag", "sgd", "asgd"):
+        params = tree_params(
+            arity=arity, max_nodes=41, optimizer=optimizer, standardize=KINDS[kind],
+            multiway_penalty=2.0 * max(0.5, arity - 2),
+        )  # fmt: skip
+        trees = [_core.grow_tree(*core_arguments(X, Y), **params, simd=p) for p in PATHS]
+        assert len(trees[0]["first_child"]) > arity
+        for tree in trees[1:]:
+            for name, array in trees[0].items():
+                assert array.tobytes() == tree[name].tobytes(), name
+        forest = Forest.from_trees(
+            trees[:1], arity=arity, n_features=X.shape[1], n_labels=Y.shape[1]
+        )
+        answers = [_core.route_scores(forest, True, *feature_arrays(X), simd=p) for p in PATHS]
+        for answer in answers[1:]:
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(answers[0], answer, strict=True))
+
+
+def test_unknown_simd_path_is_refused():
+    X, Y = make_problem(0)
+    with pytest.raises(ValueError, match=r"must be one of: portable.*Got 'mmx'"):
+        _core.grow_tree(*core_arguments(X, Y), **tree_params(), simd="mmx")
+
+
+def test_environment_chooses_the_simd_path(monkeypatch):
+    X, Y = make_problem(0)
+    monkeypatch.setenv("LDSM_SIMD", "nonsense")
+    with pytest.raises(ValueError, match="nonsense"):
+        _core.grow_tree(*core_arguments(X, Y), **tree_params())
+    monkeypatch.setenv("LDSM_SIMD", "portable")
+    assert len(_core.grow_tree(*core_arguments(X, Y), **tree_params())["first_child"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "subsample"), [(1, 1.0), (50, 0.5), (9000, 1.0), (300_000, 0.9)]
+)
+def test_row_order_follows_the_block_shuffle(n_rows, subsample):
+    order = _core.row_order(5, 2, n_rows, subsample)
+    kept = np.flatnonzero(_core.bag_mask(5, 2, n_rows, subsample))
+    assert len(order) == max(1, round(subsample * n_rows))
+    assert np.array_equal(np.sort(order), kept)
+    if n_rows <= 9000:
+        assert order.tolist() == row_order(5, 2, n_rows, subsample)
+        assert kept.tolist() == bag(5, 2, n_rows, subsample)
+    else:
+        # The first window holds 64 blocks: its rows are mixed among each other and with no others.
+        first = order[: int(64 * 4096 * subsample) - 5000] // 4096
+        assert len(np.unique(first)) <= 64
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
+def test_streaming_a_node_in_blocks_gives_the_same_bits(kind, optimizer):
+    X, Y = make_problem(3, kind, n_rows=200)
+    params = tree_params(optimizer=optimizer, standardize=KINDS[kind], integrity_weight=4.0)
+    whole = _core.grow_tree(*core_arguments(X, Y), **params)
+    assert len(whole["first_child"]) > 3
+    for block_entries in (1, 97, 1000):
+        streamed = _core.grow_tree(*core_arguments(X, Y), **params, block_entries=block_entries)
+        for name, array in whole.items():
+            assert array.tobytes() == streamed[name].tobytes(), name
+
+
+# -- a hand-built tree ------------------------------------------------------------------------
+
+
+def three_node_tree(**changes):
+    """x0 > 0.5 goes left (label 0), x1 > 0.5 right (label 1 of 2), both may hold, else arg-max."""
+    arrays = {
+        "arity": 2,
+        "n_features": 2,
+        "n_labels": 3,
+        "tree_offsets": np.array([0, 3], dtype=np.int64),
+        "first_child": np.array([1, 0, 0], dtype=np.int32),
+        "weight_offsets": np.array([0, 3, 3, 3], dtype=np.int64),
+        "weight_features": np.array([0, 1, 2], dtype=np.int32),  # 2 is the bias
+        "weights": np.array([[1, 0], [0, 1], [0.0, 0.1]], dtype=np.float32),
+        "weight_means": np.zeros(0, dtype=np.float32),
+        "weight_scales": np.zeros(0, dtype=np.float32),
+        "histogram_offsets": np.array([0, 0, 1, 3], dtype=np.int64),
+        "histogram_labels": np.array([0, 1, 2], dtype=np.int32),
+        "histogram_counts": np.array([3, 4, 1], dtype=np.int32),
+        "node_rows": np.array([8, 4, 4], dtype=np.int64),
+    }
+    return SimpleNamespace(**{**arrays, **changes})
+
+
+X3 = feature_arrays(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.2, 0.0]]))
+
+
+def dense_scores(forest, by_rows=True):
+    indptr, labels, scores = _core.route_scores(forest, by_rows, *X3)
+    return sp.csr_array((scores, labels, indptr), shape=(5, 3)).toarray()
+
+
+def test_three_node_tree_by_hand():
+    left, right = [0.75, 0, 0], [0, 1, 0.25]
+    both = [0.375, 0.5, 0.125]
+    np.testing.assert_allclose(
+        dense_scores(three_node_tree()), [left, right, both, right, left], rtol=1e-6
+    )
+    histogram_right = [0, 0.8, 0.2]
+    np.testing.assert_allclose(
+        dense_scores(three_node_tree(), by_rows=False)[:2], [[1, 0, 0], histogram_right], rtol=1e-6
+    )
+    fill = np.array([1, 0, 2], dtype=np.int32)
+    labels, scores = _core.route_topk(three_node_tree(), True, *X3, 3, fill)
+    assert labels.tolist() == [[0, 1, 2], [1, 2, 0], [1, 0, 2], [1, 2, 0], [0, 1, 2]]
+    assert scores[0].tolist() == [0.75, 0, 0]
+    allowed = np.array([1, 0, 1], dtype=np.uint8)
+    labels, scores = _core.route_topk(three_node_tree(), True, *X3, 2, fill, allowed)
+    assert labels.tolist() == [[0, 2], [2, 0], [0, 2], [2, 0], [0, 2]]
+    indptr, nodes = _core.route_nodes(three_node_tree(), *X3)
+    assert [nodes[a:b].tolist() for a, b in pairwise(indptr)] == [
+        [0, 1], [0, 2], [0, 1, 2], [0, 2], [0, 1],
+    ]  # fmt: skip
+
+
+def test_equal_scores_give_the_lower_label_first():
+    forest = three_node_tree(
+        histogram_labels=np.array([2, 0, 1], dtype=np.int32),
+        histogram_offsets=np.array([0, 0, 0, 3], dtype=np.int64),
+        histogram_counts=np.array([2, 2, 2], dtype=np.int32),
+    )
+    labels, _ = _core.route_topk(forest, True, *X3, 3, np.arange(3, dtype=np.int32))
+    assert labels[1].tolist() == [0, 1, 2]
+
+
+def test_empty_leaf_answers_with_its_parent():
+    forest = three_node_tree(
+        histogram_offsets=np.array([0, 2, 2, 3], dtype=np.int64),
+        histogram_labels=np.array([0, 1, 2], dtype=np.int32),
+        histogram_counts=np.array([4, 2, 3], dtype=np.int32),
+    )
+    assert dense_scores(forest)[0].tolist() == [0.5, 0.25, 0]
+
+
+def test_standardised_node_by_hand():
+    forest = three_node_tree(
+        weight_means=np.array([2, 0, 0], dtype=np.float32),
+        weight_scales=np.array([-1, 1, 1], dtype=np.float32),
+    )  # the left margin is 2 - x0
+    indptr, nodes = _core.route_nodes(forest, *X3)
+    assert nodes[: indptr[1]].tolist() == [0, 1]
+    assert nodes[indptr[2] : indptr[3]].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"first_child": [0, 1, 0]},
+            None,
+        ),  # a leaf as root is legal
+        ({"first_child": [3, 0, 0]}, "outside the tree"),
+        ({"first_child": [-1, 0, 0]}, "before its parent"),
+        ({"first_child": [2, 0, 0]}, "outside the tree"),
+        ({"tree_offsets": [0, 9]}, "outside the forest"),
+        ({"tree_offsets": [-1, 3]}, "outside the forest"),
+        ({"weight_offsets": [0, 9, 9, 9]}, "weights lie outside"),
+        ({"weight_offsets": [2, 0, 0, 0]}, "weights lie outside"),
+        ({"weight_features": [0, 1, 7]}, "feature number is out of range"),
+        ({"weight_features": [-1, 1, 2]}, "feature number is out of range"),
+        ({"histogram_offsets": [0, 0, 1, 9]}, "histogram lies outside"),
+        ({"histogram_labels": [0, 1, 3]}, "label number is out of range"),
+        ({"histogram_labels": [0, -2, 2]}, "label number is out of range"),
+        ({"node_rows": [1, 2]}, "do not fit each other"),
+        ({"arity": 9}, "out of range"),
+    ],
+)
+def test_router_refuses_damaged_forests(changes, message):
+    template = three_node_tree()
+    forest = three_node_tree(
+        **{
+            name: np.array(value, dtype=getattr(template, name).dtype)
+            if isinstance(value, list)
+            else value
+            for name, value in changes.items()
+        }
+    )
+    if message is None:
+        dense_scores(forest)
+        return
+    with pytest.raises(ValueError, match=message):
+        dense_scores(forest)
+
+
+def test_router_refuses_arrays_of_another_type():
+    with pytest.raises(ValueError, match="first_child"):
+        dense_scores(three_node_tree(first_child=np.array([1, 0, 0])))
+
+
+# -- the boundary -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (0, np.array([1, 2], dtype=np.int64), "must start at 0"),
+        (0, np.array([0, 2, 1], dtype=np.int64), "must not decrease"),
+        (0, np.array([0, 1, 9], dtype=np.int64), "must end at the number of entries"),
+        (0, np.zeros(0, dtype=np.int64), "must not be empty"),
+        (1, np.array([0, 5], dtype=np.int32), "feature numbers of X must lie in"),
+        (1, np.array([-1, 0], dtype=np.int32), "feature numbers of X must lie in"),
+        (2, np.array([1], dtype=np.float32), "as many values as indices"),
+        (2, np.array([1, np.nan], dtype=np.float32), "finite"),
+        (3, -1, "n_features must lie in"),
+        (4, np.array([0, 1], dtype=np.int64), "row offsets of Y"),
+        (5, np.array([3, 0], dtype=np.int32), "label numbers of Y must lie in"),
+        (6, -5, "n_labels must lie in"),
+    ],
+)
+def test_grow_tree_refuses_malformed_arrays(position, value, message):
+    arguments = [
+        np.array([0, 1, 2], dtype=np.int64),
+        np.array([0, 1], dtype=np.int32),
+        np.array([1, 1], dtype=np.float32),
+        2,
+        np.array([0, 1, 2], dtype=np.int64),
+        np.array([0, 1], dtype=np.int32),
+        2,
+    ]
+    _core.grow_tree(*arguments, **tree_params())
+    arguments[position] = value
+    with pytest.raises(ValueError, match=message):
+        _core.grow_tree(*arguments, **tree_params())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arity": 1}, {"arity": 9}, {"max_nodes": 0}, {"n_epochs": 0}, {"learning_rate": 0.0},
+        {"learning_rate": np.inf}, {"integrity_weight": -1.0}, {"multiway_penalty": np.nan},
+        {"relaxations": -1}, {"optimizer": "adam"}, {"subsample": 0.0}, {"subsample": 1.5},
+    ],
+)  # fmt: skip
+def test_grow_tree_refuses_bad_parameters(change):
+    X, Y = make_problem(0)
+    with pytest.raises(ValueError, match=next(iter(change))):
+        _core.grow_tree(*core_arguments(X, Y), **tree_params(**change))
+
+
+def test_stubs_describe_the_compiled_module():
+    """Names, and argument names, order, kinds and defaults, of _core.pyi against the module."""
+    stub = ast.parse(Path(ldsm.__file__).with_name("_core.pyi").read_text())
+    functions = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
+    compiled = {n for n in dir(_core) if not n.startswith("_") and callable(getattr(_core, n))}
+    assert functions.keys() == compiled
+    for name, node in functions.items():
+        ((text, _, defaults),) = getattr(_core, name).__nb_signature__
+        # Array types are printed in a notation that is not Python; defaults as \\0, \\1, ...
+        text = re.sub(r"ndarray\[[^]]*\]", "object", text)
+        real = ast.parse(re.sub(r"\\\d+", "0", text) + ": ...").body[0]
+        for kind in ("args", "kwonlyargs"):
+            names = [argument.arg for argument in getattr(node.args, kind)]
+            assert names == [argument.arg for argument in getattr(real.args, kind)], name
+        written = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+        assert tuple(ast.literal_eval(d) for d in written) == (defaults or ()), name
