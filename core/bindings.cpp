@@ -191,7 +191,7 @@ nb::dict grow(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values, i
 // A forest is any Python object with these attributes; no copy of it is made or kept.
 class ForestArrays {
   public:
-    ForestArrays(nb::handle forest, bool by_rows) {
+    ForestArrays(nb::handle forest, bool by_rows, bool with_maps = true) {
         tree_offsets_ = array<In<int64_t>>(forest, "tree_offsets");
         first_child_ = array<In<int32_t>>(forest, "first_child");
         weight_offsets_ = array<In<int64_t>>(forest, "weight_offsets");
@@ -239,6 +239,15 @@ class ForestArrays {
                 histogram_labels_.data(),
                 histogram_counts_.data(),
                 node_rows_.data()};
+        if (!with_maps) return;
+        const nb::object maps = forest.attr("feature_maps");
+        if (maps.is_none()) return;
+        if (!nb::try_cast(maps, feature_maps_, false))
+            refuse("The forest's feature_maps must be None or what feature_maps() returns.");
+        view.map_words = (n_features + 2 + 63) / 64;
+        if (feature_maps_.size() != nodes * static_cast<size_t>(view.map_words) * 2)
+            refuse("The forest's feature_maps do not fit its nodes in size.");
+        view.maps = reinterpret_cast<const FeatureMap*>(feature_maps_.data());
     }
     ForestView view;
 
@@ -255,6 +264,7 @@ class ForestArrays {
     In<int32_t> first_child_, weight_features_, histogram_labels_, histogram_counts_;
     In2<float> weights_;
     In<float> weight_means_, weight_scales_;
+    In<uint64_t> feature_maps_;
 };
 
 const uint8_t* checked_skip(const std::optional<In2<uint8_t>>& skip, const ForestView& forest,
@@ -328,6 +338,30 @@ nb::tuple nodes(nb::handle forest, In<int64_t> indptr, In<int32_t> indices, In<f
     return nb::make_tuple(hand_over(std::move(s.indptr)), hand_over(std::move(s.indices)));
 }
 
+// True where the arrays are a well-formed CSR matrix of the canonical kind; never reads outside them.
+bool canonical(In<int64_t> indptr, In<int32_t> indices, In<float> values) {
+    const int64_t* offsets = indptr.data();
+    const auto n = static_cast<int64_t>(indices.size());
+    if (indptr.size() < 1 || values.size() != indices.size() || offsets[0] != 0 ||
+        offsets[indptr.size() - 1] != n)
+        return false;
+    for (size_t row = 0; row + 1 < indptr.size(); ++row) {
+        if (offsets[row + 1] < offsets[row] || offsets[row + 1] > n) return false;
+        int32_t before = -1;
+        for (int64_t i = offsets[row]; i < offsets[row + 1]; ++i) {
+            const float v = values.data()[i];
+            if (indices.data()[i] <= before || v == 0 || !std::isfinite(v)) return false;
+            before = indices.data()[i];
+        }
+    }
+    return true;
+}
+
+nb::object maps(nb::handle forest) {
+    const ForestArrays arrays(forest, true, /*with_maps=*/false);
+    return hand_over(without_gil([&] { return feature_maps(arrays.view); }));
+}
+
 nb::object mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
     if (n_rows < 0 || n_rows > INT32_MAX) refuse("n_rows must lie in [0, 2^31).");
     if (!(subsample > 0) || subsample > 1) refuse("subsample must lie in (0, 1].");
@@ -371,6 +405,10 @@ NB_MODULE(_core, m) {
     m.def("route_nodes", &nodes, "forest"_a, na("indptr"), na("indices"), na("values"),
           na("cancel") = nb::none(), "simd"_a = "auto",
           "The nodes each row visits: (indptr, node numbers).");
+    m.def("feature_maps", &maps, "forest"_a,
+          "Where each node stores each feature: makes single rows fast where there are few features.");
+    m.def("is_canonical", &canonical, na("indptr"), na("indices"), na("values"),
+          "Rows are sorted, without duplicates, and hold finite values other than 0.");
     m.def("bag_mask", &mask, "seed"_a, "tree"_a, "n_rows"_a, "subsample"_a,
           "1 for each row that the tree is grown on.");
     m.def("row_order", &order, "seed"_a, "tree"_a, "n_rows"_a, "subsample"_a,

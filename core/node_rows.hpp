@@ -15,31 +15,37 @@ constexpr uint32_t kPadFeature = 0;
 constexpr uint32_t kBiasFeature = 1;
 constexpr uint32_t kPadLabel = 0;
 
-// Global -> local numbers, cleared by touching only what was set.
+// Global -> local numbers in order of first appearance, cleared by touching only what was set.
 class LocalIds {
   public:
-    LocalIds(int64_t n_global, uint32_t first) : local_(n_global, 0), first_(first) {}
+    LocalIds(int64_t n_global, uint32_t first)
+        : local_(static_cast<size_t>(n_global), 0),
+          global_(static_cast<size_t>(n_global) + 1),
+          first_(first) {}
 
     void clear() {
-        for (int32_t g : global_) local_[g] = 0;
-        global_.clear();
+        for (uint32_t i = 0; i < count_; ++i) local_[global_[i]] = 0;
+        count_ = 0;
     }
+    // Without a branch: in a small node every second number is new, which no predictor guesses.
     uint32_t of(int32_t global) {
-        uint32_t& id = local_[global];
-        if (id == 0) {  // stored one too high, so that 0 can mean "not yet"
-            global_.push_back(global);
-            id = first_ + static_cast<uint32_t>(global_.size());
-        }
-        return id - 1;
+        const uint32_t known = local_[global];
+        const bool is_new = known == 0;
+        global_[count_] = global;
+        count_ += is_new;
+        const uint32_t id = is_new ? count_ : known;
+        local_[global] = id;  // one too high, so that 0 can mean "not yet"
+        return first_ + id - 1;
     }
-    uint32_t size() const { return first_ + static_cast<uint32_t>(global_.size()); }
-    // The global numbers in local order, starting at local number `first`.
-    const std::vector<int32_t>& globals() const { return global_; }
+    uint32_t size() const { return first_ + count_; }
+    // The global number behind a local one, which must be at least `first`.
+    int32_t global(uint32_t local) const { return global_[local - first_]; }
 
   private:
     std::vector<uint32_t> local_;
-    std::vector<int32_t> global_;
+    std::vector<int32_t> global_;  // one entry of slack behind the last
     uint32_t first_;
+    uint32_t count_ = 0;
 };
 
 // Mean and inverse deviation of every feature over a node's rows, for dense data.
@@ -66,8 +72,10 @@ class NodeRows {
     int64_t n_rows() const { return static_cast<int64_t>(start_.size()) - 1; }
     uint32_t n_features() const { return features_.size(); }
     uint32_t n_labels() const { return labels_.size(); }
-    int32_t global_feature(uint32_t local) const;  // the bias is number D
-    int32_t global_label(uint32_t local) const { return labels_.globals()[local - 1]; }
+    // The bias is number D.
+    int32_t global_feature(uint32_t local) const {
+        return local == kBiasFeature ? x_.n_features : features_.global(local);
+    }
     const Standardizer& standardizer() const { return standardizer_; }
 
     // NAG divides by the largest |x| seen of each feature. `raw` are the values as they came.
@@ -77,6 +85,7 @@ class NodeRows {
 
   private:
     void measure(const std::vector<int32_t>& rows);
+    void prefetch(int64_t row) const;
 
     FeatureRows x_;
     LabelRows y_;

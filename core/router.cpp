@@ -125,36 +125,44 @@ class Router {
         // one by one costs a binary search each.
         const int64_t n_entries = entries.end - entries.begin;
         int64_t lookups = 0;
-        for (size_t i = begin; i < end && lookups * 4 < n_entries; ++i)
+        for (size_t i = begin; i < end && lookups < n_entries; ++i)
             lookups += start_[arena_[i] + 1] - start_[arena_[i]];
-        if (lookups * 4 < n_entries)
+        if (lookups < n_entries)
             for (size_t i = begin; i < end; ++i)
-                directions_[i - begin] = searched_directions(node, entries, arena_[i]);
+                directions_[i - begin] = forest_.maps != nullptr
+                                             ? mapped_directions(node, entries, arena_[i])
+                                             : searched_directions(entries, arena_[i]);
+        else if (forest_.arity == 2)
+            spread_directions<2>(node, entries, begin, end);
         else
-            spread_directions(node, entries, begin, end);
+            spread_directions<0>(node, entries, begin, end);
     }
 
+    template <int ARITY>  // 0: known at run time only
     void spread_directions(int64_t node, Range entries, size_t begin, size_t end) {
-        spread_.resize((static_cast<size_t>(forest_.n_features) + 2) * width_ + 8, 0.0f);
+        const int arity = ARITY ? ARITY : forest_.arity;
+        const int width = ARITY ? ARITY : width_;
+        spread_.resize((static_cast<size_t>(forest_.n_features) + 2) * width + 8, 0.0f);
         for (int64_t e = entries.begin; e < entries.end; ++e) {
             const int32_t f = forest_.weight_features[e];
             if (f < 0 || f > forest_.n_features) {
                 spread_.clear();
                 broken(node, "a feature number is out of range");
             }
-            std::memcpy(spread_.data() + static_cast<size_t>(f) * width_,
-                        forest_.weights + e * forest_.arity, sizeof(float) * forest_.arity);
+            float* to = spread_.data() + static_cast<size_t>(f) * width;
+            for (int m = 0; m < arity; ++m) to[m] = forest_.weights[e * arity + m];
         }
         for (size_t i = begin; i < end; ++i) {
             float margins[kMaxArity];
             const int64_t start = start_[arena_[i]];
             margins_(spread_.data(), feature_.data() + start, value_.data() + start,
                      start_[arena_[i] + 1] - start, margins);
-            directions_[i - begin] = directions_of(margins, forest_.arity);
+            directions_[i - begin] = directions_of(margins, arity);
         }
-        for (int64_t e = entries.begin; e < entries.end; ++e)
-            std::memset(spread_.data() + static_cast<size_t>(forest_.weight_features[e]) * width_, 0,
-                        sizeof(float) * forest_.arity);
+        for (int64_t e = entries.begin; e < entries.end; ++e) {
+            float* to = spread_.data() + static_cast<size_t>(forest_.weight_features[e]) * width;
+            for (int m = 0; m < arity; ++m) to[m] = 0;
+        }
     }
 
     // The same sums as the kernel's, in the same order: four partial sums by position.
@@ -172,20 +180,66 @@ class Router {
         }
     };
 
-    uint8_t searched_directions(int64_t, Range entries, int32_t row) const {
+    // The weights of a row's features, looked up one by one; all lookups of a group are independent,
+    // so that the machine waits for several memory accesses at a time, and nothing is guessed.
+    template <typename Place>
+    uint8_t looked_up_directions(Range entries, int32_t row, Place&& place) const {
         Sums sums;
-        const int32_t* const first = forest_.weight_features + entries.begin;
-        const int32_t* const last = forest_.weight_features + entries.end;
         const int64_t start = start_[row];
         const int64_t length = start_[row + 1] - start;
-        for (int64_t i = 0; i < length; ++i) {
-            const auto wanted = static_cast<int32_t>(feature_[start + i]);
-            const int32_t* at = std::lower_bound(first, last, wanted);
-            if (at == last || *at != wanted) continue;
-            sums.add(i, forest_.weights + (entries.begin + (at - first)) * forest_.arity,
-                     value_[start + i], forest_.arity);
+        for (int64_t i = 0; i < length && entries.begin < entries.end; i += kLanes) {
+            int64_t at[kLanes];
+            bool stored[kLanes];
+            place(feature_.data() + start + i, at, stored);
+            for (int lane = 0; lane < kLanes; ++lane) {
+                // A feature that is not stored has weight 0: 0 times some weight adds nothing.
+                const float x = stored[lane] ? value_[start + i + lane] : 0.0f;
+                const float* weights = forest_.weights + (entries.begin + at[lane]) * forest_.arity;
+                for (int m = 0; m < forest_.arity; ++m) sums.lane[lane][m] += x * weights[m];
+            }
         }
         return sums.directions(forest_.arity);
+    }
+
+    // By binary search without branches, four features in step.
+    uint8_t searched_directions(Range entries, int32_t row) const {
+        const int32_t* const features = forest_.weight_features + entries.begin;
+        const int64_t n_stored = entries.end - entries.begin;
+        return looked_up_directions(entries, row, [=](const uint32_t* wanted, int64_t* at, bool* stored) {
+            for (int lane = 0; lane < kLanes; ++lane) at[lane] = 0;
+            for (int64_t n = n_stored; n > 1;) {
+                const int64_t half = n / 2;
+                for (int lane = 0; lane < kLanes; ++lane)
+                    at[lane] += half & -static_cast<int64_t>(
+                                           features[at[lane] + half - 1] <
+                                           static_cast<int32_t>(wanted[lane]));
+                n -= half;
+            }
+            for (int lane = 0; lane < kLanes; ++lane)
+                stored[lane] = features[at[lane]] == static_cast<int32_t>(wanted[lane]);
+        });
+    }
+
+    uint8_t mapped_directions(int64_t node, Range entries, int32_t row) const {
+        const FeatureMap* const maps = forest_.maps + node * forest_.map_words;
+        const auto last = static_cast<uint64_t>(entries.end - entries.begin - 1);
+        return looked_up_directions(entries, row, [=](const uint32_t* wanted, int64_t* at, bool* stored) {
+            for (int lane = 0; lane < kLanes; ++lane) {
+                const FeatureMap& map = maps[wanted[lane] / 64];
+                const uint64_t below = (uint64_t{1} << (wanted[lane] % 64)) - 1;
+                stored[lane] = (map.present & (below + 1)) != 0;
+                // Clamped: a map is derived data, but nothing here may read outside the weights.
+                at[lane] = static_cast<int64_t>(
+                    std::min(last, map.before + count_bits(map.present & below)));
+            }
+        });
+    }
+
+    // Portable: the instruction is not in the x86-64 baseline.
+    static uint64_t count_bits(uint64_t x) {
+        x -= (x >> 1) & 0x5555555555555555ULL;
+        x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
+        return (((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0FULL) * 0x0101010101010101ULL) >> 56;
     }
 
     uint8_t standardized_directions(int64_t node, Range entries, int32_t row) const {
@@ -251,14 +305,25 @@ class LeafVotes {
     void merge(const int64_t* begin, const int64_t* end) {
         for (const int32_t label : touched_) score_[label] = 0;
         touched_.clear();
-        int64_t trees = 0;
-        for (const int64_t* at = begin; at < end; at = end_of_tree(at, end)) ++trees;
+        int64_t trees = 0, bins = 0;
+        for (const int64_t* at = begin; at < end;) {
+            const int64_t* stop = end_of_tree(at, end);
+            ++trees;
+            for (; at < stop; ++at) bins += bins_of(*at).end - bins_of(*at).begin;
+        }
+        // Where the leaves hold more bins than there are labels, looking at every label once is
+        // cheaper than keeping account of which ones were met.
+        const bool all = bins >= forest_.n_labels;
         for (const int64_t* at = begin; at < end;) {
             const int64_t* stop = end_of_tree(at, end);
             const double share = 1.0 / (static_cast<double>(trees) * static_cast<double>(stop - at));
-            for (; at < stop; ++at) add(*at, share);
+            for (; at < stop; ++at) all ? add<false>(*at, share) : add<true>(*at, share);
         }
+        if (!all) return;
+        for (int32_t label = 0; label < forest_.n_labels; ++label)
+            if (score_[label] != 0) touched_.push_back(label);
     }
+    // Labels with a score, in no particular order.
     const std::vector<int32_t>& labels() const { return touched_; }
     float score(int32_t label) const { return static_cast<float>(score_[label]); }
 
@@ -270,22 +335,28 @@ class LeafVotes {
         return at;
     }
 
-    void add(int64_t node, double share) {
-        const int64_t begin = forest_.histogram_offsets[node];
-        const int64_t end = forest_.histogram_offsets[node + 1];
-        if (begin < 0 || end < begin || end > forest_.n_bins)
+    Range bins_of(int64_t node) const {
+        const Range bins{forest_.histogram_offsets[node], forest_.histogram_offsets[node + 1]};
+        if (bins.begin < 0 || bins.end < bins.begin || bins.end > forest_.n_bins)
             broken(node, "its histogram lies outside the stored ones");
+        return bins;
+    }
+
+    template <bool TRACK>
+    void add(int64_t node, double share) {
+        const Range bins = bins_of(node);
         double whole = static_cast<double>(forest_.node_rows[node]);
         if (!forest_.by_rows) {
             whole = 0;
-            for (int64_t i = begin; i < end; ++i) whole += forest_.histogram_counts[i];
+            for (int64_t i = bins.begin; i < bins.end; ++i) whole += forest_.histogram_counts[i];
         }
         const double factor = whole > 0 ? share / whole : 0;
-        for (int64_t i = begin; i < end; ++i) {
+        const auto n_labels = static_cast<uint32_t>(forest_.n_labels);
+        for (int64_t i = bins.begin; i < bins.end; ++i) {
             const int32_t label = forest_.histogram_labels[i];
-            if (label < 0 || label >= forest_.n_labels)
+            if (static_cast<uint32_t>(label) >= n_labels)
                 broken(node, "a label number is out of range");
-            if (score_[label] == 0) touched_.push_back(label);
+            if (TRACK && score_[label] == 0) touched_.push_back(label);
             score_[label] += forest_.histogram_counts[i] * factor;
         }
     }
@@ -322,6 +393,25 @@ void score_rows(const ForestView& forest, const FeatureRows& x, const uint8_t* s
 }
 
 }  // namespace
+
+FeatureMapArrays feature_maps(const ForestView& forest) {
+    const int64_t words = (int64_t{forest.n_features} + 2 + 63) / 64;  // the bias and the padding
+    FeatureMapArrays maps(static_cast<size_t>(forest.n_nodes * words * 2), 0);
+    for (int64_t node = 0; node < forest.n_nodes; ++node) {
+        const int64_t begin = forest.weight_offsets[node], end = forest.weight_offsets[node + 1];
+        if (begin < 0 || end < begin || end > forest.n_entries)
+            broken(node, "its weights lie outside the stored ones");
+        uint64_t* map = maps.data() + node * words * 2;
+        for (int64_t e = begin; e < end; ++e) {
+            const int32_t f = forest.weight_features[e];
+            if (f < 0 || f > forest.n_features) broken(node, "a feature number is out of range");
+            map[f / 64 * 2] |= uint64_t{1} << (f % 64);
+            if (f / 64 + 1 < words) ++map[(f / 64 + 1) * 2 + 1];
+        }
+        for (int64_t w = 1; w < words; ++w) map[w * 2 + 1] += map[(w - 1) * 2 + 1];
+    }
+    return maps;
+}
 
 void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* skip,
                 const TopK& out, const Kernels& kernels, Monitor& monitor) {

@@ -11,6 +11,12 @@
 
 namespace ldsm {
 
+struct FeatureMap {
+    uint64_t present;
+    uint64_t before;
+};
+using FeatureMapArrays = std::vector<uint64_t>;  // pairs (present, before), `map_words` per node
+
 // A forest as the arrays of its trees, one after the other. Nothing in it is trusted: whatever is
 // followed is checked on the way, so that no file can make the router read outside or loop.
 struct ForestView {
@@ -34,7 +40,13 @@ struct ForestView {
     const int32_t* histogram_labels;
     const int32_t* histogram_counts;
     const int64_t* node_rows;
+    const FeatureMap* maps = nullptr;  // `map_words` per node, or null: features are searched for
+    int64_t map_words = 0;
 };
+
+// Which of 64 consecutive features a node stores, and how many it stores before them: the place of
+// a feature without a search. Derived from a forest, worth it where there are few features.
+FeatureMapArrays feature_maps(const ForestView& forest);
 
 // The forest's arrays contradict each other or themselves.
 struct BrokenForest : std::runtime_error {

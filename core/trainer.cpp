@@ -184,7 +184,7 @@ bool Trainer::collect_weights(const NodeState& state, Split& out) {
     const float least = static_cast<float>(std::min(1e-3, 1.0 / std::max(1, n_features_)));
     // One group of zeros for the padding, and slack for kernels that load whole vectors.
     weights_.assign(static_cast<size_t>(n_local) * width_ + 8, 0.0f);
-    std::vector<uint32_t> kept;
+    std::vector<uint64_t> kept;  // global number, then local number: sorts by the first
     for (uint32_t f = kBiasFeature; f < n_local; ++f) {
         const float* cell = cells_.data() + static_cast<size_t>(f) * 2 * width_;
         float* w = weights_.data() + static_cast<size_t>(f) * width_;
@@ -198,17 +198,18 @@ bool Trainer::collect_weights(const NodeState& state, Split& out) {
             w[m] = std::fabs(weight) < least ? 0.0f : weight;
             any |= w[m] != 0;
         }
-        if (any) kept.push_back(f);
+        if (any) kept.push_back(static_cast<uint64_t>(rows_.global_feature(f)) << 32 | f);
     }
-    std::sort(kept.begin(), kept.end(), [this](uint32_t a, uint32_t b) {
-        return rows_.global_feature(a) < rows_.global_feature(b);
-    });
+    std::sort(kept.begin(), kept.end());
     out.features.clear();
     out.weights.clear();
     out.mean.clear();
     out.scale.clear();
-    for (const uint32_t f : kept) {
-        const int32_t global = rows_.global_feature(f);
+    out.features.reserve(kept.size());
+    out.weights.reserve(kept.size() * static_cast<size_t>(arity));
+    for (const uint64_t key : kept) {
+        const auto f = static_cast<uint32_t>(key);
+        const auto global = static_cast<int32_t>(key >> 32);
         out.features.push_back(global);
         const float* w = weights_.data() + static_cast<size_t>(f) * width_;
         out.weights.insert(out.weights.end(), w, w + arity);

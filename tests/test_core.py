@@ -200,6 +200,7 @@ def three_node_tree(**changes):
         "histogram_labels": np.array([0, 1, 2], dtype=np.int32),
         "histogram_counts": np.array([3, 4, 1], dtype=np.int32),
         "node_rows": np.array([8, 4, 4], dtype=np.int64),
+        "feature_maps": None,
     }
     return SimpleNamespace(**{**arrays, **changes})
 

@@ -19,7 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 
-from ldsm import metrics
+from ldsm import metrics, ranked_hits
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ranking_metrics.json").read_text())
 AT_K = {
@@ -170,8 +170,8 @@ def test_blocks_do_not_show(monkeypatch):
     y_true, y_score, *_, p = random_case(5, n_rows=200)
     dense = y_score.toarray()
     whole = [metrics.ranking_report(y_true, s, propensities=p) for s in (y_score, dense)]
-    monkeypatch.setattr(metrics, "_CELLS", 30)
-    monkeypatch.setattr(metrics, "_MARKS", 30)
+    monkeypatch.setattr(ranked_hits, "_CELLS", 30)
+    monkeypatch.setattr(ranked_hits, "_MARKS", 30)
     assert whole == [metrics.ranking_report(y_true, s, propensities=p) for s in (y_score, dense)]
 
 

@@ -5,10 +5,11 @@ from importlib.metadata import PackageNotFoundError, version
 from . import datasets, metrics, objective
 from .classifier import LdSMClassifier
 from .forest import Forest
+from .loading import load
 
 try:
     __version__ = version("ldsm")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["Forest", "LdSMClassifier", "datasets", "metrics", "objective"]
+__all__ = ["Forest", "LdSMClassifier", "datasets", "load", "metrics", "objective"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -18,12 +20,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .datasets.dataset import Dataset
 from .explain import TreePath, explain_row
 from .forest import Forest
-from .inputs import FeatureArrays, LabelArrays, feature_arrays, label_arrays
+from .inputs import (
+    FeatureArrays,
+    LabelArrays,
+    canonical_arrays,
+    feature_arrays,
+    known_labels,
+    label_arrays,
+)
+from .metrics import precision_at_k
+from .model_file import PathLike, write
 from .params import check_params, resolve
-from .training import ProgressCallback, grow_forest, out_of_bag
+from .persistence import classifier_from_state, classifier_state
+from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
+from .training import ProgressCallback, grow_forest, out_of_bag, training_summary
 
 # Labels per row that the out-of-bag scores keep: long enough for a second stage to choose from.
 OOB_LABELS = 100
+# Fewer rows than this are not worth waking threads for.
+PARALLEL_ROWS = 64
 SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are turned into the first
 
 
@@ -92,6 +107,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As in scikit-learn.
     oob_scores_ : csr_array
         With `subsample` below 1: each training row's best labels by the trees that never saw it.
+    threshold_ : float, or float32 ndarray of shape (n_labels,)
+        The score from which `predict` gives a label: 0.5 until `tune_threshold`.
+    training_ : dict
+        Seed, size and hash of the data, duration and end of the last fit. Further entries that JSON
+        can hold, such as metrics, are saved along.
     fingerprint_ : str
         Hash of the trees and of what else decides a prediction: equal for equal models.
 
@@ -176,13 +196,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        started = time.perf_counter()
         check_params(self.get_params(deep=False), type(self).__name__)
         more = self.warm_start and hasattr(self, "forest_")
-        names = None
-        if isinstance(X, Dataset):
-            if y is not None:
-                raise ValueError("A Dataset brings its own labels: y must be left out.")
-            X, y, names = X.X, X.Y, X.label_names
+        X, y, names = _unpacked(X, y)
         labels = label_arrays(y, names)
         # What X says of its features is noted on a stand-in: a fit that fails changes nothing here.
         noted = self if more else type(self)()
@@ -224,10 +241,14 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = labels.classes
         self.tree_params_ = params
         self.label_counts_ = np.bincount(labels.indices, minlength=labels.n_labels)
-        self.threshold_ = 0.5
+        self.threshold_: float | NDArray[np.float32] = DEFAULT_THRESHOLD
         self._label_form = labels.form
         self._fill_order = np.argsort(-self.label_counts_, kind="stable").astype(np.int32)
         self._keep_oob_scores(x)
+        seconds = time.perf_counter() - started + (self.training_["seconds"] if more else 0)
+        self.training_: dict[str, Any] = training_summary(
+            x, labels, n_features=n_features, seed=seed, seconds=seconds
+        )
         return self
 
     def _check_warm_start(self, params: Any, y: LabelArrays, grown: int) -> None:
@@ -265,7 +286,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Hash of everything that decides a prediction."""
         check_is_fitted(self)
         digest = hashlib.sha256(self.forest_.fingerprint().encode())
-        digest.update(repr((self.leaf_scores, self._label_form, self.threshold_)).encode())
+        threshold = np.asarray(self.threshold_).tolist()
+        digest.update(repr((self.leaf_scores, self._label_form, threshold)).encode())
         digest.update(repr(self.classes_.tolist()).encode())
         digest.update(self.label_counts_.astype(np.int64).tobytes())
         return digest.hexdigest()
@@ -285,7 +307,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : matrix of shape (n_rows, n_features)
         k : int, default=5
         labels : sequence of labels, optional
-            Only these compete.
+            Only these compete; the others are not predicted. Scores stay as they are.
 
         Returns
         -------
@@ -299,63 +321,90 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
             raise ValueError(f"The 'k' parameter must be an int in [1, {most}]. Got {k!r} instead.")
 
-        def best(part: FeatureArrays) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-            return self.forest_.top_labels(
-                part, int(k), self._fill_order, by_rows=self._by_rows, allowed=allowed
-            )
-
-        parts = self._in_parallel(best, x)
-        columns = np.concatenate([part[0] for part in parts])
-        scores = np.concatenate([part[1] for part in parts])
+        columns, scores = self._top_columns(x, int(k), allowed)
         return self.classes_[columns], scores
 
-    def predict_proba(self, X: Any) -> Any:
-        """Scores of all labels: CSR for sparse y or lists, else dense."""
+    def predict_proba(self, X: Any, *, labels: Any = None) -> Any:
+        """Scores of all labels: CSR for sparse y or lists, else dense.
+
+        With `labels`, as for `predict_topk`, the columns of all others are empty.
+        """
         x = self._validated(X)
-        scores = self._scores(x)
+        scores = self._scores(x, self._allowed(labels))
         if self._label_form in ("sparse", "lists"):
             return scores
         return scores.astype(np.float64).toarray()
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, labels: Any = None) -> Any:
         """The labels of each row.
 
         With one label per row, the best one; otherwise a 0/1 matrix of the labels whose score
-        reaches `threshold_` (0.5), CSR for sparse Y or lists, dense for dense Y.
+        reaches `threshold_`, CSR for sparse Y or lists, dense for dense Y. With `labels`, as for
+        `predict_topk`, no others are predicted.
         """
         x = self._validated(X)
+        allowed = self._allowed(labels)
         if self._label_form == "single":
-            parts = self._in_parallel(
-                lambda part: self.forest_.top_labels(
-                    part, 1, self._fill_order, by_rows=self._by_rows
-                ),
-                x,
-            )
-            return self.classes_[np.concatenate([best for best, _ in parts])[:, 0]]
-        scores = self._scores(x)
-        scores.data = (scores.data >= self.threshold_).astype(np.int64)
-        scores.eliminate_zeros()
-        return scores if self._label_form in ("sparse", "lists") else scores.toarray()
+            return self.classes_[self._top_columns(x, 1, allowed)[0][:, 0]]
+        decided = reaching(self._scores(x, allowed), self.threshold_)
+        decided.data = np.ones(decided.nnz, dtype=np.int64)
+        return decided if self._label_form in ("sparse", "lists") else decided.toarray()
 
-    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
+    def tune_threshold(
+        self, X: Any, y: Any = None, *, average: str = "micro", per_label: bool = False
+    ) -> LdSMClassifier:
+        """Choose `threshold_`, by which `predict` decides, for the highest F1 on held-out rows.
+
+        The rows must not be those of the fit, where scores are far too high. One threshold for all
+        labels needs a few hundred rows. Thresholds per label are for labels with dozens of true
+        rows each: with fewer they fit the noise of these rows, and one for all does better.
+
+        Parameters
+        ----------
+        X, y
+            Held-out rows and their labels, in the forms that `fit` takes. Labels that training
+            never saw cannot be predicted and are left out.
+        average : {"micro", "macro", "samples"}, default="micro"
+            What the threshold for all labels maximises: F1 over all row-label pairs, or its mean
+            over the labels or over the rows.
+        per_label : bool, default=False
+            Give every label the threshold with the best F1 of its own. Labels that no held-out row
+            has, or that none with a score has, get the one for all.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from ldsm import LdSMClassifier
+        >>> X, Y = [[1, 0], [1, 1], [0, 1]] * 9, [["a"], ["a", "b"], ["b", "c"]] * 9
+        >>> clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X[:18], Y[:18])
+        >>> clf.tune_threshold(X[18:], Y[18:]).predict([[0, 1]]).toarray()
+        array([[0, 1, 1]])
+        """
+        check_is_fitted(self, "forest_")
+        if self._label_form == "single":
+            raise ValueError(
+                "With one label per row there is no threshold to tune: the best label is predicted."
+            )
+        x, truth = self._with_truth(X, y)
+        scores = self._scores(x)
+        threshold: Any = best_threshold(scores, truth, average)
+        if per_label:
+            threshold = best_label_thresholds(scores, truth, threshold)
+        self.threshold_ = threshold
+        return self
+
+    def score(self, X: Any, y: Any = None, sample_weight: None = None) -> float:
         """Accuracy for one label per row, else precision at 1."""
         if sample_weight is not None:
             raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
-        check_is_fitted(self)
+        check_is_fitted(self, "forest_")
         if self._label_form == "single":
             return float(np.mean(self.predict(X) == np.asarray(y)))
-        truth = label_arrays(y)
-        best, _ = self.predict_topk(X, k=1)
-        if len(best) != truth.n_rows:
-            raise ValueError(
-                f"X and y must have the same number of rows. Got {len(best)} and {truth.n_rows}."
-            )
-        names, ends = truth.classes[truth.indices].tolist(), truth.indptr.tolist()
-        right = [
-            label in names[start:stop]
-            for label, start, stop in zip(best[:, 0].tolist(), ends, ends[1:], strict=False)
-        ]
-        return float(np.mean(right))
+        x, truth = self._with_truth(X, y)
+        return precision_at_k(truth, self._top_columns(x, 1)[0], k=1)
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
         """The nodes that each row passes.
@@ -382,6 +431,48 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             x = np.asarray(x)[None, :]
         return explain_row(self.forest_, self._validated(x), max_reasons)
 
+    # -- saving -------------------------------------------------------------------------------
+
+    def save(self, path: PathLike, *, compress: bool = False) -> None:
+        """Write the model to one file, which `ldsm.load` reads. See ``docs/model_format.md``.
+
+        The file appears complete or not at all; a former one stays until then. It holds no code and
+        no training rows: `oob_scores_`, which are about them, are left out.
+
+        Parameters
+        ----------
+        path : path
+            By custom with the suffix ``.ldsm``.
+        compress : bool, default=False
+            Store the weights as float16, if none is too large for that.
+
+        Raises
+        ------
+        ValueError
+            If a label is something other than a str, an int or a bool.
+
+        Examples
+        --------
+        >>> import ldsm, os, tempfile
+        >>> clf = ldsm.LdSMClassifier(n_estimators=2, random_state=0)
+        >>> clf = clf.fit([[1, 0], [0, 1]] * 5, [["a"], ["b"]] * 5)
+        >>> path = os.path.join(tempfile.mkdtemp(), "tags.ldsm")
+        >>> clf.save(path)
+        >>> ldsm.load(path).predict_topk([[1, 0]], k=1)[0].tolist()
+        [['a']]
+        """
+        check_is_fitted(self, "forest_")
+        header, arrays = classifier_state(self, compress=compress)
+        write(path, {"kind": "LdSMClassifier", **header}, arrays)
+
+    @classmethod
+    def _from_state(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
+    ) -> LdSMClassifier:
+        """The model that a file described; see `persistence.classifier_from_state`."""
+        clf: LdSMClassifier = classifier_from_state(cls, header, arrays, verify=verify)
+        return clf
+
     # -- helpers ------------------------------------------------------------------------------
 
     @property
@@ -389,21 +480,55 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.leaf_scores == "probability"
 
     def _validated(self, X: Any) -> FeatureArrays:
-        check_is_fitted(self)
+        check_is_fitted(self, "forest_")
+        if sp.issparse(X) and X.shape[1] == self.n_features_in_ and X.shape[0] > 0:
+            # What scikit-learn's checks would pass unchanged need not wait for them.
+            arrays = canonical_arrays(X)
+            if arrays is not None and not hasattr(self, "feature_names_in_"):
+                return arrays
         X = validate_data(self, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=False)
         return feature_arrays(X)
 
-    def _scores(self, x: FeatureArrays) -> sp.csr_array:
+    def _with_truth(self, X: Any, y: Any) -> tuple[FeatureArrays, sp.csr_array]:
+        """Rows with the labels of theirs that training saw."""
+        X, y, names = _unpacked(X, y)
+        truth = known_labels(y, names, self.classes_, self._label_form)
+        x = self._validated(X)
+        if x.n_rows != truth.shape[0]:
+            raise ValueError(
+                f"X and y must have the same number of rows. Got {x.n_rows} and {truth.shape[0]}."
+            )
+        return x, truth
+
+    def _top_columns(
+        self, x: FeatureArrays, k: int, allowed: NDArray[np.uint8] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        def best(part: FeatureArrays) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            return self.forest_.top_labels(
+                part, k, self._fill_order, by_rows=self._by_rows, allowed=allowed
+            )
+
+        parts = self._in_parallel(best, x)
+        if len(parts) == 1:
+            return parts[0]  # type: ignore[no-any-return]
+        columns, scores = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return columns, scores
+
+    def _scores(self, x: FeatureArrays, allowed: NDArray[np.uint8] | None = None) -> sp.csr_array:
         def score(part: FeatureArrays) -> sp.csr_array:
             indptr, labels, values = self.forest_.scores(part, by_rows=self._by_rows)
             return sp.csr_array((values, labels, indptr), shape=(part.n_rows, len(self.classes_)))
 
-        return sp.vstack(self._in_parallel(score, x), format="csr")
+        scores = sp.vstack(self._in_parallel(score, x), format="csr")
+        if allowed is not None:
+            scores.data *= allowed[scores.indices]
+            scores.eliminate_zeros()
+        return scores
 
     def _in_parallel(self, work: Any, x: FeatureArrays) -> list[Any]:
         """Apply `work` to consecutive rows, in threads; rows are independent of each other."""
-        n_jobs = joblib.effective_n_jobs(self.n_jobs)
-        if n_jobs == 1 or x.n_rows < 2 * n_jobs:
+        n_jobs = joblib.effective_n_jobs(self.n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
+        if n_jobs == 1:
             return [work(x)]
         parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
         tasks = (joblib.delayed(work)(part) for part in parts)
@@ -412,9 +537,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:
         if labels is None:
             return None
+        if isinstance(labels, str):
+            raise ValueError(f"The 'labels' parameter must be a list of labels. Got {labels!r}.")
         number = {label: i for i, label in enumerate(self.classes_.tolist())}
         allowed = np.zeros(len(self.classes_), dtype=np.uint8)
-        for label in np.asarray(labels, dtype=object).tolist():
+        for label in labels:
             if label not in number:
                 raise ValueError(
                     f"The 'labels' parameter must name labels seen in fit. Got {label!r}."
@@ -423,6 +550,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not allowed.any():
             raise ValueError("The 'labels' parameter must name at least one label. Got none.")
         return allowed
+
+
+def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
+    """Features, labels and the names of the labels, where a Dataset brings them."""
+    if not isinstance(X, Dataset):
+        return X, y, None
+    if y is not None:
+        raise ValueError("A Dataset brings its own labels: y must be left out.")
+    return X.X, X.Y, X.label_names
 
 
 def _report_on_stderr(done: int, total: int) -> None:

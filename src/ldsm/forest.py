@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ STATISTICS_ARRAYS: dict[str, type] = {
     "integrity_weight": np.float32,
     "epoch_objective": np.float32,
 }
+# Up to this many features a node's map (16 bytes per 64 features) is small beside its weights.
+MAPPED_FEATURES = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +147,21 @@ class Forest:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(getattr(self, name).nbytes for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS))
+
+    @cached_property
+    def feature_maps(self) -> NDArray[np.uint64] | None:
+        """Where each node stores each feature: derived, never saved.
+
+        They make single rows fast where features are few. Where they are many the maps would
+        outgrow the weights, and an array that lies in a file should not be read whole for them.
+        """
+        in_file = isinstance(self.weight_features, np.memmap)
+        if in_file or len(self.weight_means) or self.n_features > MAPPED_FEATURES:
+            return None
+        return _core.feature_maps(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "feature_maps"}
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:

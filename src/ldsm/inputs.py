@@ -7,6 +7,7 @@ width, sorted or not, with duplicates or explicit zeros. The user's objects are 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+
+from . import _core
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 
@@ -40,37 +43,54 @@ class FeatureArrays(NamedTuple):
 
 
 def feature_arrays(X: Any) -> FeatureArrays:
-    """The core's arrays of an already validated matrix, sparse or dense."""
-    if not sp.issparse(X):
-        X = sp.csr_array(np.atleast_2d(np.asarray(X)))
-    elif X.format == "csr":
+    """The core's arrays of a matrix, sparse or dense. Values must be finite in float32."""
+    arrays = canonical_arrays(X)
+    if arrays is not None:
+        return arrays
+    if sp.issparse(X) and X.format == "csr":
         # A new object around the same arrays: scipy caches flags on the one it is asked about.
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=False)
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
     else:
-        X = sp.csr_array(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if np.any(X.data == 0):
-        X = X.copy()
-        X.eliminate_zeros()
+        X = sp.csr_array(X if sp.issparse(X) else np.atleast_2d(np.asarray(X)))
+    X.sum_duplicates()
     with np.errstate(over="ignore"):
-        values = np.ascontiguousarray(X.data, dtype=np.float32)
+        values = X.data.astype(np.float32)
     if not np.all(np.isfinite(values)):
         bad = X.data[~np.isfinite(values)][0]
         raise ValueError(
             f"Input X must hold values that float32 can represent, "
             f"of size at most {np.finfo(np.float32).max:.3g}. Got {bad!r}."
         )
-    if np.any(values == 0):  # too small for float32
-        X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape, copy=True)
-        X.eliminate_zeros()
-        values = X.data
+    X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+    X.eliminate_zeros()  # also those that are too small for float32
     return FeatureArrays(
         np.ascontiguousarray(X.indptr, dtype=np.int64),
         np.ascontiguousarray(X.indices, dtype=np.int32),
-        values,
+        X.data,
     )
+
+
+def canonical_arrays(X: Any) -> FeatureArrays | None:
+    """The core's arrays of a clean CSR matrix, without a detour; None for anything else.
+
+    Clean: numbers of a floating type, finite, sorted, without duplicates or zeros.
+    """
+    if not sp.issparse(X) or X.format != "csr" or X.data.dtype.kind != "f":
+        return None
+    if X.shape[1] > np.iinfo(np.int32).max:
+        return None
+    indices = X.indices
+    if indices.dtype != np.int32:
+        if len(indices) and not (0 <= indices.min() and indices.max() < X.shape[1]):
+            return None
+        indices = indices.astype(np.int32)
+    with np.errstate(over="ignore"):
+        values = X.data.astype(np.float32, copy=False)
+    indptr = X.indptr.astype(np.int64, copy=False)
+    arrays = FeatureArrays(*map(np.ascontiguousarray, (indptr, indices, values)))
+    if len(indices) and indices.max() >= X.shape[1]:
+        return None
+    return arrays if _core.is_canonical(*arrays) else None
 
 
 @dataclass(frozen=True)
@@ -91,11 +111,23 @@ class LabelArrays:
         return len(self.indptr) - 1
 
 
-def label_arrays(Y: Any, names: Sequence[Any] | None = None) -> LabelArrays:
+def data_fingerprint(x: FeatureArrays, y: LabelArrays, n_features: int) -> str:
+    """Hash of the training data: equal for equal rows and labels, in whatever form X came."""
+    digest = hashlib.sha256(repr((n_features, y.form, y.classes.tolist())).encode())
+    for array in (*x, y.indptr, y.indices):
+        digest.update(str(len(array)).encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def label_arrays(
+    Y: Any, names: Sequence[Any] | None = None, trained: LabelForm | None = None
+) -> LabelArrays:
     """Recognise the form of Y; `names` are the labels behind the columns of a sparse matrix.
 
     A sparse matrix or a 2-D array of 0 and 1 (or rectangular nested lists of them) is an indicator
-    matrix; other nested sequences are labels per row; a flat sequence is one label per row.
+    matrix; other nested sequences are labels per row; a flat sequence is one label per row. Where
+    a model was `trained` on lists, nested lists of 0 and 1 are labels too.
     """
     if Y is None:
         raise ValueError(
@@ -132,11 +164,37 @@ def label_arrays(Y: Any, names: Sequence[Any] | None = None) -> LabelArrays:
     rows = [list(row) for row in rows]
     width = len(rows[0])
     rectangular = width > 0 and all(len(row) == width for row in rows)
-    if rectangular and all(
+    if (rectangular and trained != "lists") and all(
         isinstance(v, (int, np.integer)) and v in (0, 1) for r in rows for v in r
     ):
         return _from_dense(np.asarray(rows))
     return _from_lists(rows)
+
+
+def known_labels(
+    Y: Any, names: Sequence[Any] | None, classes: NDArray[Any], form: LabelForm
+) -> sp.csr_array:
+    """Labels of new rows as a 0/1 matrix in the columns of training: `classes`, given as `form`.
+
+    Columns of an indicator matrix are matched by number unless `names` name them. Labels that
+    training never saw have no column and are left out.
+    """
+    labels = label_arrays(Y, names, trained=form)
+    rows = np.repeat(np.arange(labels.n_rows), np.diff(labels.indptr))
+    columns = labels.indices
+    if names is None and labels.form in ("sparse", "dense"):
+        if labels.n_labels != len(classes):
+            raise ValueError(
+                f"y must have one column for each of the {len(classes)} labels of training. "
+                f"Got {labels.n_labels}."
+            )
+    else:
+        number = {label: i for i, label in enumerate(classes.tolist())}
+        found = [number.get(label, -1) for label in labels.classes.tolist()]
+        columns = np.array(found, dtype=np.int32)[labels.indices]
+    seen = columns >= 0
+    pairs = (np.ones(seen.sum(), dtype=np.int8), (rows[seen], columns[seen]))
+    return sp.csr_array(pairs, shape=(labels.n_rows, len(classes)))
 
 
 def _is_collection(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import Any
 
 import joblib
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .forest import Forest
-from .inputs import FeatureArrays, LabelArrays
+from .inputs import FeatureArrays, LabelArrays, data_fingerprint
 from .params import TreeParams
 
 # Called with (nodes grown so far, nodes at most); a finished tree counts in full.
@@ -146,3 +147,18 @@ def out_of_bag(
         scores.append(np.take_along_axis(score, order, axis=1)[found])
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
     return indptr, np.concatenate(labels), np.concatenate(scores)
+
+
+def training_summary(
+    x: FeatureArrays, y: LabelArrays, *, n_features: int, seed: int, seconds: float
+) -> dict[str, Any]:
+    """What a model remembers of its training; no part of its fingerprint."""
+    return {
+        "seed": seed,
+        "rows": x.n_rows,
+        "features": n_features,
+        "labels": y.n_labels,
+        "data_fingerprint": data_fingerprint(x, y, n_features),
+        "seconds": round(seconds, 3),
+        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }

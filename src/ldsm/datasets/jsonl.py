@@ -11,7 +11,7 @@ from .files import PathLike, malformed, printable, read_lines, writing
 
 
 def iter_jsonl(
-    path: PathLike, *, text: str = "text", labels: str = "labels"
+    path: PathLike, *, text: str = "text", labels: str | None = "labels"
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for corpora larger than memory.
 
@@ -21,7 +21,8 @@ def iter_jsonl(
         UTF-8, one JSON object a line; plain, ``.gz`` or ``.bz2``.
     text, labels : str
         The fields that hold the document and the list of its label names. A single string is one
-        label, whole numbers stand for their digits. Other fields are not looked at.
+        label, whole numbers stand for their digits. Other fields are not looked at. None for
+        `labels`: documents without labels.
 
     Yields
     ------
@@ -55,11 +56,11 @@ def iter_jsonl(
         if not isinstance(record, dict):
             raise malformed(path, number, "expected a JSON object", line)
         for field in (text, labels):
-            if field not in record:
+            if field is not None and field not in record:
                 raise malformed(path, number, f"has no field {field!r}", line)
         if not isinstance(record[text], str):
             raise malformed(path, number, f"field {text!r} must be a string", line)
-        names = _label_names(record[labels])
+        names = [] if labels is None else _label_names(record[labels])
         if names is None:
             raise malformed(
                 path, number, f"field {labels!r} must be a list of strings or whole numbers", line

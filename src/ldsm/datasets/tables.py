@@ -18,7 +18,7 @@ def iter_table(
     path: PathLike,
     *,
     text: str = "text",
-    labels: str = "labels",
+    labels: str | None = "labels",
     separator: str = ",",
     delimiter: str | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
@@ -29,7 +29,8 @@ def iter_table(
     path : path
         UTF-8 with a header line, cells quoted as spreadsheets do; plain, ``.gz`` or ``.bz2``.
     text, labels : str
-        The columns that hold the document and its labels.
+        The columns that hold the document and its labels; None for `labels`: documents without
+        labels.
     separator : str, default=","
         What stands between two labels of a cell. Blanks around a label are not part of it; an
         empty cell is a row without labels.
@@ -60,7 +61,7 @@ def iter_table(
         raise ValueError("separator must be a string of at least one character. Got ''.")
     rows = _rows(path, _delimiter(path, delimiter))
     _, header = next(rows, (1, []))
-    columns = [_column(path, header, name) for name in (text, labels)]
+    columns = [_column(path, header, name) for name in (text, labels) if name is not None]
     blank = 0
     for number, row in rows:
         if not row:
@@ -72,7 +73,7 @@ def iter_table(
             raise malformed(
                 path, number, f"expected {len(header)} cells, got {len(row)}", repr(row)
             )
-        document, cell = (row[column] for column in columns)
+        document, cell = row[columns[0]], "" if labels is None else row[columns[1]]
         names = [name.strip() for name in cell.split(separator)] if cell.strip() else []
         if "" in names:
             raise malformed(path, number, f"empty label in column {labels!r}", cell)

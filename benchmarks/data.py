@@ -1,0 +1,48 @@
+"""Benchmark data as matrices: found through LDSM_DATA, never part of the project."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from ldsm import datasets
+from ldsm.datasets import Dataset
+
+
+def folder() -> Path:
+    """The folder of the data; ends the program with a sentence where there is none."""
+    path = os.environ.get("LDSM_DATA")
+    if not path:
+        sys.exit("Set LDSM_DATA to the folder that holds the benchmark data.")
+    return Path(path)
+
+
+def load(name: str) -> tuple[Dataset, Dataset]:
+    """Train and test rows of "bibtex", "delicious", "mediamill-sample" or "eurlex57k"."""
+    if name == "eurlex57k":
+        return eurlex57k()
+    train, test = (
+        datasets.load_xmlrepo(folder() / f"{name}_{part}.txt") for part in ("train", "test")
+    )
+    return train, test
+
+
+def eurlex57k(test_part: str = "test") -> tuple[Dataset, Dataset]:
+    """TF-IDF of EURLEX57K as every comparison uses it: 22,776 words, fitted on train."""
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True,
+        min_df=3,
+        token_pattern=r"(?u)\b[a-zA-Z][a-zA-Z]+\b",
+        stop_words="english",
+        dtype=np.float32,
+    )
+    train, test = (
+        datasets.load_jsonl(folder() / f"eurlex57k_{part}.jsonl.gz") for part in ("train", test_part)
+    )
+    train = train.vectorize(vectorizer)
+    test, _ = test.vectorize(vectorizer, fit=False).align(train)
+    return train, test

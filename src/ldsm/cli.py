@@ -1,0 +1,83 @@
+"""``ldsm``, the command line: its commands, its errors, its exit codes.
+
+Exit codes: 0; 1 for a failure; 2 for wrong use, which includes files that do not exist; 130 for
+Ctrl-C (143 for SIGTERM). Results go to stdout, progress, remarks and errors to stderr. Files are
+written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from . import __version__
+from .commands.command import command
+from .commands.convert import convert
+from .commands.estimator import EstimatorOptions
+from .commands.reader import Reader
+from .commands.screen import Screen
+from .commands.tune import tune
+
+app = typer.Typer(
+    name="ldsm",
+    help="Multi-label decision trees: from files and texts to tags.",
+    epilog="Start with [bold]ldsm demo[/bold]: it needs no data and takes seconds.",
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+command(app, Reader)(convert)
+command(app, Reader, EstimatorOptions)(tune)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    # Whoever is told to stop cleans up first: files in the making are removed on the way out.
+    signal.signal(signal.SIGTERM, _stop)
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        # Alone, `ldsm` shows what there is; as a command it is wrong use.
+        code = app(arguments or ["--help"], prog_name="ldsm", standalone_mode=False)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        # Typer's own errors have no public base class, but a message made for users.
+        if not hasattr(error, "format_message"):
+            raise
+        Screen().error(_usage_message(error))
+        return int(getattr(error, "exit_code", 2))
+    return code if isinstance(code, int) and arguments else 0 if arguments else 2
+
+
+def _usage_message(error: Any) -> str:
+    message = str(error.format_message()).rstrip()
+    path = getattr(getattr(error, "ctx", None), "command_path", "ldsm")
+    return f"{message.removesuffix('.')}. Try '{path} --help'."
+
+
+def _stop(number: int, frame: Any) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ldsm {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

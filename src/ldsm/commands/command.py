@@ -1,0 +1,134 @@
+"""How a function becomes a command: bundles of shared options, errors as sentences, exit codes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Protocol, TypeVar
+
+import typer
+
+from .screen import Screen
+
+# Exit codes. 2, wrong use, comes from Typer and from `wrong_use`.
+FAILURE = 1
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Bundle(Protocol[Result]):
+    """Options that several commands share, collected into one object."""
+
+    @staticmethod
+    def options() -> Sequence[inspect.Parameter]: ...
+
+    @staticmethod
+    def collect(values: dict[str, Any]) -> Result: ...
+
+
+def option(name: str, kind: Any, default: Any, *names: str, **settings: Any) -> inspect.Parameter:
+    """One option as Typer reads it off a signature."""
+    annotation = Annotated[kind, typer.Option(*names, **settings)]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=default, annotation=annotation)
+
+
+def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], Any]:
+    """Register a function as a command.
+
+    Its first argument is a `Screen`, then comes one object for each bundle; the rest are its own
+    arguments and options. Every command gets ``--json``, ``--quiet`` and ``--debug``.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())
+        own = own[1 + len(bundles) :]
+        groups = [list(bundle.options()) for bundle in bundles]
+
+        @functools.wraps(function)
+        def run(**values: Any) -> None:
+            screen = Screen(json=values.pop("json"), quiet=values.pop("quiet"))
+            debug = values.pop("debug")
+            collected = [
+                bundle.collect({item.name: values.pop(item.name) for item in group})
+                for bundle, group in zip(bundles, groups, strict=True)
+            ]
+            with warnings.catch_warnings():
+                warnings.showwarning = _warning_as_note(screen)
+                _guarded(lambda: function(screen, *collected, **values), screen, debug)
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+        parameters += [item for group in groups for item in group]
+        parameters += _common_options()
+        # Typer reads the signature, older versions the annotations too.
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {item.name: item.annotation for item in parameters}
+        paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        app.command(name=function.__name__.removesuffix("_command"), help=text)(run)
+        return run
+
+    return register
+
+
+def wrong_use(message: str, where: str | None = None) -> typer.BadParameter:
+    """The error for an argument that cannot be meant so: exit code 2."""
+    return typer.BadParameter(message, param_hint=where)
+
+
+def _common_options() -> list[inspect.Parameter]:
+    panel = "Every command"
+    texts = {
+        "json": "Results as JSON on stdout, for machines.",
+        "quiet": "No progress and no remarks: results and errors only.",
+        "debug": "Show the traceback of an error.",
+    }
+    names = {"quiet": ("--quiet", "-q")}
+    return [
+        option(name, bool, False, *names.get(name, (f"--{name}",)), help=text, rich_help_panel=panel)
+        for name, text in texts.items()
+    ]
+
+
+def _guarded(work: Callable[[], None], screen: Screen, debug: bool) -> None:
+    """Run the work; whatever goes wrong is one sentence and an exit code."""
+    try:
+        work()
+        screen.out.file.flush()
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except KeyboardInterrupt:
+        screen.error("interrupted; nothing half-written is left behind.")
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader, as `head`, has seen enough. What is left in the buffer must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(FAILURE) from None
+    except Exception as error:
+        if debug:
+            raise
+        screen.error(sentence(error))
+        raise typer.Exit(FAILURE) from None
+
+
+def sentence(error: Exception) -> str:
+    """What happened, for someone who does not know the code."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{os.fspath(error.filename)!r}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"out of memory. {error}".strip()
+    if isinstance(error, (ValueError, OSError, ImportError)) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error} (--debug shows where)"
+
+
+def _warning_as_note(screen: Screen) -> Callable[..., None]:
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        screen.note(f"warning: {message}", style="yellow")
+
+    return show

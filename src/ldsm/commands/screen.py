@@ -1,0 +1,233 @@
+"""Where a command speaks: results on stdout, all else on stderr; to a person, a pipe, a machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.columns import Columns
+from rich.console import Console, RenderableType
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+# Called with (done, total), as `LdSMClassifier.fit` calls it; a total of 0 is not known yet.
+Report = Callable[[int, int], None]
+# Without a terminal, a line of progress at most this often.
+_LINE_SECONDS = 10.0
+
+
+class Screen:
+    """The two streams of a command, and how much the user wants to read.
+
+    Parameters
+    ----------
+    json : bool
+        Results as JSON, for machines.
+    quiet : bool
+        Results and errors only, neither progress nor remarks.
+    out, err : Console, optional
+        In place of stdout and stderr.
+    """
+
+    def __init__(
+        self,
+        *,
+        json: bool = False,
+        quiet: bool = False,
+        out: Console | None = None,
+        err: Console | None = None,
+    ) -> None:
+        self.json = json
+        self.quiet = quiet
+        self.out = out or Console(highlight=False)
+        self.err = err or Console(stderr=True, highlight=False)
+
+    # -- results ------------------------------------------------------------------------------
+
+    def data(self, value: Any) -> None:
+        """One line of JSON."""
+        self.line(json_line(value))
+
+    def line(self, text: str) -> None:
+        """A line of a result exactly as it is: never wrapped, cut or coloured."""
+        self.out.file.write(text + "\n")
+
+    def show(self, renderable: RenderableType = "") -> None:
+        """Something for people, laid out to the width of the terminal."""
+        self.out.print(renderable)
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        title: str = "",
+        bold_row: int | None = None,
+        text: Sequence[str] = (),
+    ) -> None:
+        """A table on a terminal; in a pipe the same cells as lines with tabs between them.
+
+        The first column and those of `text` may be wrapped, the others are right-aligned.
+        """
+        cells = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
+        if not self.out.is_terminal:
+            for row in ([*columns], *cells):
+                self.line("\t".join(row))
+            return
+        table = Table(
+            title=Text(title) if title else None,
+            title_justify="left",
+            title_style="bold",
+            header_style="bold cyan",
+            border_style="dim",
+        )
+        for i, column in enumerate(columns):
+            wraps = i == 0 or column in text
+            table.add_column(Text(column), justify="left" if wraps else "right", no_wrap=not wraps)
+        for i, row in enumerate(cells):
+            table.add_row(*map(Text, row), style="bold green" if i == bold_row else "")
+        self.out.print(table)
+
+    def facts(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
+        """Names and values, a box for each section; in a pipe a line for each."""
+        texts = {
+            title: {name: v if isinstance(v, str) else number(v) for name, v in facts.items()}
+            for title, facts in sections.items()
+        }
+        if not self.out.is_terminal:
+            for facts in texts.values():
+                for name, value in facts.items():
+                    self.line(f"{name}\t{value}")
+            return
+        boxes = []
+        for title, facts in texts.items():
+            grid = Table.grid(padding=(0, 2))
+            for name, value in facts.items():
+                grid.add_row(Text(name, style="dim"), Text(value))
+            boxes.append(Panel(grid, title=title, title_align="left", border_style="dim"))
+        self.out.print(Columns(boxes))
+
+    # -- remarks ------------------------------------------------------------------------------
+
+    def note(self, text: str, style: str = "") -> None:
+        """A remark on stderr."""
+        if not self.quiet:
+            self.err.print(Text(text, style=style), soft_wrap=True)
+
+    def error(self, text: str) -> None:
+        """One sentence on stderr, however quiet."""
+        self.err.print(
+            Text.assemble(("error: ", "bold red"), " ".join(text.split())), soft_wrap=True
+        )
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Report]:
+        """A bar with the time left on a terminal, lines in a pipe, nothing when quiet."""
+        if self.quiet:
+            yield lambda done, total: None
+            return
+        if not self.err.is_terminal:
+            yield from self._lines_of_progress(what)
+            return
+        with progress_bar(self.err) as bar:
+            task = bar.add_task(what, total=None)
+
+            def report(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total or None)
+
+            yield report
+            # Work of unknown length is complete when it ends.
+            if bar.tasks[task].total is None:
+                report(1, 1)
+
+    def _lines_of_progress(self, what: str) -> Iterator[Report]:
+        started = last = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last < _LINE_SECONDS or done >= total:
+                return
+            last = now
+            left = (now - started) * (total - done) / max(done, 1)
+            self.note(f"{what}: {100 * done / total:.0f} %, {duration(left)} left")
+
+        yield report
+        self.note(f"{what}: done in {duration(time.monotonic() - started)}")
+
+
+def progress_bar(console: Console) -> Progress:
+    """The one look of a bar."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+    )
+
+
+def number(value: Any) -> str:
+    """A number for people: counts with thousands, fractions with four significant digits."""
+    if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
+        return "-"
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    return f"{value:.4g}"
+
+
+def percent(value: float) -> str:
+    """A share as the field writes it: per cent with two digits."""
+    return "-" if math.isnan(value) else f"{100 * value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, in few digits."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(n_bytes: float) -> str:
+    """Bytes in units of 1,000."""
+    for unit in ("B", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} GB"
+
+
+def shortened(text: str, width: int) -> str:
+    """Text on one line of at most `width` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def json_line(value: Any) -> str:
+    """JSON on one line; what JSON cannot say, as NaN, is null."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """The value in Python's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

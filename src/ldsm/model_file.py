@@ -1,0 +1,258 @@
+"""One model file: a small header and named arrays, written whole or not at all, read with distrust.
+
+The container is safetensors; its last array is a checksum over every byte before it. Nothing in the
+file is code, and nothing in it is taken at its word: sizes are compared with the file's own before
+anything is allocated. ``docs/model_format.md`` has the reasons.
+
+This module knows arrays and headers only. What they mean is ``persistence``'s business.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import mmap  # noqa: F401  numpy asks for it late, and loading a model is to import nothing
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .model_header import (
+    CHECKSUM,
+    FORMAT_VERSION,
+    MAX_HEADER_BYTES,
+    Tensor,
+    file_order,
+    make_prefix,
+    parse_prefix,
+)
+
+__all__ = ["FORMAT_VERSION", "ModelFileError", "read", "refused", "write"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+# Chunks are hashed by themselves, so that several threads can share a file.
+CHUNK_BYTES = 4 << 20
+THREADS = min(8, os.cpu_count() or 1)
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be loaded; the message names the file and the reason."""
+
+
+def refused(path: PathLike, reason: object) -> ModelFileError:
+    """The error for a file, with its name and one sentence."""
+    text = str(reason)[:500].rstrip(".")  # it may quote the file, which may be long-winded
+    return ModelFileError(f"The model file {os.fspath(path)!r} cannot be loaded: {text}.")
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a model file; until it is complete, whatever has its name stays.
+
+    Parameters
+    ----------
+    path : path
+        A symbolic link is followed: what it points to is replaced.
+    header : mapping
+        ``kind``, a str, says what the model is; every other value is anything that JSON can hold.
+        The format, its version and the library's are added.
+    arrays : mapping of str to ndarray
+        One or two dimensions, of the numeric types that safetensors knows; no bool.
+
+    Raises
+    ------
+    ValueError
+        If the header or an array cannot be stored.
+    OSError
+        If the system cannot write; the former file, if any, is untouched and no other is left.
+    """
+    contents = {
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in arrays.items()
+    }
+    prefix = make_prefix(header, contents)
+    spans = [_Span(0, memoryview(prefix))]
+    end = len(prefix)
+    for name in file_order(contents):
+        if contents[name].nbytes:
+            spans.append(_Span(end, _bytes_of(contents[name])))
+        end += contents[name].nbytes
+    target = os.path.realpath(path)
+    temporary = os.path.join(os.path.dirname(target), f".ldsm-{secrets.token_hex(8)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with suppress(FileNotFoundError):  # a file that is replaced hands its mode on
+                os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
+            digest = _digest(spans, end, lambda at, data: _write_all(descriptor, data, at))
+            _write_all(descriptor, memoryview(digest), end)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(os.path.dirname(target))
+
+
+def _write_all(descriptor: int, data: memoryview, at: int) -> None:
+    while len(data):
+        done = os.pwrite(descriptor, data, at)
+        data, at = data[done:], at + done
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new name last; some file systems cannot, and the file itself is safe already."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# -- the checksum -----------------------------------------------------------------------------
+
+
+class _Span(NamedTuple):
+    """Memory that belongs to consecutive bytes of the file."""
+
+    start: int
+    data: memoryview
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat)
+
+
+def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None]) -> bytes:
+    """Hash the file's first `end` bytes while `move` carries them to or from the disk.
+
+    SHA-256 over the SHA-256 of each chunk. The chunks go to threads: hashing and input/output let
+    go of the interpreter.
+    """
+    starts = [span.start for span in spans]
+
+    def parts(first: int, last: int) -> Iterator[tuple[int, memoryview]]:
+        for i in range(bisect.bisect_right(starts, first) - 1, len(spans)):
+            start, data = spans[i]
+            if start >= last:
+                return
+            yield max(first, start), data[max(0, first - start) : last - start]
+
+    def one(first: int) -> bytes:
+        digest = hashlib.sha256()
+        for at, data in parts(first, min(first + CHUNK_BYTES, end)):
+            move(at, data)
+            digest.update(data)
+        return digest.digest()
+
+    chunks = range(0, end, CHUNK_BYTES)
+    if len(chunks) == 1 or THREADS == 1:
+        return hashlib.sha256(b"".join(map(one, chunks))).digest()
+    pool = ThreadPoolExecutor(THREADS)
+    try:
+        return hashlib.sha256(b"".join(pool.map(one, chunks))).digest()
+    finally:
+        # Threads still at work use the file's descriptor: it must not be closed under them.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def read(path: PathLike, verify: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path
+    verify : bool, default=True
+        Read everything into memory and compare the checksum. False: map the arrays, which opens a
+        file of any size at once, and read of them only what is used; the file must then not be
+        changed in place while they are.
+
+    Returns
+    -------
+    header : dict
+        What was given to :func:`write`, with ``format_version`` (int) and ``library_version``.
+    arrays : dict of str to ndarray
+        Read-only.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, newer than this library, or no model file.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise refused(path, "it is no regular file")
+    with open(path, "rb", buffering=0) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            prefix = _read_prefix(file.fileno(), size)
+            header, tensors = parse_prefix(prefix, size)
+            arrays = _load(file.fileno(), prefix, tensors) if verify else _map(file, tensors)
+        except ValueError as error:
+            raise refused(path, error) from None
+    return header, arrays
+
+
+def _read_prefix(descriptor: int, size: int) -> bytes:
+    if size < 16:
+        raise ValueError(f"it is no model file, or was cut off: it has {size} bytes")
+    start = os.pread(descriptor, 9, 0)
+    length = int.from_bytes(start[:8], "little")
+    if length > MAX_HEADER_BYTES or start[8:] != b"{":
+        raise ValueError("it is no model file: it does not begin like a safetensors file")
+    if length > size - 8:
+        raise ValueError(f"it was cut off within its header, after {size} bytes")
+    return os.pread(descriptor, 8 + length, 0)
+
+
+def _load(descriptor: int, prefix: bytes, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+    """All arrays in memory of their own, each read once and hashed while it is in the cache."""
+    arrays = {tensor.name: np.empty(tensor.shape, tensor.dtype) for tensor in tensors}
+    spans = [_Span(0, memoryview(prefix))]
+    for tensor in tensors:
+        if tensor.stop > tensor.start:
+            spans.append(_Span(tensor.start, _bytes_of(arrays[tensor.name])))
+    stored = spans.pop()
+    _read_all(descriptor, stored.data, stored.start)
+
+    def fill(at: int, data: memoryview) -> None:
+        if at >= len(prefix):  # what lies before was read, and is what was parsed
+            _read_all(descriptor, data, at)
+
+    if _digest(spans, stored.start, fill) != stored.data:
+        raise ValueError("its checksum does not fit: it was damaged or altered")
+    del arrays[CHECKSUM]
+    for array in arrays.values():
+        array.flags.writeable = False
+    return arrays
+
+
+def _read_all(descriptor: int, data: memoryview, at: int) -> None:
+    while len(data):
+        done = os.preadv(descriptor, [data], at)
+        if done == 0:
+            raise ValueError("it was cut off while it was read")
+        data, at = data[done:], at + done
+
+
+def _map(file: Any, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+    whole = np.memmap(file, dtype=np.uint8, mode="r")
+    return {
+        tensor.name: whole[tensor.start : tensor.stop].view(tensor.dtype).reshape(tensor.shape)
+        for tensor in tensors[:-1]
+    }

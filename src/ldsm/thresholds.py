@@ -1,0 +1,187 @@
+"""Thresholds of set prediction: the score from which a label is predicted, tuned for F1.
+
+Scores and true labels are CSR matrices of rows x labels; a label without a stored score is never
+predicted. As in `ldsm.metrics.f1_score`, a label or row with nothing true counts 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+AVERAGES = ("micro", "macro", "samples")
+DEFAULT_THRESHOLD = 0.5
+
+
+def reaching(scores: sp.csr_array, threshold: float | NDArray[np.float32]) -> sp.csr_array:
+    """The scores that reach the threshold, one for all labels or one for each; `scores` changes.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> scores = sp.csr_array(np.array([[0.75, 0.25], [0.5, 0.125]], dtype=np.float32))
+    >>> reaching(scores, np.array([0.6, 0.2], dtype=np.float32)).toarray()
+    array([[0.75, 0.25],
+           [0.  , 0.  ]], dtype=float32)
+    """
+    limits = threshold[scores.indices] if isinstance(threshold, np.ndarray) else threshold
+    scores.data *= scores.data >= limits
+    scores.eliminate_zeros()
+    return scores
+
+
+def best_threshold(scores: sp.csr_array, truth: sp.csr_array, average: str = "micro") -> float:
+    """The one threshold for all labels with the highest F1, exact for every `average`.
+
+    Every stored score is tried. The answer lies halfway to the next lower score; of equally good
+    ones it is the highest. Where no threshold finds a true label it is `DEFAULT_THRESHOLD`.
+
+    Parameters
+    ----------
+    scores : csr_array of shape (n_rows, n_labels)
+        Positive scores.
+    truth : csr_array of shape (n_rows, n_labels)
+        The true labels, 0/1.
+    average : {"micro", "macro", "samples"}, default="micro"
+        F1 over all row-label pairs, or its mean over the labels or over the rows.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> scores = sp.csr_array(np.array([[0.75, 0.25], [0.5, 0.125]], dtype=np.float32))
+    >>> best_threshold(scores, sp.csr_array([[1, 0], [1, 0]]))
+    0.375
+    """
+    if average not in AVERAGES:
+        allowed = ", ".join(map(repr, AVERAGES))
+        raise ValueError(f"The 'average' parameter must be one of {allowed}. Got {average!r}.")
+    ranked = _rank(scores, truth)
+    if not len(ranked.values):
+        return DEFAULT_THRESHOLD
+    if average == "micro":
+        # One group: its F1 is exact, without the rounding of a running sum.
+        everything = np.zeros(len(ranked.values), dtype=np.int8)
+        f1 = _f1_by_group(ranked, everything, np.array([truth.nnz])).f1
+    else:
+        by_label = average == "macro"
+        groups = ranked.labels if by_label else ranked.rows
+        curves = _f1_by_group(ranked, groups, _n_true(truth) if by_label else np.diff(truth.indptr))
+        # A lower threshold lets in one pair after the other, and each changes the F1 of its own
+        # label or row only: the mean is a running sum of these changes.
+        changes = np.diff(curves.f1, prepend=0.0)
+        changes[curves.starts] = curves.f1[curves.starts]
+        f1 = np.empty(len(changes))
+        f1[curves.order] = changes
+        np.cumsum(f1, out=f1)
+    below = np.append(ranked.values[1:], np.float32(0))
+    f1 = np.where(below < ranked.values, f1, 0)  # equal scores come in together
+    best = int(np.argmax(f1))
+    if f1[best] <= 0:
+        return DEFAULT_THRESHOLD
+    return float(_halfway(ranked.values, below)[best])
+
+
+def best_label_thresholds(
+    scores: sp.csr_array, truth: sp.csr_array, fallback: float
+) -> NDArray[np.float32]:
+    """For each label the threshold with the highest F1 of that label.
+
+    A label of which no threshold finds a true row, for want of true rows or of scores, gets the
+    `fallback`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> scores = sp.csr_array(np.array([[0.75, 0.25], [0.5, 0.125]], dtype=np.float32))
+    >>> best_label_thresholds(scores, sp.csr_array([[1, 0], [0, 0]]), fallback=0.5)
+    array([0.625, 0.5  ], dtype=float32)
+    """
+    thresholds = np.full(truth.shape[1], fallback, dtype=np.float32)
+    ranked = _rank(scores, truth)
+    if not len(ranked.values):
+        return thresholds
+    curves = _f1_by_group(ranked, ranked.labels, _n_true(truth))
+    values, labels = ranked.values[curves.order], ranked.labels[curves.order]
+    below = np.append(values[1:], np.float32(0))
+    below[curves.starts[1:] - 1] = 0  # the lowest score of a label has none below
+    f1 = np.where(below < values, curves.f1, 0)  # equal scores come in together
+    best = np.maximum.reduceat(f1, curves.starts)
+    lengths = np.diff(np.append(curves.starts, len(f1)))
+    at_best = np.flatnonzero((f1 == np.repeat(best, lengths)) & (f1 > 0))
+    _, first = np.unique(labels[at_best], return_index=True)  # the highest threshold of a label
+    chosen = at_best[first]
+    thresholds[labels[chosen]] = _halfway(values[chosen], below[chosen])
+    return thresholds
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """All stored scores, highest first: parallel arrays."""
+
+    values: NDArray[np.float32]
+    hits: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """F1 of each group as its pairs come in, highest score first; group after group."""
+
+    order: NDArray[np.int64]  # places of the pairs in the arrays of _Ranked
+    starts: NDArray[np.int64]  # where each group begins
+    f1: NDArray[np.float64]  # of the group, with this pair and all before it predicted
+
+
+def _rank(scores: sp.csr_array, truth: sp.csr_array) -> _Ranked:
+    scores, truth = _canonical(scores), _canonical(truth)
+    rows, cells = _cells(scores)
+    _, true_cells = _cells(truth)
+    places = np.searchsorted(cells, true_cells)
+    places = places[places < len(cells)]
+    hits = np.zeros(len(cells), dtype=bool)
+    hits[places[cells[places] == true_cells[: len(places)]]] = True
+    order = np.argsort(-scores.data, kind="stable")
+    return _Ranked(scores.data[order], hits[order], rows[order], scores.indices[order])
+
+
+def _canonical(matrix: Any) -> sp.csr_array:
+    """Sorted columns, for the caller's matrix may come as the router wrote it."""
+    if not matrix.has_sorted_indices:
+        matrix = matrix.copy()
+        matrix.sort_indices()
+    return matrix
+
+
+def _cells(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row of each stored entry, and its number among all rows x columns; ascending."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return rows, rows * matrix.shape[1] + matrix.indices
+
+
+def _n_true(truth: sp.csr_array) -> NDArray[np.int64]:
+    """True rows of each label."""
+    return np.bincount(truth.indices, minlength=truth.shape[1])
+
+
+def _f1_by_group(
+    ranked: _Ranked, groups: NDArray[np.integer[Any]], n_true: NDArray[np.integer[Any]]
+) -> _Curves:
+    order = np.argsort(groups, kind="stable")  # within a group highest first, as they are
+    group, hits = groups[order], ranked.hits[order]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    lengths = np.diff(np.append(starts, len(group)))
+    found = np.cumsum(hits, dtype=np.int64)
+    found -= np.repeat(found[starts] - hits[starts], lengths)
+    predicted = np.arange(1, len(group) + 1) - np.repeat(starts, lengths)
+    return _Curves(order, starts, 2 * found / (predicted + n_true[group]))
+
+
+def _halfway(above: NDArray[np.float32], below: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Thresholds that let `above` in and keep `below` out."""
+    middle = ((above.astype(np.float64) + below) / 2).astype(np.float32)
+    return np.where(middle > below, middle, above)  # neighbours in float32 have no middle
