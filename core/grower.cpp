@@ -1,9 +1,11 @@
 #include "grower.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <deque>
 #include <limits>
-#include <queue>
+#include <set>
 
 #include "random.hpp"
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 4096;
 constexpr int64_t kWindowBlocks = 64;
+constexpr int64_t kRowsPerCheck = 256;
 
 struct Histogram {
     std::vector<int32_t> labels, counts;
@@ -33,6 +36,8 @@ struct Histogram {
     }
 };
 
+enum class Training : uint8_t { kNone, kBegun, kDone };
+
 // A node while the tree grows; `split` moves into the tree's arrays at the end.
 struct Node {
     int32_t parent = -1;
@@ -45,6 +50,7 @@ struct Node {
     std::vector<int32_t> rows;
     Histogram histogram;
     Split split;
+    Training state = Training::kNone;
     double entropy = 0;
     double objective = std::numeric_limits<double>::quiet_NaN();
     double balancedness = objective;
@@ -64,20 +70,21 @@ class Grower {
         : y_(y),
           params_(params),
           monitor_(monitor),
-          trainer_(x, y, params, kernels, monitor),
+          pair_(params.optimizer == Optimizer::kNag ? kernels.nag.two[params.arity]
+                                                    : kernels.sgd.two[params.arity]),
+          trainers_{Trainer(x, y, params, kernels, monitor), Trainer(x, y, params, kernels, monitor)},
           counts_(static_cast<size_t>(y.n_labels), 0) {}
 
     Tree grow(std::vector<int32_t> rows, uint64_t key) {
-        nodes_.emplace_back();
+        add_node();
         nodes_[0].key = key;
         fill_node(nodes_[0], std::move(rows));
         push(0);
-        while (!queue_.empty() &&
-               static_cast<int64_t>(nodes_.size()) + params_.arity <= params_.max_nodes) {
-            const int32_t node = queue_.top().node;
-            queue_.pop();
-            if (trainer_.split(nodes_[node].rows, nodes_[node].key, nodes_[node].split))
-                create_children(node);
+        while (!queue_.empty() && has_room(1)) {
+            const int32_t node = queue_.begin()->node;
+            queue_.erase(queue_.begin());
+            train(node);
+            if (nodes_[node].split.found) create_children(node);
             nodes_[node].split.directions = {};
             release(nodes_[node].rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
@@ -91,7 +98,67 @@ class Grower {
         int32_t node;
     };
 
+    bool has_room(int64_t splits) const {
+        return static_cast<int64_t>(nodes_.size()) + splits * params_.arity <= params_.max_nodes;
+    }
+
+    // Trains `node`, which is due, and beside it the nodes that will most likely be due next: two
+    // nodes in step keep the machine busy where one alone would let it wait. What a node learns
+    // depends on its rows and its key alone, so being early changes nothing.
+    void train(int32_t node) {
+        if (nodes_[node].state == Training::kNone) start(node);
+        while (nodes_[node].state != Training::kDone) {
+            monitor_.check();
+            for (size_t i = 0; i < 2; ++i)
+                if (!trainers_[i].busy()) start_early();
+            Trainer& first = trainers_[0];
+            Trainer& second = trainers_[1];
+            if (first.busy() && second.busy() && !first.alone() && !second.alone()) {
+                const int64_t rows = std::min(waiting(first), waiting(second));
+                train_in_step(first.run(), second.run(), std::min(rows, kRowsPerCheck));
+            } else {
+                for (Trainer& trainer : trainers_)
+                    if (trainer.busy()) trainer.train(kRowsPerCheck);
+            }
+            for (size_t i = 0; i < 2; ++i)
+                if (trainers_[i].busy() && !trainers_[i].prepare())
+                    nodes_[trained_[i]].state = Training::kDone;
+        }
+    }
+
+    static int64_t waiting(Trainer& trainer) { return trainer.run().to - trainer.run().from; }
+
+    void train_in_step(TrainingRun& first, TrainingRun& second, int64_t n_rows) {
+        const int64_t first_end = first.to, second_end = second.to;
+        first.to = first.from + n_rows;
+        second.to = second.from + n_rows;
+        pair_(first, second);
+        first.to = first_end;
+        second.to = second_end;
+    }
+
+    void start(int32_t node) {
+        const size_t i = trainers_[0].busy() ? 1 : 0;
+        Node& n = nodes_[node];
+        trainers_[i].start(n.rows, n.key, n.split);
+        n.state = Training::kBegun;
+        trained_[i] = node;
+        if (!trainers_[i].prepare()) n.state = Training::kDone;
+    }
+
+    // The untrained node of highest priority, if there will be room for its children too.
+    void start_early() {
+        if (!has_room(2)) return;
+        for (const Entry& entry : queue_) {
+            if (nodes_[entry.node].state != Training::kNone) continue;
+            start(entry.node);
+            return;
+        }
+    }
+
     static void release(std::vector<int32_t>& rows) { std::vector<int32_t>().swap(rows); }
+
+    Node& add_node() { return nodes_.emplace_back(); }
 
     // Smaller path first. Open leaves are never each other's ancestors, so lifting the deeper one
     // to the same depth and walking up in step finds the first child number that differs.
@@ -111,7 +178,7 @@ class Grower {
     void push(int32_t node) {
         const int64_t priority = nodes_[node].histogram.priority();
         if (priority > 0 && nodes_[node].n_rows > 1)
-            queue_.push({priority, node});
+            queue_.insert({priority, node});
         else
             release(nodes_[node].rows);
     }
@@ -145,13 +212,12 @@ class Grower {
                 if ((directions[i] >> m) & 1) child_rows[m].push_back(rows[i]);
         for (int m = 0; m < params_.arity; ++m) {
             child_rows[m].shrink_to_fit();
-            Node child;
+            Node& child = add_node();
             child.parent = parent;
             child.child = m;
             child.depth = nodes_[parent].depth + 1;
             child.key = child_key(nodes_[parent].key, static_cast<uint64_t>(m));
             fill_node(child, std::move(child_rows[m]));
-            nodes_.push_back(std::move(child));
         }
         nodes_[parent].first_child = first;
         measure(nodes_[parent]);
@@ -237,18 +303,20 @@ class Grower {
     LabelRows y_;
     TreeParams params_;
     Monitor& monitor_;
-    Trainer trainer_;
-    std::vector<int32_t> counts_;  // all zero between uses
-    std::vector<Node> nodes_;
+    void (*pair_)(TrainingRun&, TrainingRun&);
+    std::array<Trainer, 2> trainers_;
+    std::array<int32_t, 2> trained_{};  // the node each trainer is at
+    std::vector<int32_t> counts_;       // all zero between uses
+    std::deque<Node> nodes_;            // a deque: trainers keep references to nodes while it grows
 
-    struct Lower {
+    struct Before {
         const Grower* grower;
         bool operator()(const Entry& a, const Entry& b) const {
-            if (a.priority != b.priority) return a.priority < b.priority;
-            return grower->path_less(b.node, a.node);
+            if (a.priority != b.priority) return a.priority > b.priority;
+            return grower->path_less(a.node, b.node);
         }
     };
-    std::priority_queue<Entry, std::vector<Entry>, Lower> queue_{Lower{this}};
+    std::set<Entry, Before> queue_{Before{this}};  // a set: it is looked into, not only popped
 };
 
 }  // namespace

@@ -54,8 +54,19 @@ struct StepParams {
     bool averaging;            // the last epoch of averaged SGD
 };
 
-using TrainRows = void (*)(const CompactRows&, int64_t from, int64_t to, NodeState&,
-                           const StepParams&);
+// Rows [from, to) of a node that wait for training; `from` moves on as they are trained.
+struct TrainingRun {
+    CompactRows rows;
+    int64_t from, to;
+    NodeState* state;
+    StepParams step;
+};
+
+// By arity; 0 and 1 are unused. `two` trains two nodes in step until one of them has no more rows.
+struct Trainers {
+    void (*one[kMaxArity + 1])(TrainingRun&);
+    void (*two[kMaxArity + 1])(TrainingRun&, TrainingRun&);
+};
 // Margins of one padded row; `weights` has `width` floats per feature and 8 floats of slack.
 using RowMargins = void (*)(const float* weights, const uint32_t* feature, const float* value,
                             int64_t length, float* margins);
@@ -73,8 +84,8 @@ inline uint8_t directions_of(const float* margins, int arity) {
 
 struct Kernels {
     const char* name;
-    TrainRows nag[kMaxArity + 1];  // by arity; 0 and 1 unused
-    TrainRows sgd[kMaxArity + 1];  // plain and averaged
+    Trainers nag;
+    Trainers sgd;  // plain and averaged
     RowMargins margins[kMaxArity + 1];
 };
 

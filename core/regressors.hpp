@@ -230,89 +230,177 @@ inline Floats<WIDTH> nag_step(float* cells, const uint32_t* feature, const float
 
 // ---- the training loop -----------------------------------------------------------------------
 
+// One node's training, a row at a time, cut into phases: the phases of two nodes can be interleaved,
+// so that the machine works on one while it waits for the other. (Within a node every row waits for
+// the row before it, and a row is a chain of long operations.)
+//
 // ARITY 2 and 4 are known at compile time; 0 serves the rest, in vectors of WIDTH.
 template <int ARITY, int WIDTH, bool NAG>
-void train_rows(const CompactRows& rows, int64_t from, int64_t to, NodeState& state,
-                const StepParams& params) {
-    const int arity = ARITY ? ARITY : state.arity;
-    const double rate = params.learning_rate;
-    // Locals, so that the compiler need not fear that the weights or masses overlap them.
-    Reached r;
-    for (int m = 0; m < kMaxArity; ++m) r.by_direction[m] = state.reached[m];
-    r.labels_seen = state.labels_seen;
-    double* const mass = state.mass;
-    float* const cells = state.cells;
-    double scaled_norm = state.scaled_norm;
-    int64_t rows_seen = state.rows_seen;
-    const Doubles<WIDTH> in_use = targets<WIDTH>((1u << arity) - 1);
-    for (int64_t row = from; row < to; ++row) {
-        const uint32_t* label = rows.label + rows.label_start[row];
-        const int64_t n_labels = rows.label_count[row];
-        if (n_labels == 0) continue;  // routed and counted as a row, not trained on
-        const double n = static_cast<double>(n_labels);
-        r.labels_seen += n;
+class RowTrainer {
+  public:
+    explicit RowTrainer(TrainingRun& run)
+        : run_(run),
+          state_(*run.state),
+          arity_(ARITY ? ARITY : run.state->arity),
+          mass_(run.state->mass),
+          cells_(run.state->cells),
+          scaled_norm_(run.state->scaled_norm),
+          rows_seen_(run.state->rows_seen),
+          in_use_(targets<WIDTH>((1u << arity_) - 1)) {
+        for (int m = 0; m < kMaxArity; ++m) reached_.by_direction[m] = state_.reached[m];
+        reached_.labels_seen = state_.labels_seen;
+    }
 
-        uint32_t target;
+    // Everything that lives in registers goes back into the state.
+    void finish() {
+        for (int m = 0; m < kMaxArity; ++m) state_.reached[m] = reached_.by_direction[m];
+        state_.labels_seen = reached_.labels_seen;
+        state_.scaled_norm = scaled_norm_;
+        state_.rows_seen = rows_seen_;
+    }
+
+    // Moves to the next row that has labels (others are routed and counted, not trained on).
+    bool next() {
+        while (run_.from < run_.to) {
+            row_ = run_.from++;
+            n_labels_ = run_.rows.label_count[row_];
+            if (n_labels_ != 0) return true;
+        }
+        return false;
+    }
+
+    void put_back() { run_.from = row_; }
+
+    // Which directions the row should take.
+    void choose() {
+        const uint32_t* label = run_.rows.label + run_.rows.label_start[row_];
+        const double n = static_cast<double>(n_labels_);
+        reached_.labels_seen += n;
         if constexpr (ARITY == 2) {
             double sums[3];
-            pair_sums_of_two(mass, label, n_labels, sums);
-            target = choose_of_two(r, sums, n, params, state);
+            pair_sums_of_two(mass_, label, n_labels_, sums);
+            target_ = choose_of_two(reached_, sums, n, run_.step, state_);
         } else {
             double sums[kPairs<kMaxArity>][3];
 #if LDSM_AVX2
             if constexpr (ARITY == 4)
-                pair_sums_of_four(mass, label, n_labels, sums);
+                pair_sums_of_four(mass_, label, n_labels_, sums);
             else
 #endif
-                pair_sums<WIDTH>(mass, label, n_labels, arity, sums);
-            target = choose_directions<ARITY>(r, sums, n, params, state);
-        }
-
-        const int64_t start = rows.start[row];
-        const int64_t length = rows.start[row + 1] - start;
-        const uint32_t* feature = rows.feature + start;
-        const float* value = rows.value + start;
-        Floats<WIDTH> margins = dot<WIDTH, 2 * WIDTH>(cells, feature, value, length);
-
-        // Directions beyond the arity fill up the vectors; their slopes and so their weights stay 0.
-        ++rows_seen;
-        const Doubles<WIDTH> slope =  // of the loss, by margin
-            minus_within<WIDTH>(logistic<WIDTH>(margins), targets<WIDTH>(target), in_use);
-        if constexpr (NAG) {
-            scaled_norm += rows.squared_norm[row];
-            const float factor = static_cast<float>(
-                rate * std::sqrt(static_cast<double>(rows_seen) / scaled_norm));
-            const Floats<WIDTH> gradient = to_floats<WIDTH>(slope);
-            margins = minus<WIDTH>(margins, nag_step<WIDTH>(cells, feature, value, length, gradient,
-                                                            times<WIDTH>(gradient, factor)));
-        } else {
-            const Doubles<WIDTH> step = times<WIDTH>(slope, rate);
-            // Mean of the weights over the epoch = last weights - (1/T) sum (s-1) * change_s.
-            const double position = params.averaging ? static_cast<double>(state.averaged_rows++) : 0;
-            const Floats<WIDTH> change = to_floats<WIDTH>(times<WIDTH>(step, -1.0));
-            sgd_step<WIDTH>(cells, feature, value, length, change,
-                            to_floats<WIDTH>(times<WIDTH>(step, -position)));
-            margins = minus<WIDTH>(margins, times<WIDTH>(to_floats<WIDTH>(step),
-                                                         static_cast<float>(rows.squared_norm[row])));
-        }
-
-        // pred = the clamped margin after the update; it is what the accumulators count.
-        const Doubles<WIDTH> pred = clamp_unit<WIDTH>(margins);
-        add_to<WIDTH>(r.by_direction, times<WIDTH>(pred, n));
-        if constexpr (ARITY == 2) {
-            const double difference = first_minus_second(pred);
-            // The padding of the labels is counted too, under a number of its own that nobody reads.
-            for (int64_t i = 0; i < n_labels; i += kLanes)
-                for (int lane = 0; lane < kLanes; ++lane) mass[label[i + lane]] += difference;
-        } else {
-            for (int64_t i = 0; i < n_labels; ++i)
-                add_to<WIDTH>(mass + static_cast<int64_t>(label[i]) * WIDTH, pred);
+                pair_sums<WIDTH>(mass_, label, n_labels_, arity_, sums);
+            target_ = choose_directions<ARITY>(reached_, sums, n, run_.step, state_);
         }
     }
-    for (int m = 0; m < kMaxArity; ++m) state.reached[m] = r.by_direction[m];
-    state.labels_seen = r.labels_seen;
-    state.scaled_norm = scaled_norm;
-    state.rows_seen = rows_seen;
+
+    void predict() {
+        const int64_t start = run_.rows.start[row_];
+        length_ = run_.rows.start[row_ + 1] - start;
+        feature_ = run_.rows.feature + start;
+        value_ = run_.rows.value + start;
+        margins_ = dot<WIDTH, 2 * WIDTH>(cells_, feature_, value_, length_);
+    }
+
+    // Slope of the loss by margin. Directions beyond the arity fill up the vectors; their slopes and
+    // so their weights stay 0.
+    void differentiate() {
+        slope_ = minus_within<WIDTH>(logistic<WIDTH>(margins_), targets<WIDTH>(target_), in_use_);
+    }
+
+    void update() {
+        ++rows_seen_;
+        const double square = run_.rows.squared_norm[row_];
+        if constexpr (NAG) {
+            scaled_norm_ += square;
+            const float factor =
+                static_cast<float>(run_.step.learning_rate *
+                                   std::sqrt(static_cast<double>(rows_seen_) / scaled_norm_));
+            const Floats<WIDTH> gradient = to_floats<WIDTH>(slope_);
+            margins_ = minus<WIDTH>(margins_, nag_step<WIDTH>(cells_, feature_, value_, length_,
+                                                              gradient, times<WIDTH>(gradient, factor)));
+        } else {
+            const Doubles<WIDTH> step = times<WIDTH>(slope_, run_.step.learning_rate);
+            // Mean of the weights over the epoch = last weights - (1/T) sum (s-1) * change_s.
+            const double position =
+                run_.step.averaging ? static_cast<double>(state_.averaged_rows++) : 0;
+            sgd_step<WIDTH>(cells_, feature_, value_, length_,
+                            to_floats<WIDTH>(times<WIDTH>(step, -1.0)),
+                            to_floats<WIDTH>(times<WIDTH>(step, -position)));
+            margins_ = minus<WIDTH>(
+                margins_, times<WIDTH>(to_floats<WIDTH>(step), static_cast<float>(square)));
+        }
+    }
+
+    // The accumulators count the clamped margins after the update.
+    void record() {
+        const uint32_t* label = run_.rows.label + run_.rows.label_start[row_];
+        const Doubles<WIDTH> pred = clamp_unit<WIDTH>(margins_);
+        add_to<WIDTH>(reached_.by_direction, times<WIDTH>(pred, static_cast<double>(n_labels_)));
+        if constexpr (ARITY == 2) {
+            const double difference = first_minus_second(pred);
+            // The padding of the labels is counted too, under a number that nobody reads.
+            for (int64_t i = 0; i < n_labels_; i += kLanes)
+                for (int lane = 0; lane < kLanes; ++lane) mass_[label[i + lane]] += difference;
+        } else {
+            for (int64_t i = 0; i < n_labels_; ++i)
+                add_to<WIDTH>(mass_ + static_cast<int64_t>(label[i]) * WIDTH, pred);
+        }
+    }
+
+  private:
+    TrainingRun& run_;
+    NodeState& state_;
+    const int arity_;
+    double* const mass_;
+    float* const cells_;
+    double scaled_norm_;
+    int64_t rows_seen_;
+    const Doubles<WIDTH> in_use_;
+    Reached reached_;
+    int64_t row_ = 0, n_labels_ = 0, length_ = 0;
+    const uint32_t* feature_ = nullptr;
+    const float* value_ = nullptr;
+    uint32_t target_ = 0;
+    Floats<WIDTH> margins_;
+    Doubles<WIDTH> slope_;
+};
+
+template <int ARITY, int WIDTH, bool NAG>
+void train_one(TrainingRun& run) {
+    RowTrainer<ARITY, WIDTH, NAG> node(run);
+    while (node.next()) {
+        node.choose();
+        node.predict();
+        node.differentiate();
+        node.update();
+        node.record();
+    }
+    node.finish();
+}
+
+// Two nodes in step, until one has no more rows.
+template <int ARITY, int WIDTH, bool NAG>
+void train_two(TrainingRun& first, TrainingRun& second) {
+    RowTrainer<ARITY, WIDTH, NAG> a(first), b(second);
+    while (first.from < first.to && second.from < second.to) {
+        const bool more_of_a = a.next(), more_of_b = b.next();
+        if (!more_of_a || !more_of_b) {
+            if (more_of_a) a.put_back();
+            if (more_of_b) b.put_back();
+            break;
+        }
+        a.choose();
+        b.choose();
+        a.predict();
+        b.predict();
+        a.differentiate();
+        b.differentiate();
+        a.update();
+        b.update();
+        a.record();
+        b.record();
+    }
+    a.finish();
+    b.finish();
 }
 
 template <int WIDTH>
@@ -322,19 +410,25 @@ void row_margins(const float* weights, const uint32_t* feature, const float* val
     std::memcpy(margins, &sums, sizeof(float) * WIDTH);
 }
 
+template <bool NAG>
+inline void fill_trainers(Trainers& t) {
+    t.one[2] = train_one<2, 2, NAG>;
+    t.two[2] = train_two<2, 2, NAG>;
+    t.one[3] = train_one<0, 4, NAG>;
+    t.two[3] = train_two<0, 4, NAG>;
+    t.one[4] = train_one<4, 4, NAG>;
+    t.two[4] = train_two<4, 4, NAG>;
+    for (int m = 5; m <= kMaxArity; ++m) {
+        t.one[m] = train_one<0, 8, NAG>;
+        t.two[m] = train_two<0, 8, NAG>;
+    }
+}
+
 inline Kernels make_kernels(const char* name) {
     Kernels k{};
     k.name = name;
-    k.nag[2] = train_rows<2, 2, true>;
-    k.sgd[2] = train_rows<2, 2, false>;
-    k.nag[3] = train_rows<0, 4, true>;
-    k.sgd[3] = train_rows<0, 4, false>;
-    k.nag[4] = train_rows<4, 4, true>;
-    k.sgd[4] = train_rows<4, 4, false>;
-    for (int m = 5; m <= kMaxArity; ++m) {
-        k.nag[m] = train_rows<0, 8, true>;
-        k.sgd[m] = train_rows<0, 8, false>;
-    }
+    fill_trainers<true>(k.nag);
+    fill_trainers<false>(k.sgd);
     for (int m = 2; m <= kMaxArity; ++m)
         k.margins[m] = m == 2 ? row_margins<2> : m <= 4 ? row_margins<4> : row_margins<8>;
     return k;

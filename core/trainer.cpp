@@ -7,8 +7,6 @@ namespace ldsm {
 
 namespace {
 
-constexpr int64_t kRowsPerCheck = 256;
-
 bool all_unit(const FeatureRows& x) {
     const int64_t nnz = x.indptr[x.n_rows];
     return std::all_of(x.values, x.values + nnz, [](float v) { return v == 1.0f || v == -1.0f; });
@@ -29,38 +27,84 @@ Trainer::Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& par
                  const Kernels& kernels, Monitor& monitor)
     : params_(params),
       kernels_(kernels),
+      trainers_(params.optimizer == Optimizer::kNag ? kernels.nag : kernels.sgd),
       monitor_(monitor),
       n_features_(x.n_features),
       width_(padded_width(params.arity)),
       tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !all_unit(x))),
-      fits_(false),
       rows_(x, y, params.standardize, tracks_scales_, params.block_entries) {}
 
-bool Trainer::split(const std::vector<int32_t>& rows, uint64_t key, Split& out) {
-    const auto n = static_cast<int64_t>(rows.size());
+void Trainer::start(const Rows& rows, uint64_t key, Split& out) {
+    node_rows_ = &rows;
+    out_ = &out;
     rows_.begin(rows);
+    const auto n = static_cast<int64_t>(rows.size());
     fits_ = rows_.block_end(rows, 0) == n;
     if (fits_) rows_.fill(rows, 0, n);
-    NodeState state{};
-    state.random_key = key;
-    double integrity_weight = params_.integrity_weight;
-    for (int attempt = 0; attempt <= params_.relaxations; ++attempt) {
-        NodeState fresh{};
-        fresh.arity = params_.arity;
-        fresh.random_key = state.random_key;
-        fresh.random_counter = state.random_counter;  // a new attempt draws new numbers
-        state = fresh;
-        train(rows, integrity_weight, state, out);
-        if (collect_weights(state, out)) {
-            route(rows, out);
-            if (!degenerate(out.directions, params_.arity)) {
-                out.integrity_weight = integrity_weight;
-                return true;
-            }
+    state_ = {};
+    state_.random_key = key;
+    integrity_weight_ = params_.integrity_weight;
+    attempt_ = 0;
+    begin_attempt();
+}
+
+bool Trainer::prepare() {
+    while (run_.from == run_.to) {
+        const auto n = static_cast<int64_t>(node_rows_->size());
+        if (block_end_ < n) {
+            begin_block();
+            continue;
         }
-        integrity_weight /= 2;
+        out_->epoch_objective.push_back(static_cast<float>(objective()));
+        if (++epoch_ < params_.n_epochs) {
+            begin_epoch();
+            continue;
+        }
+        if (end_attempt()) {
+            out_ = nullptr;
+            return false;
+        }
+        begin_attempt();
     }
-    return false;
+    return true;
+}
+
+void Trainer::begin_attempt() {
+    NodeState fresh{};
+    fresh.arity = params_.arity;
+    fresh.random_key = state_.random_key;
+    fresh.random_counter = state_.random_counter;  // a new attempt draws new numbers
+    state_ = fresh;
+    cells_.clear();
+    mass_.clear();
+    scales_.clear();
+    out_->epoch_objective.clear();
+    if (fits_ && tracks_scales_) rows_.scaled_values() = rows_.raw_values();
+    epoch_ = 0;
+    begin_epoch();
+}
+
+void Trainer::begin_epoch() {
+    const bool last = epoch_ + 1 == params_.n_epochs;
+    run_.step = {integrity_weight_, params_.multiway_penalty, params_.learning_rate,
+                 params_.optimizer == Optimizer::kAsgd && last};
+    block_end_ = 0;
+    begin_block();
+}
+
+void Trainer::begin_block() {
+    const int64_t from = block_end_;
+    block_end_ = fits_ ? static_cast<int64_t>(node_rows_->size())
+                       : rows_.block_end(*node_rows_, from);
+    if (!fits_) rows_.fill(*node_rows_, from, block_end_);
+    extend();
+    if (tracks_scales_ && (epoch_ == 1 || (epoch_ > 1 && !fits_))) apply_scales();
+    state_.cells = cells_.data();
+    state_.mass = mass_.data();
+    run_.rows = rows_.view();
+    run_.from = 0;
+    run_.to = run_.rows.n_rows;
+    run_.state = &state_;
 }
 
 // Makes room for the features and labels that the current block brought in, all zero.
@@ -71,48 +115,34 @@ void Trainer::extend() {
     if (tracks_scales_) scales_.resize(rows_.n_features(), 0.0f);
 }
 
-void Trainer::train(const Rows& rows, double integrity_weight, NodeState& state, Split& out) {
-    const auto n = static_cast<int64_t>(rows.size());
-    cells_.clear();
-    mass_.clear();
-    scales_.clear();
-    out.epoch_objective.clear();
-    if (fits_ && tracks_scales_) rows_.scaled_values() = rows_.raw_values();  // a second attempt
-    StepParams step{integrity_weight, params_.multiway_penalty, params_.learning_rate, false};
-    for (int epoch = 0; epoch < params_.n_epochs; ++epoch) {
-        step.averaging =
-            params_.optimizer == Optimizer::kAsgd && epoch + 1 == params_.n_epochs;
-        for (int64_t from = 0; from < n;) {
-            const int64_t to = fits_ ? n : rows_.block_end(rows, from);
-            if (!fits_) rows_.fill(rows, from, to);
-            extend();
-            if (tracks_scales_ && (epoch == 1 || (epoch > 1 && !fits_))) apply_scales();
-            train_block(state, step, epoch == 0);
-            from = to;
+void Trainer::train(int64_t n_rows) {
+    const int64_t end = run_.to;
+    const int64_t stop = std::min(end, run_.from + n_rows);
+    if (alone()) {
+        while (run_.from < stop) {
+            if (run_.rows.label_count[run_.from] != 0) track_scales(run_.from);
+            run_.to = run_.from + 1;
+            trainers_.one[params_.arity](run_);
         }
-        out.epoch_objective.push_back(static_cast<float>(objective(state, integrity_weight)));
+    } else {
+        run_.to = stop;
+        trainers_.one[params_.arity](run_);
     }
+    run_.to = end;
 }
 
-void Trainer::train_block(NodeState& state, const StepParams& step, bool first_epoch) {
-    const TrainRows kernel = params_.optimizer == Optimizer::kNag ? kernels_.nag[params_.arity]
-                                                                  : kernels_.sgd[params_.arity];
-    state.cells = cells_.data();
-    state.mass = mass_.data();
-    const CompactRows view = rows_.view();
-    const bool tracking = tracks_scales_ && first_epoch;
-    for (int64_t from = 0; from < view.n_rows; from += kRowsPerCheck) {
-        monitor_.check();
-        const int64_t to = std::min(view.n_rows, from + kRowsPerCheck);
-        if (!tracking) {
-            kernel(view, from, to, state, step);
-            continue;
-        }
-        for (int64_t row = from; row < to; ++row) {
-            if (view.label_count[row] != 0) track_scales(row);
-            kernel(view, row, row + 1, state, step);
+// True: the node is done, with a split or without one.
+bool Trainer::end_attempt() {
+    if (collect_weights()) {
+        route();
+        if (!degenerate(out_->directions, params_.arity)) {
+            out_->integrity_weight = integrity_weight_;
+            out_->found = true;
+            return true;
         }
     }
+    integrity_weight_ /= 2;
+    return ++attempt_ > params_.relaxations;
 }
 
 // NAG works on x / s, with s the largest |x| of the feature so far, and on weights times s: the
@@ -155,7 +185,8 @@ void Trainer::apply_scales() {
 }
 
 // J of Eq. 1 with the training accumulators in the place of the probabilities.
-double Trainer::objective(const NodeState& state, double integrity_weight) const {
+double Trainer::objective() const {
+    const NodeState& state = state_;
     if (state.labels_seen == 0) return 0;
     const int arity = params_.arity;
     double balance = 0, integrity = 0, total = 0;
@@ -172,13 +203,14 @@ double Trainer::objective(const NodeState& state, double integrity_weight) const
         for (int j = 0; j < arity; ++j)
             for (int l = j + 1; l < arity; ++l) integrity += std::fabs(a[j] - a[l]);
     }
-    return (balance - integrity_weight * integrity +
+    return (balance - integrity_weight_ * integrity +
             params_.multiway_penalty * std::fabs(total - state.labels_seen)) /
            state.labels_seen;
 }
 
 // The final weights, pruned and sorted by global feature; false if any is not finite.
-bool Trainer::collect_weights(const NodeState& state, Split& out) {
+bool Trainer::collect_weights() {
+    Split& out = *out_;
     const int arity = params_.arity;
     const uint32_t n_local = rows_.n_features();
     const float least = static_cast<float>(std::min(1e-3, 1.0 / std::max(1, n_features_)));
@@ -191,8 +223,8 @@ bool Trainer::collect_weights(const NodeState& state, Split& out) {
         bool any = false;
         for (int m = 0; m < arity; ++m) {
             float weight = cell[m];
-            if (params_.optimizer == Optimizer::kAsgd && state.averaged_rows > 0)
-                weight -= cell[width_ + m] / static_cast<float>(state.averaged_rows);
+            if (params_.optimizer == Optimizer::kAsgd && state_.averaged_rows > 0)
+                weight -= cell[width_ + m] / static_cast<float>(state_.averaged_rows);
             if (tracks_scales_ && scales_[f] > 0) weight /= scales_[f];
             if (!std::isfinite(weight)) return false;
             w[m] = std::fabs(weight) < least ? 0.0f : weight;
@@ -221,7 +253,9 @@ bool Trainer::collect_weights(const NodeState& state, Split& out) {
     return true;
 }
 
-void Trainer::route(const Rows& rows, Split& out) {
+void Trainer::route() {
+    const Rows& rows = *node_rows_;
+    Split& out = *out_;
     const auto n = static_cast<int64_t>(rows.size());
     const RowMargins kernel = kernels_.margins[params_.arity];
     out.directions.resize(rows.size());
