@@ -270,6 +270,15 @@ class Grower {
         Tree t;
         t.weight_offsets.push_back(0);
         t.histogram_offsets.push_back(0);
+        size_t entries = 0, bins = 0;
+        for (const Node& node : nodes_) {
+            entries += node.first_child != 0 ? node.split.features.size() : 0;
+            bins += node.histogram.labels.size();
+        }
+        t.weight_features.reserve(entries);
+        t.weights.reserve(entries * static_cast<size_t>(params_.arity));
+        t.histogram_labels.reserve(bins);
+        t.histogram_counts.reserve(bins);
         const auto append = [](auto& to, auto& from) {
             to.insert(to.end(), from.begin(), from.end());
             from = {};

@@ -104,7 +104,10 @@ class Forest:
     def from_trees(
         cls, trees: Sequence[dict[str, NDArray[Any]]], *, arity: int, n_features: int, n_labels: int
     ) -> Forest:
-        """Concatenate grown trees, as `_core.grow_tree` returns them."""
+        """Concatenate grown trees, as `_core.grow_tree` returns them.
+
+        The trees are emptied on the way: a large forest must not be held twice.
+        """
         sizes = [len(tree["first_child"]) for tree in trees]
         arrays: dict[str, NDArray[Any]] = {
             "tree_offsets": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -112,8 +115,7 @@ class Forest:
         for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
             if name == "tree_offsets":
                 continue
-            parts = [tree[name] for tree in trees]
-            arrays[name] = _join(name, parts)
+            arrays[name] = _join(name, [tree.pop(name) for tree in trees])
             assert arrays[name].dtype == dtype, name
         return cls._frozen(arity, n_features, n_labels, arrays)
 
