@@ -1,0 +1,345 @@
+// The way of a batch of rows through the trees of a forest.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "router.hpp"
+
+namespace ldsm {
+
+constexpr int64_t kFewRows = 8;  // up to this many are walked through all trees together
+
+[[noreturn]] inline void broken(int64_t node, const char* what) {
+    throw BrokenForest("The forest is damaged at node " + std::to_string(node) + ": " + what + ".");
+}
+
+struct Range {
+    int64_t begin, end;
+};
+
+// Routes a batch of rows tree by tree and node by node, so that a node's weights are fetched once
+// for all the rows that pass it.
+class Walker {
+  public:
+    Walker(const ForestView& forest, const FeatureRows& x, const Kernels& kernels, Monitor& monitor)
+        : forest_(forest),
+          x_(x),
+          margins_(kernels.margins[forest.arity]),
+          monitor_(monitor),
+          width_(padded_width(forest.arity)),
+          pad_(static_cast<uint32_t>(forest.n_features) + 1) {}
+
+    // A visit: row `row` of the batch at node `node` (numbered over the forest).
+    struct Visit {
+        int32_t row;
+        int64_t node;
+    };
+
+    void begin(int64_t from, int64_t to) {
+        from_ = from;
+        n_ = to - from;
+        start_.assign(1, 0);
+        if (forest_.standardized) {
+            dense_.assign(static_cast<size_t>(n_) * forest_.n_features, 0.0f);
+            for (int64_t r = 0; r < n_; ++r)
+                for (int64_t i = x_.indptr[from + r]; i < x_.indptr[from + r + 1]; ++i)
+                    dense_[r * forest_.n_features + x_.indices[i]] = x_.values[i];
+            return;
+        }
+        feature_.clear();
+        value_.clear();
+        for (int64_t r = 0; r < n_; ++r) {
+            const int64_t first = x_.indptr[from + r], last = x_.indptr[from + r + 1];
+            feature_.push_back(static_cast<uint32_t>(forest_.n_features));  // the bias
+            value_.push_back(1.0f);
+            feature_.insert(feature_.end(), x_.indices + first, x_.indices + last);
+            value_.insert(value_.end(), x_.values + first, x_.values + last);
+            while (feature_.size() % kLanes != 0) {
+                feature_.push_back(pad_);
+                value_.push_back(0.0f);
+            }
+            start_.push_back(static_cast<int64_t>(feature_.size()));
+        }
+    }
+
+    // Calls visit(row, node, parent, is_leaf) for everything the rows pass in all trees.
+    template <typename OnVisit>
+    void walk_all(const uint8_t* skip, OnVisit&& visit) {
+        if (forest_.maps != nullptr && n_ <= kFewRows) {
+            walk_together(skip, visit);
+            return;
+        }
+        for (int64_t tree = 0; tree < forest_.n_trees; ++tree) walk(tree, skip, visit);
+    }
+
+  private:
+    struct Task {
+        int32_t node, parent;
+        size_t begin, end;  // of the rows, in the arena
+    };
+    struct Step {
+        int64_t root, tree_end;
+        int32_t node, parent, row;  // of nodes, their numbers within the tree
+    };
+    struct Term {
+        const float* weights;
+        float x;
+    };
+
+    Range nodes_of(int64_t tree) const {
+        const Range nodes{forest_.tree_offsets[tree], forest_.tree_offsets[tree + 1]};
+        if (nodes.begin < 0 || nodes.end <= nodes.begin || nodes.end > forest_.n_nodes)
+            broken(nodes.begin, "the tree's nodes lie outside the forest");
+        return nodes;
+    }
+
+    // For a few rows the way down is a chain of trips to memory. All trees are walked together, level
+    // by level: while the weights of one node are on their way, the others' are being asked for.
+    template <typename OnVisit>
+    void walk_together(const uint8_t* skip, OnVisit&& visit) {
+        std::vector<Step> level, next;
+        std::vector<Term> terms;
+        for (int64_t tree = 0; tree < forest_.n_trees; ++tree) {
+            const Range nodes = nodes_of(tree);
+            for (int32_t row = 0; row < n_; ++row)
+                if (skip == nullptr || skip[(from_ + row) * forest_.n_trees + tree] == 0)
+                    level.push_back({nodes.begin, nodes.end, 0, -1, row});
+        }
+        while (!level.empty()) {
+            terms.clear();
+            for (const Step& step : level) {
+                const int64_t node = step.root + step.node;
+                const int64_t parent = step.parent < 0 ? -1 : step.root + step.parent;
+                const bool leaf = forest_.first_child[node] == 0;
+                visit(step.row, node, parent, leaf);
+                if (!leaf) collect_terms(node, step.row, terms);
+            }
+            next.clear();
+            const Term* at = terms.data();
+            for (const Step& step : level) {
+                const int64_t node = step.root + step.node;
+                const int32_t child = forest_.first_child[node];
+                if (child == 0) continue;
+                if (child <= step.node || step.root + child + forest_.arity > step.tree_end)
+                    broken(node, "a child lies outside the tree or before its parent");
+                Sums sums;
+                const int64_t length = start_[step.row + 1] - start_[step.row];
+                for (int64_t i = 0; i < length; ++i, ++at) sums.add(i, at->weights, at->x, forest_.arity);
+                const uint8_t directions = sums.directions(forest_.arity);
+                for (int m = 0; m < forest_.arity; ++m) {
+                    if (((directions >> m) & 1) == 0) continue;
+                    next.push_back({step.root, step.tree_end, child + m, step.node, step.row});
+                    const int64_t ahead = step.root + child + m;
+                    __builtin_prefetch(forest_.first_child + ahead);
+                    __builtin_prefetch(forest_.weight_offsets + ahead);
+                    for (int64_t w = 0; w < forest_.map_words; w += 4)
+                        __builtin_prefetch(forest_.maps + ahead * forest_.map_words + w);
+                }
+            }
+            level.swap(next);
+        }
+        monitor_.check();
+    }
+
+    // What each feature of the row adds at a node; the weights are asked for, not yet read.
+    void collect_terms(int64_t node, int32_t row, std::vector<Term>& terms) const {
+        static const float kNothing[kMaxArity] = {};
+        const Range entries = entries_of(node);
+        for (int64_t i = start_[row]; i < start_[row + 1]; ++i) {
+            const Place place = mapped_place(node, entries, feature_[i]);
+            const float* weights = place.stored
+                                       ? forest_.weights + (entries.begin + place.at) * forest_.arity
+                                       : kNothing;
+            __builtin_prefetch(weights);
+            terms.push_back({weights, value_[i]});
+        }
+    }
+
+    // Calls visit(row, node, parent, is_leaf) for everything the rows pass in one tree.
+    template <typename OnVisit>
+    void walk(int64_t tree, const uint8_t* skip, OnVisit&& visit) {
+        const int64_t root = nodes_of(tree).begin;
+        const int64_t tree_nodes = nodes_of(tree).end - root;
+        arena_.clear();
+        for (int64_t r = 0; r < n_; ++r)
+            if (skip == nullptr || skip[(from_ + r) * forest_.n_trees + tree] == 0)
+                arena_.push_back(static_cast<int32_t>(r));
+        stack_.assign(1, {0, -1, 0, arena_.size()});
+        while (!stack_.empty()) {
+            const Task task = stack_.back();
+            stack_.pop_back();
+            arena_.resize(task.end);  // what lies behind belongs to nodes that are done
+            if (task.begin == task.end) continue;
+            const int64_t node = root + task.node;
+            const int32_t child = forest_.first_child[node];
+            const int64_t parent = task.parent < 0 ? -1 : root + task.parent;
+            for (size_t i = task.begin; i < task.end; ++i)
+                visit(arena_[i], node, parent, child == 0);
+            if (child == 0) continue;
+            if (child <= task.node || child + forest_.arity > tree_nodes)
+                broken(node, "a child lies outside the tree or before its parent");
+            route(node, task.begin, task.end);
+            size_t at = task.end;
+            for (int m = 0; m < forest_.arity; ++m) {
+                for (size_t i = task.begin; i < task.end; ++i)
+                    if ((directions_[i - task.begin] >> m) & 1) arena_.push_back(arena_[i]);
+                stack_.push_back({child + m, task.node, at, arena_.size()});
+                at = arena_.size();
+            }
+        }
+        monitor_.check();
+    }
+
+    Range entries_of(int64_t node) const {
+        const Range r{forest_.weight_offsets[node], forest_.weight_offsets[node + 1]};
+        if (r.begin < 0 || r.end < r.begin || r.end > forest_.n_entries)
+            broken(node, "its weights lie outside the stored ones");
+        return r;
+    }
+
+    void route(int64_t node, size_t begin, size_t end) {
+        directions_.resize(end - begin);
+        const Range entries = entries_of(node);
+        if (forest_.standardized) {
+            for (size_t i = begin; i < end; ++i)
+                directions_[i - begin] = standardized_directions(node, entries, arena_[i]);
+            return;
+        }
+        // Spreading the weights costs a write and an erasing write per entry; looking features up
+        // one by one costs a binary search each.
+        const int64_t n_entries = entries.end - entries.begin;
+        int64_t lookups = 0;
+        for (size_t i = begin; i < end && lookups < n_entries; ++i)
+            lookups += start_[arena_[i] + 1] - start_[arena_[i]];
+        if (lookups < n_entries)
+            for (size_t i = begin; i < end; ++i)
+                directions_[i - begin] = searched_directions(entries, arena_[i]);
+        else if (forest_.arity == 2)
+            spread_directions<2>(node, entries, begin, end);
+        else
+            spread_directions<0>(node, entries, begin, end);
+    }
+
+    template <int ARITY>  // 0: known at run time only
+    void spread_directions(int64_t node, Range entries, size_t begin, size_t end) {
+        const int arity = ARITY ? ARITY : forest_.arity;
+        const int width = ARITY ? ARITY : width_;
+        spread_.resize((static_cast<size_t>(forest_.n_features) + 2) * width + 8, 0.0f);
+        for (int64_t e = entries.begin; e < entries.end; ++e) {
+            const int32_t f = forest_.weight_features[e];
+            if (f < 0 || f > forest_.n_features) {
+                spread_.clear();
+                broken(node, "a feature number is out of range");
+            }
+            float* to = spread_.data() + static_cast<size_t>(f) * width;
+            for (int m = 0; m < arity; ++m) to[m] = forest_.weights[e * arity + m];
+        }
+        for (size_t i = begin; i < end; ++i) {
+            float margins[kMaxArity];
+            const int64_t start = start_[arena_[i]];
+            margins_(spread_.data(), feature_.data() + start, value_.data() + start,
+                     start_[arena_[i] + 1] - start, margins);
+            directions_[i - begin] = directions_of(margins, arity);
+        }
+        for (int64_t e = entries.begin; e < entries.end; ++e) {
+            float* to = spread_.data() + static_cast<size_t>(forest_.weight_features[e]) * width;
+            for (int m = 0; m < arity; ++m) to[m] = 0;
+        }
+    }
+
+    // The same sums as the kernel's, in the same order: four partial sums by position.
+    struct Sums {
+        float lane[kLanes][kMaxArity] = {};
+        void add(int64_t position, const float* weights, float x, int arity) {
+            float* to = lane[position % kLanes];
+            for (int m = 0; m < arity; ++m) to[m] += x * weights[m];
+        }
+        uint8_t directions(int arity) const {
+            float margins[kMaxArity];
+            for (int m = 0; m < arity; ++m)
+                margins[m] = (lane[0][m] + lane[2][m]) + (lane[1][m] + lane[3][m]);
+            return directions_of(margins, arity);
+        }
+    };
+
+    // One binary search per feature of the row. Without branches and for four features in step, so
+    // that the machine waits for four memory accesses at a time and guesses nothing.
+    uint8_t searched_directions(Range entries, int32_t row) const {
+        Sums sums;
+        const int32_t* const features = forest_.weight_features + entries.begin;
+        const int64_t n_stored = entries.end - entries.begin;
+        const int64_t start = start_[row];
+        const int64_t length = start_[row + 1] - start;
+        for (int64_t i = 0; i < length && n_stored > 0; i += kLanes) {
+            int64_t at[kLanes] = {};
+            int32_t wanted[kLanes];
+            for (int lane = 0; lane < kLanes; ++lane)
+                wanted[lane] = static_cast<int32_t>(feature_[start + i + lane]);
+            for (int64_t n = n_stored; n > 1;) {
+                const int64_t half = n / 2;
+                for (int lane = 0; lane < kLanes; ++lane)
+                    at[lane] += half & -int64_t{features[at[lane] + half - 1] < wanted[lane]};
+                n -= half;
+            }
+            for (int lane = 0; lane < kLanes; ++lane) {
+                // A feature that is not stored has weight 0: 0 times some weight adds nothing.
+                const bool stored = features[at[lane]] == wanted[lane];
+                sums.add(lane, forest_.weights + (entries.begin + at[lane]) * forest_.arity,
+                         stored ? value_[start + i + lane] : 0.0f, forest_.arity);
+            }
+        }
+        return sums.directions(forest_.arity);
+    }
+
+    struct Place {
+        int64_t at;  // among the node's entries
+        bool stored;
+    };
+    Place mapped_place(int64_t node, Range entries, uint32_t feature) const {
+        const FeatureMap& map = forest_.maps[node * forest_.map_words + feature / 64];
+        const uint64_t bit = uint64_t{1} << (feature % 64);
+        const uint64_t at = map.before + count_bits(map.present & (bit - 1));
+        // A map is derived data, but nothing here may read outside the weights.
+        const bool inside = at < static_cast<uint64_t>(entries.end - entries.begin);
+        return {static_cast<int64_t>(at), inside && (map.present & bit) != 0};
+    }
+
+    // Portable: the instruction is not in the x86-64 baseline.
+    static uint64_t count_bits(uint64_t x) {
+        x -= (x >> 1) & 0x5555555555555555ULL;
+        x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
+        return (((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0FULL) * 0x0101010101010101ULL) >> 56;
+    }
+
+    uint8_t standardized_directions(int64_t node, Range entries, int32_t row) const {
+        Sums sums;
+        const float* x = dense_.data() + static_cast<size_t>(row) * forest_.n_features;
+        for (int64_t e = entries.begin; e < entries.end; ++e) {
+            const int32_t f = forest_.weight_features[e];
+            if (f < 0 || f > forest_.n_features) broken(node, "a feature number is out of range");
+            const bool bias = f == forest_.n_features;
+            const float value =
+                bias ? 1.0f : (x[f] - forest_.weight_means[e]) * forest_.weight_scales[e];
+            sums.add(bias ? 0 : f + 1, forest_.weights + e * forest_.arity, value, forest_.arity);
+        }
+        return sums.directions(forest_.arity);
+    }
+
+    const ForestView& forest_;
+    const FeatureRows& x_;
+    RowMargins margins_;
+    Monitor& monitor_;
+    int width_;
+    uint32_t pad_;
+    int64_t from_ = 0, n_ = 0;
+    std::vector<int64_t> start_;
+    std::vector<uint32_t> feature_;
+    std::vector<float> value_, dense_, spread_;
+    std::vector<int32_t> arena_;
+    std::vector<Task> stack_;
+    std::vector<uint8_t> directions_;
+};
+
+}  // namespace ldsm
