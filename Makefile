@@ -37,18 +37,24 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.11" "nanobind>=3,<4"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+# One editable install per set of extras; each also counts as the plain one.
+INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
+
+$(VENV)/.build-tools: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.11" "nanobind>=3,<4" cmake ninja
 	touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[test]"
+$(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) .
 	touch $@
 
-$(VENV)/.installed-lint: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[lint]"
-	touch $@
+$(VENV)/.installed-test: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) ".[test]"
+	touch $(VENV)/.installed $@
+
+$(VENV)/.installed-lint: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) ".[lint,test]"
+	touch $(VENV)/.installed $@
 
 .venv-peers/.installed: benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv-peers
