@@ -376,3 +376,30 @@ def test_stubs_describe_the_compiled_module():
             assert names == [argument.arg for argument in getattr(real.args, kind)], name
         written = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
         assert tuple(ast.literal_eval(d) for d in written) == (defaults or ()), name
+
+
+@pytest.mark.long
+def test_more_than_two_to_the_31_nonzeros():
+    """Offsets beyond 2**31 are followed. The entries are untouched zero pages: they take no memory."""
+    n_rows, per_row = 40_000, 55_000
+    nnz = n_rows * per_row
+    assert nnz > 2**31
+    indices, values = np.zeros(nnz, dtype=np.int32), np.zeros(nnz, dtype=np.float32)
+    indptr = np.arange(n_rows + 1, dtype=np.int64) * per_row
+    labels = np.arange(n_rows) % 2
+    kept = np.flatnonzero(_core.bag_mask(1, 0, n_rows, 0.002))
+    indices[kept * per_row] = 1 + labels[kept]  # feature 1 or 2 says which label
+    values[kept * per_row] = 1
+    assert indptr[kept[-1]] > 2**31
+    tree = _core.grow_tree(
+        indptr, indices, values, 3,
+        np.arange(n_rows + 1, dtype=np.int64), labels.astype(np.int32), 2,
+        **tree_params(max_nodes=3, subsample=0.002, optimizer="sgd"),
+    )  # fmt: skip
+    assert tree["histogram_labels"].tolist() in ([0, 1], [1, 0])  # the children are pure
+    assert sorted(tree["histogram_counts"].tolist()) == sorted(np.bincount(labels[kept]).tolist())
+    forest = Forest.from_trees([tree], arity=2, n_features=3, n_labels=2)
+    found, _ = _core.route_topk(
+        forest, True, indptr, indices, values, 1, np.arange(2, dtype=np.int32)
+    )
+    assert np.array_equal(found[kept, 0], labels[kept])
