@@ -6,10 +6,11 @@ from . import datasets, metrics, objective
 from .classifier import LdSMClassifier
 from .forest import Forest
 from .loading import load
+from .text import TextTagger
 
 try:
     __version__ = version("ldsm")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["Forest", "LdSMClassifier", "datasets", "load", "metrics", "objective"]
+__all__ = ["Forest", "LdSMClassifier", "TextTagger", "datasets", "load", "metrics", "objective"]

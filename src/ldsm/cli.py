@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -17,9 +18,16 @@ import typer
 from . import __version__
 from .commands.command import command
 from .commands.convert import convert
+from .commands.demo import demo
 from .commands.estimator import EstimatorOptions
+from .commands.evaluate import evaluate
+from .commands.explain import explain_command
+from .commands.inspect import inspect_command
+from .commands.predict import predict
 from .commands.reader import Reader
 from .commands.screen import Screen
+from .commands.train import train
+from .commands.training import TaggerOptions
 from .commands.tune import tune
 
 app = typer.Typer(
@@ -31,21 +39,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+command(app)(demo)
+command(app, Reader, TaggerOptions, EstimatorOptions)(train)
+command(app, Reader)(predict)
+command(app, Reader)(evaluate)
+command(app)(inspect_command)
+command(app, Reader)(explain_command)
 command(app, Reader)(convert)
-command(app, Reader, EstimatorOptions)(tune)
+command(app, Reader, TaggerOptions, EstimatorOptions)(tune)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # Whoever is told to stop cleans up first: files in the making are removed on the way out.
-    signal.signal(signal.SIGTERM, _stop)
+    if threading.current_thread() is threading.main_thread():
+        # Whoever is told to stop cleans up first: files in the making are removed on the way out.
+        signal.signal(signal.SIGTERM, _stop)
     sys.exit(_run(arguments))
 
 
 def _run(arguments: list[str]) -> int:
     try:
-        # Alone, `ldsm` shows what there is; as a command it is wrong use.
         code = app(arguments or ["--help"], prog_name="ldsm", standalone_mode=False)
     except KeyboardInterrupt:
         return 130
@@ -55,7 +69,9 @@ def _run(arguments: list[str]) -> int:
             raise
         Screen().error(_usage_message(error))
         return int(getattr(error, "exit_code", 2))
-    return code if isinstance(code, int) and arguments else 0 if arguments else 2
+    if not arguments:
+        return 2  # the help was shown, but nothing was asked for
+    return code if isinstance(code, int) else 0
 
 
 def _usage_message(error: Any) -> str:

@@ -81,7 +81,7 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
         return None
     indices = X.indices
     if indices.dtype != np.int32:
-        if len(indices) and not (0 <= indices.min() and indices.max() < X.shape[1]):
+        if len(indices) and not (indices.min() >= 0 and indices.max() < X.shape[1]):
             return None
         indices = indices.astype(np.int32)
     with np.errstate(over="ignore"):

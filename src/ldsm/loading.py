@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .classifier import LdSMClassifier
-from .model_file import ModelFileError, PathLike, read, refused
+from .model_file import PathLike, read, refused
+from .text import TextTagger
 
-# What may come out of a file that says so. The file picks from this list, and nothing else.
-KINDS: dict[str, Callable[..., Any]] = {
-    "LdSMClassifier": LdSMClassifier._from_state,
-}
+# The file says which of these it holds, and can say nothing else.
+KINDS: dict[str, Any] = {"LdSMClassifier": LdSMClassifier, "TextTagger": TextTagger}
 
 
-def load(path: PathLike, verify: bool = True) -> Any:
+def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
     """Load a model that its `save` method wrote.
 
     Nothing in the file is run or imported, and nothing in it is believed: a file that is damaged,
@@ -49,8 +47,7 @@ def load(path: PathLike, verify: bool = True) -> Any:
             path, f"it holds a kind of model that this version does not know, {kind[:40]!r}"
         )
     try:
-        return KINDS[kind](header, arrays, verify=verify)
-    except ModelFileError:
-        raise
+        model: LdSMClassifier | TextTagger = KINDS[kind]._from_state(header, arrays, verify=verify)
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise refused(path, error) from error
+    return model

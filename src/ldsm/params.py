@@ -39,6 +39,8 @@ class Number:
 
     def __str__(self) -> str:
         kind = "an int" if self.integer else "a float"
+        if np.isinf(self.low):
+            return kind
         if np.isinf(self.high):
             return f"{kind} {'>' if self.open_low else '>='} {self.low:g}"
         return f"{kind} in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .classifier import LdSMClassifier
 from .datasets.dataset import Dataset
+from .model_file import PathLike, write
 from .params import Number
 from .text_explain import TextExplanation, in_words
 from .text_inputs import TagCollector, in_chunks, read_pairs, read_texts
+from .text_state import restore_tagger, tagger_state, vectorizer_settings
 from .thresholds import reaching
 from .training import ProgressCallback
 
@@ -27,9 +29,20 @@ CHUNK = 1024  # documents vectorized together: all that is held of a stream
 _EVERY_REASON = 2**31 - 1
 
 
-def default_vectorizer() -> TfidfVectorizer:
-    """What a TextTagger makes features with, unless told otherwise."""
-    return TfidfVectorizer(sublinear_tf=True, min_df=2, dtype=np.float32)
+def default_vectorizer(**changes: Any) -> TfidfVectorizer:
+    """What a TextTagger makes features with, unless told otherwise; `changes` are parameters.
+
+    scikit-learn's words, if they occur in two or more documents: this halves the vocabulary, and
+    keeps what only one document says out of the model. A word's weight grows with the logarithm of
+    its count. Stop words, other word patterns and other minimum counts made no measurable
+    difference to precision on random held-out training documents of two corpora.
+
+    Examples
+    --------
+    >>> from ldsm.text import TextTagger, default_vectorizer
+    >>> tagger = TextTagger(vectorizer=default_vectorizer(ngram_range=(1, 2)))
+    """
+    return TfidfVectorizer(**{"sublinear_tf": True, "min_df": 2, "dtype": np.float32, **changes})
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
@@ -41,9 +54,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         The trees, with any parameters; cloned at fit. None: ``LdSMClassifier()``. Its parameters
         are reached as ``classifier__n_estimators`` and so on.
     vectorizer : TfidfVectorizer, optional
-        scikit-learn's, with any parameters; cloned at fit. None: ``TfidfVectorizer(
-        sublinear_tf=True, min_df=2, dtype=numpy.float32)``: words that occur in one document only
-        teach nothing, and so do not enter the model.
+        scikit-learn's, with any parameters; cloned at fit. None: `ldsm.text.default_vectorizer()`,
+        which takes parameters too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``.
     min_tag_count : int, default=1
         Tags of fewer documents are not learned; `rare_tags_` names them.
 
@@ -131,7 +143,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 f"At least one tag must have {self.min_tag_count} documents (min_tag_count). "
                 f"Got {len(rare)} tags on {len(collector)} documents."
             )
-        classifier.fit(Dataset(X, Y, label_names=names), callback=callback)
+        data = Dataset(sp.csr_array(X), Y, label_names=names)
+        classifier.fit(data, callback=callback)
         self.classifier_, self.vectorizer_, self.rare_tags_ = classifier, vectorizer, rare
         return self
 
@@ -162,11 +175,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Hash of everything that decides a prediction."""
         check_is_fitted(self, "classifier_")
         digest = hashlib.sha256(self.classifier_.fingerprint_.encode())
-        settings = {k: repr(v) for k, v in self.vectorizer_.get_params().items()}
-        settings.pop("vocabulary")  # below, in one form, however it came
-        digest.update(json.dumps(settings, sort_keys=True).encode())
         words = self.vectorizer_.get_feature_names_out().tolist()
-        digest.update(json.dumps(words).encode())
+        digest.update(json.dumps([vectorizer_settings(self.vectorizer_), words]).encode())
         if self.vectorizer_.use_idf:
             digest.update(self.vectorizer_.idf_.tobytes())
         return digest.hexdigest()
@@ -330,6 +340,42 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             max_words=max_words,
             max_tags=max_tags,
         )
+
+    # -- saving -------------------------------------------------------------------------------
+
+    def save(self, path: PathLike, *, compress: bool = False) -> None:
+        """Write words and trees to one file, which `ldsm.load` reads; see `LdSMClassifier.save`.
+
+        The file holds the words and the tags of the training documents, rare tags included, but
+        none of the documents.
+
+        Raises
+        ------
+        ValueError
+            If the vectorizer has a function of one's own, such as a tokenizer.
+
+        Examples
+        --------
+        >>> import ldsm, os, tempfile
+        >>> texts, tags = ["cod quota", "beef import"] * 5, [["fish"], ["meat"]] * 5
+        >>> path = os.path.join(tempfile.mkdtemp(), "tags.ldsm")
+        >>> ldsm.TextTagger().fit(texts, tags).save(path)
+        >>> ldsm.load(path).predict(["a quota for cod"])
+        [[('fish', 1.0)]]
+        """
+        check_is_fitted(self, "classifier_")
+        header, arrays = tagger_state(self, compress=compress)
+        write(path, {"kind": "TextTagger", **header}, arrays)
+
+    @classmethod
+    def _from_state(
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
+    ) -> TextTagger:
+        """The tagger that a file described; see `text_state.restore_tagger`."""
+        tagger = cls()
+        restore_tagger(tagger, header, arrays, verify=verify)
+        tagger._checked_parts()
+        return tagger
 
 
 def _wrong(name: str, allowed: str, value: Any) -> ValueError:

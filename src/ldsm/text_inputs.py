@@ -63,6 +63,7 @@ def in_chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:
     rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk
+        del chunk  # before the next one is read
 
 
 class TagCollector:

@@ -90,7 +90,9 @@ def _common_options() -> list[inspect.Parameter]:
     }
     names = {"quiet": ("--quiet", "-q")}
     return [
-        option(name, bool, False, *names.get(name, (f"--{name}",)), help=text, rich_help_panel=panel)
+        option(
+            name, bool, False, *names.get(name, (f"--{name}",)), help=text, rich_help_panel=panel
+        )
         for name, text in texts.items()
     ]
 

@@ -150,7 +150,9 @@ def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]
         yield _documents([], number, names), total
 
 
-def _documents(part: list[tuple[str, list[str]]], number: dict[str, int], names: Strings) -> Dataset:
+def _documents(
+    part: list[tuple[str, list[str]]], number: dict[str, int], names: Strings
+) -> Dataset:
     rows = [sorted({number[name] for name in labels}) for _, labels in part]
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.fromiter((label for row in rows for label in row), np.int32, int(indptr[-1]))

@@ -112,7 +112,9 @@ def describe(owner: type) -> dict[str, str]:
     )
     found: dict[str, str] = {}
     for entry in re.finditer(
-        r"^(\w[^\n:]*?) *(?::[^\n]*)?\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1] if section else "", re.M
+        r"^(\w[^\n:]*?) *(?::[^\n]*)?\n((?:[ \t]+[^\n]*\n?|\n)*)",
+        section[1] if section else "",
+        re.M,
     ):
         text = " ".join(entry[2].split()).replace("``", "`")
         for name in entry[1].split(","):
@@ -143,7 +145,9 @@ def _option(name: str, default: Any) -> inspect.Parameter:
         return option(name, bool, False, switch, help=text, **settings)
     allowed = " or ".join(str(rule) for rule in rules)
     text = f"{escape(text)} [dim]\\[{escape(allowed)}; default: {escape(str(default))}][/dim]"
-    return option(name, str | None, None, flag(name), metavar=_metavar(rules), help=text, **settings)
+    return option(
+        name, str | None, None, flag(name), metavar=_metavar(rules), help=text, **settings
+    )
 
 
 def _is_switch(name: str) -> bool:

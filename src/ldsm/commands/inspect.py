@@ -16,11 +16,11 @@ COLUMNS = {
     "leaves": "leaves",
     "depth": "depth",
     "mean_leaf_depth": "mean depth",
-    "leaves_per_row": "leaves/row",
+    "leaves_per_row": "leaves per row",
     "weights": "weights",
-    "balancedness": "balance β",
-    "purity": "purity α",
-    "leaf_entropy": "leaf entropy",
+    "balancedness": "balance",
+    "purity": "purity",
+    "leaf_entropy": "entropy",
 }
 
 
@@ -39,7 +39,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         return
     params, used = facts.pop("params"), facts.pop("tree_params")
     shown = {name.replace("_", " "): value for name, value in facts.items()}
-    shown["log M K"] = shown.pop("log M K")
+    shown[f"log_{opened.clf.forest_.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory"):
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
@@ -49,10 +49,10 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
             params[name] = f"auto: {_word(used[name])}"
     screen.facts({"model": shown, "parameters": params})
     rows: list[list[Any]] = [
-        [str(tree), *(_cell(statistics[name][tree]) for name in COLUMNS)]
+        [str(tree), *(statistics[name][tree] for name in COLUMNS)]
         for tree in range(opened.clf.forest_.n_trees)
     ]
-    rows.append(["mean", *(_cell(np.mean(statistics[name])) for name in COLUMNS)])
+    rows.append(["mean", *(np.mean(statistics[name]) for name in COLUMNS)])
     screen.table(["tree", *COLUMNS.values()], rows, title="trees", bold_row=len(rows) - 1)
 
 
@@ -64,7 +64,7 @@ def describe(model: Model) -> dict[str, Any]:
     roots = forest.node_rows[forest.tree_offsets[:-1]]
     return {
         "file": str(model.path),
-        "kind": "texts to tags" if model.tagger is not None else "features to labels",
+        "kind": model.kind,
         "fingerprint": model.fingerprint,
         "file_size": model.path.stat().st_size,
         "memory": forest.nbytes,
@@ -74,18 +74,16 @@ def describe(model: Model) -> dict[str, Any]:
         "labels_with_rows": int(np.count_nonzero(clf.label_counts_)),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
-        "depth": int(depth.max()),
-        "mean_leaf_depth": float(np.sum(depth * leaf_rows) / max(1, leaf_rows.sum())),
-        "log_M_K": math.log(max(len(clf.classes_), 1), forest.arity),
         "leaves_per_row": float(leaf_rows.sum() / max(1, roots.sum())),
+        "mean_leaf_depth": float(np.sum(depth * leaf_rows) / max(1, leaf_rows.sum())),
+        "depth": int(depth.max()),
+        "log_M_K": math.log(max(len(clf.classes_), 1), forest.arity),
         "params": clf.get_params(deep=False),
         "tree_params": clf.tree_params_.as_dict(),
     }
 
 
-def _cell(value: Any) -> str:
-    return number(round(value)) if value >= 100 else number(value)
-
-
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) else "none" if value is None else number(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else number(value)

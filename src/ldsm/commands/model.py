@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import scipy.sparse as sp
 import typer
 from numpy.typing import NDArray
 
@@ -15,12 +16,13 @@ from ..classifier import LdSMClassifier
 from ..datasets import Dataset
 from ..loading import load
 from ..text import TextTagger
+from ..thresholds import reaching
 
 ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A .ldsm file.")
+    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A model file.")
 ]
 JobsOption = Annotated[
-    int | None, typer.Option(help="Threads; -1 for all cores, by default what the model says.")
+    int | None, typer.Option(help="Threads; -1 for all cores. By default what the model says.")
 ]
 
 
@@ -33,22 +35,40 @@ class Model:
     tagger: TextTagger | None
 
     @property
+    def estimator(self) -> Any:
+        """What was trained and is saved."""
+        return self.tagger if self.tagger is not None else self.clf
+
+    @property
+    def kind(self) -> str:
+        return "texts to tags" if self.tagger is not None else "features to labels"
+
+    @property
     def fingerprint(self) -> str:
-        return str((self.tagger or self.clf).fingerprint_)
+        return str(self.estimator.fingerprint_)
 
     @property
     def n_rows(self) -> int:
-        """Training rows; a tree saw its share of them."""
-        return round(int(self.clf.forest_.node_rows[0]) / self.clf.tree_params_.subsample)
+        """Training rows."""
+        return int(self.clf.training_["rows"])
+
+    def words(self) -> list[str]:
+        """The words of a model that reads texts, in the order of features."""
+        assert self.tagger is not None
+        found: list[str] = self.tagger.vectorizer_.get_feature_names_out().tolist()
+        return found
 
     def features(self, rows: Dataset | Sequence[str]) -> Any:
-        """Rows as the trees read them."""
-        if isinstance(rows, Dataset):
-            if rows.X is not None:
-                return rows.X
-            rows = rows.texts or []
-        assert self.tagger is not None
-        return self.tagger.vectorizer_.transform(rows)
+        """Rows as the trees read them; features that training never saw are cut off."""
+        if not isinstance(rows, Dataset) or rows.X is None:
+            assert self.tagger is not None
+            return self.tagger.vectorize(rows)
+        X, width = rows.X, self.clf.n_features_in_
+        if X.shape[1] > width:
+            return X[:, :width]
+        if X.shape[1] < width:
+            return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        return X
 
     def top_columns(self, X: Any, k: int) -> NDArray[Any]:
         """The columns of each row's k best labels."""
@@ -56,20 +76,26 @@ class Model:
         column = {label: i for i, label in enumerate(self.clf.classes_.tolist())}
         return np.array([[column[name] for name in row] for row in names.tolist()], dtype=np.int32)
 
-    def sets(
-        self, X: Any, threshold: float | None, labels: Sequence[Any] | None
+    def best(
+        self, X: Any, k: int, labels: Sequence[Any] | None = None
     ) -> Iterator[list[tuple[Any, float]]]:
-        """For each row the labels that reach the threshold, best first."""
-        scores = self.clf.predict_proba(X, labels=labels)
-        limits = np.asarray(self.clf.threshold_ if threshold is None else threshold)
-        classes = self.clf.classes_
+        """For each row its k best labels with their scores; labels without a score are left out."""
+        names, scores = self.clf.predict_topk(X, k=k, labels=labels)
+        for row, values in zip(names.tolist(), scores.tolist(), strict=True):
+            yield [(name, score) for name, score in zip(row, values, strict=True) if score > 0]
+
+    def sets(
+        self, X: Any, threshold: float | None, labels: Sequence[Any] | None = None
+    ) -> Iterator[list[tuple[Any, float]]]:
+        """For each row the labels that reach the threshold, the model's own if None, best first."""
+        scores = sp.csr_array(self.clf.predict_proba(X, labels=labels))
+        scores = reaching(scores, self.clf.threshold_ if threshold is None else threshold)
         for row in range(scores.shape[0]):
             part = slice(*scores.indptr[row : row + 2])
             columns, values = scores.indices[part], scores.data[part]
-            reached = values >= (limits[columns] if limits.ndim else limits)
-            columns, values = columns[reached], values[reached]
             order = np.lexsort((columns, -values))
-            yield list(zip(classes[columns[order]].tolist(), values[order].tolist(), strict=True))
+            names = self.clf.classes_[columns[order]].tolist()
+            yield list(zip(names, values[order].tolist(), strict=True))
 
 
 def open_model(path: Path, n_jobs: int | None = None) -> Model:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,18 +18,10 @@ from .model import JobsOption, Model, ModelArgument, open_model
 from .reader import STDIN, Reader
 from .screen import Screen, json_line
 
+_BEST = 5  # labels per row
 _ROWS_AT_ONCE = 4096
 # A pair is "label score"; pairs of a row are separated so that labels may hold blanks.
 _BETWEEN = "\t"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked of each row."""
-
-    k: int | None  # the k best labels; None: all that reach the threshold
-    threshold: float | None  # None: the model's own
-    labels: list[Any] | None  # only these compete
 
 
 def predict(
@@ -38,10 +29,11 @@ def predict(
     reader: Reader,
     model: ModelArgument,
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Data file; - reads a document a line from stdin.")
+        Path,
+        typer.Argument(metavar="DATA", help="Data file; - reads a document a line from stdin."),
     ] = STDIN,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="Labels per row, 5 unless sets are asked for.")
+        int | None, typer.Option("-k", min=1, help=f"Labels per row at most, {_BEST} by default.")
     ] = None,
     sets: Annotated[
         bool, typer.Option("--sets", help="All labels that reach the model's threshold.")
@@ -52,7 +44,8 @@ def predict(
     labels: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LABEL", help="Only this label competes; may be repeated. @FILE: a label a line."
+            metavar="LABEL",
+            help="Only this label competes; may be repeated. @FILE: a label a line.",
         ),
     ] = None,
     output: Annotated[
@@ -74,29 +67,27 @@ def predict(
     if k is not None and (sets or threshold is not None):
         raise wrong_use("either the k best labels or sets, not both.", "-k")
     opened = open_model(model, n_jobs)
-    wanted = Wanted(
-        None if sets or threshold is not None else k or min(5, len(opened.clf.classes_)),
-        threshold,
-        _labels(opened, labels),
-    )
+    allowed = _labels(opened, labels)
+    most = len(opened.clf.classes_ if allowed is None else set(allowed))
     if batch_size is None:
         interactive = data == STDIN and sys.stdin.isatty()
         batch_size = 1 if interactive else _ROWS_AT_ONCE
+    ignored = 0
     with _writer(screen, output) as write:
         for batch in _batches(opened, reader, data, batch_size):
-            for pairs in answers(opened, batch, wanted):
+            X = opened.features(batch)
+            if isinstance(batch, Dataset):
+                ignored += batch.X.nnz - X.nnz
+            if sets or threshold is not None:
+                answers = opened.sets(X, threshold, allowed)
+            else:
+                answers = opened.best(X, min(k or _BEST, most), allowed)
+            for pairs in answers:
                 write(json_line(_record(pairs)) if screen.json else _line(pairs))
-
-
-def answers(model: Model, batch: Any, wanted: Wanted) -> Iterator[list[tuple[Any, float]]]:
-    """For each row its labels with their scores, best first."""
-    X = model.features(batch)
-    if wanted.k is None:
-        yield from model.sets(X, wanted.threshold, wanted.labels)
-        return
-    names, scores = model.clf.predict_topk(X, k=wanted.k, labels=wanted.labels)
-    for row, values in zip(names.tolist(), scores.tolist(), strict=True):
-        yield list(zip(row, values, strict=True))
+            if output is None:
+                screen.out.file.flush()
+    if ignored:
+        screen.note(f"{ignored:,} values of features that training never saw were ignored")
 
 
 def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:

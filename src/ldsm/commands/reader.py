@@ -6,12 +6,21 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ..datasets import FORMATS, Dataset, guess_format, iter_jsonl, iter_svmlight, iter_table
-from ..datasets import iter_xmlrepo
+from ..datasets import (
+    FORMATS,
+    Dataset,
+    guess_format,
+    iter_jsonl,
+    iter_svmlight,
+    iter_table,
+    iter_xmlrepo,
+)
 from ..datasets.files import format_suffix, read_lines
 from .command import option, wrong_use
+
+Piece = TypeVar("Piece")
 
 STDIN = Path("-")
 LINES = "lines"  # a document a line, for prediction
@@ -48,7 +57,8 @@ class Reader:
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
         panel = "Data files"
-        text = f"Format, if not what the suffix says: {', '.join(FORMATS)}."
+        names = ", ".join((*FORMATS, LINES))
+        text = f"Format, if not what the suffix says: {names} (of texts to predict)."
         found = [
             option("format", str | None, None, metavar="NAME", help=text, rich_help_panel=panel)
         ]
@@ -57,8 +67,8 @@ class Reader:
             if kind is Path:
                 settings |= {"exists": True, "dir_okay": False, "metavar": "FILE"}
             # Without a name of its own a switch would get a "--no-" twin.
-            names = (f"--{name.replace('_', '-')}",) if kind is bool else ()
-            found.append(option(name, kind | None, None, *names, **settings))
+            decl = (f"--{name.replace('_', '-')}",) if kind is bool else ()
+            found.append(option(name, kind | None, None, *decl, **settings))
         return found
 
     @staticmethod
@@ -110,7 +120,9 @@ class Reader:
                 raise ValueError(f"The model reads texts, and {path} holds features.")
             yield from data.texts
 
-    def _pieces(self, readers: dict[str, Callable[..., Iterator[Any]]], path: Path) -> Any:
+    def _pieces(
+        self, readers: dict[str, Callable[..., Iterator[Piece]]], path: Path
+    ) -> Iterator[Piece] | None:
         format = self.format_of(path)
         if format not in readers:
             return None

@@ -103,8 +103,8 @@ def show(screen: Screen, scores: Scores, title: str) -> None:
     ]
     screen.table(["%", *(f"@{k}" for k in scores.ks)], rows, title=title)
     if scores.f1:
-        screen.table(["% of sets", *AVERAGES], [["F1", *map(percent, scores.f1.values())]])
-    if scores.unseen.labels:
+        screen.table(["%, of sets", *AVERAGES], [["F1", *map(percent, scores.f1.values())]])
+    if scores.unseen.labels or scores.unseen.features:
         screen.note(f"in the data: {scores.unseen}")
 
 

@@ -7,14 +7,16 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from rich import box
 from rich.columns import Columns
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 # Called with (done, total), as `LdSMClassifier.fit` calls it; a total of 0 is not known yet.
@@ -74,43 +76,42 @@ class Screen:
     ) -> None:
         """A table on a terminal; in a pipe the same cells as lines with tabs between them.
 
-        The first column and those of `text` may be wrapped, the others are right-aligned.
+        The first column and those of `text` are left-aligned, the others hold numbers.
         """
-        cells = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in rows]
         if not self.out.is_terminal:
-            for row in ([*columns], *cells):
-                self.line("\t".join(row))
+            for row in (columns, *rows):
+                self.line("\t".join(map(_bare, row)))
             return
+        if title:
+            self.out.print(Text(title, style="bold"))
         table = Table(
-            title=Text(title) if title else None,
-            title_justify="left",
-            title_style="bold",
             header_style="bold cyan",
             border_style="dim",
+            box=box.SIMPLE_HEAD,
+            collapse_padding=True,
+            pad_edge=False,
+            show_edge=False,
         )
         for i, column in enumerate(columns):
-            wraps = i == 0 or column in text
-            table.add_column(Text(column), justify="left" if wraps else "right", no_wrap=not wraps)
-        for i, row in enumerate(cells):
-            table.add_row(*map(Text, row), style="bold green" if i == bold_row else "")
-        self.out.print(table)
+            justify: Literal["left", "right"] = "left" if i == 0 or column in text else "right"
+            table.add_column(Text(column.replace("_", " ")), justify=justify, overflow="fold")
+        for i, row in enumerate(rows):
+            cells = [Text(number(cell)) for cell in row]
+            table.add_row(*cells, style="bold green" if i == bold_row else "")
+        self.out.print(Padding(table, (1, 2)) if title else Padding(table, (0, 2, 1, 2)))
 
     def facts(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
         """Names and values, a box for each section; in a pipe a line for each."""
-        texts = {
-            title: {name: v if isinstance(v, str) else number(v) for name, v in facts.items()}
-            for title, facts in sections.items()
-        }
         if not self.out.is_terminal:
-            for facts in texts.values():
+            for facts in sections.values():
                 for name, value in facts.items():
-                    self.line(f"{name}\t{value}")
+                    self.line(f"{name}\t{_bare(value)}")
             return
         boxes = []
-        for title, facts in texts.items():
+        for title, facts in sections.items():
             grid = Table.grid(padding=(0, 2))
             for name, value in facts.items():
-                grid.add_row(Text(name, style="dim"), Text(value))
+                grid.add_row(Text(name, style="dim"), Text(number(value)))
             boxes.append(Panel(grid, title=title, title_align="left", border_style="dim"))
         self.out.print(Columns(boxes))
 
@@ -166,7 +167,7 @@ class Screen:
 def progress_bar(console: Console) -> Progress:
     """The one look of a bar."""
     return Progress(
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}", markup=False, table_column=Column(min_width=30)),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(elapsed_when_finished=True),
@@ -175,14 +176,23 @@ def progress_bar(console: Console) -> Progress:
 
 
 def number(value: Any) -> str:
-    """A number for people: counts with thousands, fractions with four significant digits."""
-    if value is None or (isinstance(value, (float, np.floating)) and math.isnan(value)):
+    """A value for people: counts with thousands, fractions with three decimals."""
+    if isinstance(value, (float, np.floating)) and not math.isnan(value):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return f"{value:,}"
+    return _bare(value)
+
+
+def _bare(value: Any) -> str:
+    """A value for pipes."""
+    if isinstance(value, str):
+        return value
+    if value is None or value is np.nan or value != value:
         return "-"
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
-    return f"{value:.4g}"
+    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def percent(value: float) -> str:

@@ -66,8 +66,7 @@ class Search:
 
     def open(self, storage: Path | None) -> optuna.Study:
         """A new study, or the one that the SQLite file `storage` holds of this same search."""
-        optuna = import_optuna()
-        study: optuna.Study = optuna.create_study(
+        study: optuna.Study = import_optuna().create_study(
             storage=None if storage is None else f"sqlite:///{storage}",
             study_name="ldsm",
             direction="maximize",
@@ -165,7 +164,7 @@ def import_optuna() -> Any:
         raise ImportError(
             "ldsm tune needs Optuna, which is not installed: pip install 'ldsm[tune]'."
         ) from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..classifier import LdSMClassifier
+from ..datasets import Dataset
 from .command import wrong_use
 from .estimator import EstimatorOptions
-from .model import Model, as_model
+from .model import Model, as_model, open_model
 from .reader import Reader
-from .scoring import Scores, propensities_of, score, show
-from .screen import Screen, duration, size
-from .training import TaggerOptions, new_model, split_off
+from .scoring import Scores, in_columns, propensities_of, score, show
+from .screen import Report, Screen, duration, size
+from .training import TaggerOptions, split_off
 
 _VALIDATION = 0.1  # share of the rows that --tune-threshold holds out, unless told otherwise
 
@@ -47,39 +50,71 @@ def train(
     """Train a model and save it to one file.
 
     Texts (JSON Lines, CSV, TSV, or a store of them) give a model that reads texts, features
-    (xmlrepo, svmlight, or a store of them) one that reads features. The file appears whole at the
-    end, or not at all; a former one is replaced. With --warm-start it is gone on with: the trees of
-    the former file are kept, and more are grown from the same data.
+    (xmlrepo, svmlight, or a store of them) one that reads features.
+
+    The file appears whole at the end, or not at all; a former one is replaced. With --warm-start
+    the former one is gone on with: its trees are kept, and more are grown from the same data.
     """
-    folder = output.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or output.is_dir():
+    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
         raise wrong_use(f"{output} cannot be written.", "--output")
     if validation is None and tune_threshold:
         validation = _VALIDATION
-    fitted = new_model(reader, data, params, words, output)
     started = time.perf_counter()
-    held_out = None
-    if validation is not None:
-        rows, held_out = split_off(reader.load(data), validation, seed)
-    else:
-        rows = fitted.rows(reader, data)
-    with screen.progress(f"growing {fitted.n_trees} trees") as report:
-        fitted.fit(rows, report)
-    model = as_model(output, fitted.estimator)
+    rows, held_out = _rows(reader, data, validation, seed)
+    with screen.progress(f"training on {data.name}") as report:
+        if params.get("warm_start") and output.exists():
+            model = _gone_on(output, params, rows or reader.load(data), report)
+        else:
+            model = _fitted(output, params, words, rows, reader, data, report)
     seconds = time.perf_counter() - started
     scores = None
     if held_out is not None:
         if tune_threshold:
-            fitted.estimator.tune_threshold(held_out)
+            model.estimator.tune_threshold(held_out)
         scores = score(model, held_out, propensities=propensities_of(model))
         model.clf.training_["validation"] = scores.as_dict()
-    fitted.estimator.save(output, compress=compress)
+    model.estimator.save(output, compress=compress)
     _show(screen, model, scores, seconds, tune_threshold)
 
 
-def _show(
-    screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool
-) -> None:
+def _rows(
+    reader: Reader, data: Path, validation: float | None, seed: int
+) -> tuple[Dataset | None, Dataset | None]:
+    """Rows to train on and rows held out. Neither: documents are better read one by one."""
+    if validation is not None:
+        return split_off(reader.load(data), validation, seed)
+    if reader.documents(data) is not None:
+        return None, None
+    return reader.load(data), None
+
+
+def _fitted(
+    output: Path,
+    params: EstimatorOptions,
+    words: TaggerOptions,
+    rows: Dataset | None,
+    reader: Reader,
+    data: Path,
+    report: Report,
+) -> Model:
+    if rows is not None and rows.texts is None:
+        words.refuse(str(data))
+        return as_model(output, LdSMClassifier(**params).fit(rows, callback=report))
+    corpus = reader.documents(data) if rows is None else rows
+    return as_model(output, words.tagger(params).fit(corpus, callback=report))
+
+
+def _gone_on(output: Path, params: EstimatorOptions, rows: Dataset, report: Report) -> Model:
+    """The former model with more trees."""
+    model = open_model(output)
+    aligned, _ = in_columns(model, rows)
+    aligned = replace(aligned, X=model.features(aligned), texts=None)
+    model.clf.set_params(**params)
+    model.clf.fit(aligned, callback=report)
+    return model
+
+
+def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool) -> None:
     forest = model.clf.forest_
     facts: dict[str, Any] = {
         "model": str(model.path),
@@ -97,11 +132,13 @@ def _show(
         screen.data({**facts, "validation": None if scores is None else scores.as_dict()})
         return
     screen.note(
-        f"{facts['rows']:,} rows, {facts['features']:,} features, {facts['labels']:,} labels; "
+        f"{facts['rows']:,} rows, {facts['features']:,} features, {facts['labels']:,} labels: "
         f"{facts['trees']:,} trees, {facts['nodes']:,} nodes in {duration(seconds)}"
     )
-    screen.note(f"{model.path}: {size(facts['bytes'])}")
+    if model.tagger is not None and model.tagger.rare_tags_:
+        screen.note(f"{len(model.tagger.rare_tags_):,} rare tags were not learned")
     if scores is not None:
         show(screen, scores, f"{scores.n_rows:,} held-out rows")
         if tuned:
             screen.note("The threshold was tuned on these rows: its F1 is on the bright side.")
+    screen.note(f"{model.path}: {size(facts['bytes'])}")

@@ -12,23 +12,35 @@ from ..datasets.files import writing
 from .command import wrong_use
 from .estimator import EstimatorOptions
 from .reader import Reader
+from .scoring import NAMES
 from .screen import Screen, percent
 from .search import STEPS, Search, complete_trials, import_optuna
-from .training import matrices, split_off
+from .training import TaggerOptions, matrices, split_off
 
 if TYPE_CHECKING:
     import optuna
 
 METRICS = ("precision", "ndcg", "recall", "coverage")
 _SHOWN = 10  # trials in the table
+# Heads of its columns, where names are too long.
+_HEADS = {
+    "integrity_weight": "lambda 1",
+    "multiway_penalty": "lambda 2",
+    "n_epochs": "epochs",
+    "learning_rate": "rate",
+    "max_nodes": "max nodes",
+}
 
 
 def tune(
     screen: Screen,
     reader: Reader,
+    words: TaggerOptions,
     params: EstimatorOptions,
     data: Annotated[Path, typer.Argument(metavar="DATA", exists=True, help="Training data.")],
-    trials: Annotated[int, typer.Option(min=1, help="Settings to try, earlier runs included.")] = 20,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Settings to try, earlier runs included.")
+    ] = 20,
     storage: Annotated[
         Path | None, typer.Option(metavar="FILE", help="SQLite file to keep the trials in.")
     ] = None,
@@ -56,7 +68,7 @@ def tune(
         raise wrong_use(f"must be one of {', '.join(METRICS)}, got {metric!r}.", "--metric")
     if params.get("warm_start"):
         raise wrong_use("every trial grows its own trees.", "--warm-start")
-    train, held_out = matrices(*split_off(reader.load(data), validation, seed))
+    train, held_out = matrices(*split_off(reader.load(data), validation, seed), words)
     fixed = {"random_state": seed, **params}
     search = Search(train, held_out, fixed=fixed, metric=metric, k=k, seed=seed)
     study = search.open(storage)
@@ -93,6 +105,8 @@ def _show(
         for t in trials[:_SHOWN]
     ]
     title = f"{len(trials)} settings scored on {len(search.held_out):,} held-out rows, best first"
-    screen.table(["trial", name, *columns, "seconds"], rows, title=title, bold_row=0)
+    head = f"{NAMES[search.metric]}@{search.k}, %"
+    heads = ["trial", head, *(_HEADS.get(column, column) for column in columns), "seconds"]
+    screen.table(heads, rows, title=title, bold_row=0)
     if output is not None:
         screen.note(f"next: ldsm train {data} -o model.ldsm --params {output}")

@@ -1,0 +1,130 @@
+"""Time saving, loading and opening a model file of about 1 GB.
+
+The forest is synthetic: random weights and histograms in balanced trees, of the sizes that a large
+text corpus gives. The file lies in a temporary folder, and is in the page cache when it is read:
+what is measured is this program, not the disk.
+
+Run: python benchmarks/model_file.py [GB] [folder]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ldsm import Forest, LdSMClassifier, load, model_file
+from ldsm.checks import check_forest
+from ldsm.persistence import classifier_state
+
+N_FEATURES, N_LABELS, N_TREES, N_NODES = 200_000, 13_000, 20, 65_535
+BINS_PER_LEAF = 12
+
+
+def make_model(n_bytes: int) -> LdSMClassifier:
+    """A classifier whose forest fills about so many bytes."""
+    rng = np.random.default_rng(0)
+    rows = sp.random(200, N_FEATURES, 1e-4, "csr", dtype=np.float32, random_state=0)
+    labels = sp.csr_array(
+        (np.ones(200), rng.integers(N_LABELS, size=200), np.arange(201)), shape=(200, N_LABELS)
+    )
+    clf = LdSMClassifier(n_estimators=1, random_state=0).fit(rows, labels)
+    clf.set_params(n_estimators=N_TREES)
+    n_splits = N_NODES // 2
+    bytes_left = n_bytes // N_TREES - N_NODES * 76 - (n_splits + 1) * BINS_PER_LEAF * 8
+    entries = max(1, bytes_left // (12 * n_splits))
+    trees = [make_tree(rng, n_splits, entries) for _ in range(N_TREES)]
+    clf.forest_ = Forest.from_trees(trees, arity=2, n_features=N_FEATURES, n_labels=N_LABELS)
+    return clf
+
+
+def make_tree(rng: np.random.Generator, n_splits: int, entries: int) -> dict[str, Any]:
+    """A complete binary tree: every split has `entries` weights, every leaf a few labels."""
+    n_nodes = 2 * n_splits + 1
+    is_split = np.arange(n_nodes) < n_splits
+    gaps = rng.integers(1, max(2, N_FEATURES // entries), size=(n_splits, entries), dtype=np.int32)
+    bins = rng.integers(1, N_LABELS // BINS_PER_LEAF, size=(n_splits + 1, BINS_PER_LEAF))
+    counts = rng.integers(1, 20, size=bins.size, dtype=np.int32)
+    nothing = np.full(n_nodes, np.nan)
+    return {
+        "first_child": np.where(is_split, 2 * np.arange(n_nodes) + 1, 0).astype(np.int32),
+        "weight_offsets": np.append(0, np.cumsum(is_split * entries)),
+        "weight_features": (np.cumsum(gaps, axis=1, dtype=np.int32) - 1).ravel(),
+        "weights": rng.normal(size=(n_splits * entries, 2)).astype(np.float32),
+        "weight_means": np.empty(0, np.float32),
+        "weight_scales": np.empty(0, np.float32),
+        "histogram_offsets": np.append(0, np.cumsum(~is_split * BINS_PER_LEAF)),
+        "histogram_labels": (np.cumsum(bins, axis=1) - 1).astype(np.int32).ravel(),
+        "histogram_counts": counts,
+        "node_rows": np.full(n_nodes, 1000),
+        "node_labels": np.full(n_nodes, 3000),
+        "node_entropy": np.zeros(n_nodes),
+        "objective": nothing,
+        "balancedness": nothing,
+        "purity": nothing,
+        "integrity_weight": nothing.astype(np.float32),
+        "epoch_objective": np.zeros((n_splits, 3), np.float32),
+    }
+
+
+def best(function: Callable[[], object], repeats: int = 7) -> float:
+    """Seconds of the best run; results are let go before the next."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        kept = function()
+        times.append(time.perf_counter() - start)
+        del kept
+    return min(times)
+
+
+def main(n_bytes: int, folder: str | None) -> None:
+    clf = make_model(n_bytes)
+    row = sp.random(1, N_FEATURES, 5e-4, "csr", dtype=np.float32, random_state=1)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        path = os.path.join(place, "model.ldsm")
+        saving = best(lambda: clf.save(path), 2)
+        size = os.path.getsize(path)
+        forest = clf.forest_
+        print(
+            f"{size / 1e9:.2f} GB: {forest.n_trees} trees, {forest.n_nodes:,} nodes, "
+            f"{len(forest.weights):,} x 2 weights; {model_file.THREADS} threads; best runs"
+        )
+        block = memoryview(np.ones(64 << 20, np.uint8))
+        hashing = best(lambda: hashlib.sha256(block).digest()) * size / len(block)
+
+        def first_row() -> object:
+            return load(path, verify=False).predict_topk(row, k=5)
+
+        for name, seconds in {
+            "save": saving,
+            "load": best(lambda: load(path)),
+            "  of which: read and compare the checksum": best(lambda: model_file.read(path)),
+            "  of which: check the structure": best(lambda: check_forest(forest)),
+            "SHA-256 alone, one thread": hashing,
+        }.items():
+            print(f"{name:45}{seconds:9.3f} s {size / seconds / 1e9:8.2f} GB/s")
+        for name, seconds in {
+            "open, verify=False": best(lambda: load(path, verify=False)),
+            "open, verify=False, and predict a first row": best(first_row),
+        }.items():
+            print(f"{name:45}{1e3 * seconds:9.2f} ms")
+        half = os.path.join(place, "half.ldsm")
+        model_file.write(half, *_named(classifier_state(clf, compress=True)))
+        print(f"{'size with compress=True':45}{os.path.getsize(half) / size:9.2f} of it")
+
+
+def _named(state: tuple[dict[str, Any], dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"kind": "LdSMClassifier", **state[0]}, state[1]
+
+
+if __name__ == "__main__":
+    gigabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    main(int(gigabytes * 1e9), sys.argv[2] if len(sys.argv) > 2 else None)

@@ -1,0 +1,84 @@
+"""How the tests run `ldsm`: as a process of its own, or within this one, which is much faster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldsm import datasets
+from ldsm.cli import _run
+
+WORDS = {
+    "fish": ["cod", "herring", "trawler", "catch"],
+    "meat": ["beef", "pork", "slaughter", "veal"],
+    "law": ["court", "statute", "appeal", "judge"],
+    "trade": ["import", "export", "tariff", "customs"],
+}
+
+
+@dataclass
+class Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def lines(self):
+        return self.out.splitlines()
+
+
+def process(*arguments, stdin="", **options):
+    """Run `python -m ldsm`."""
+    run = subprocess.run(
+        [sys.executable, "-m", "ldsm", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+    return Run(run.returncode, run.stdout, run.stderr)
+
+
+def within(capsys):
+    """A function that runs a command in this process."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        code = _run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Run(code, captured.out, captured.err)
+
+    return run
+
+
+def write_data(folder):
+    """Small data in every format: texts whose words tell their tags, and a synthetic matrix."""
+    random = np.random.default_rng(0)
+    texts, tags = [], []
+    for _ in range(150):
+        chosen = sorted(random.choice(list(WORDS), size=random.integers(1, 3), replace=False))
+        words = [w for tag in chosen for w in random.choice(WORDS[tag], size=3)]
+        texts.append(" ".join([*words, "the", "of"]))
+        tags.append(chosen)
+    notes = datasets.Dataset.from_texts(texts, tags)
+    datasets.save_jsonl(notes, folder / "notes.jsonl")
+    datasets.save_table(notes, folder / "notes.csv", separator=";", text="body", labels="tags")
+    for part, n_rows in (("train", 300), ("test", 100)):
+        data = datasets.make_xmc(n_rows, 120, 25, seed=0, part=part)
+        datasets.save_xmlrepo(data, folder / f"{part}.txt")
+        datasets.save_svmlight(data, folder / f"{part}.svm")
+
+
+def leftovers(folder):
+    """Files that an interrupted writer might leave."""
+    return [name for name in os.listdir(folder) if name.startswith(".") or name.endswith(".tmp")]

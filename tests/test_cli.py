@@ -1,0 +1,191 @@
+"""`ldsm` from outside: a process, its exit code, its streams, a terminal, a pipe, Ctrl-C."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+import ldsm
+from cli_runs import leftovers, process, within, write_data
+from ldsm import datasets
+from ldsm.commands.demo import next_commands
+
+COMMANDS = ["demo", "train", "predict", "evaluate", "inspect", "explain", "convert", "tune"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Small data, and a model that the command line trained."""
+    path = tmp_path_factory.mktemp("cli")
+    write_data(path)
+    options = ["-o", path / "notes.ldsm", "--n-estimators", 3, "--random-state", 0]
+    done = process("train", path / "notes.jsonl", *options, "--validation", 0.2)
+    assert done.code == 0, done.err
+    # In a pipe: plain lines, remarks on stderr, the report on stdout.
+    assert "\x1b" not in done.out + done.err and "━" not in done.err
+    assert "training on notes.jsonl: done in" in done.err
+    assert done.lines[0] == "%\t@1\t@3\t@5" and done.lines[1].startswith("P\t")
+    return path
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Data that takes minutes to train on, as the test asks for it."""
+    datasets.save_xmlrepo(datasets.make_xmc(3000, 500, 100, seed=0), tmp_path / "large.txt")
+    work = ["--n-estimators", "300", "--n-epochs", "200", "-o", str(tmp_path / "m.ldsm")]
+    return tmp_path, [str(tmp_path / "large.txt"), *work]
+
+
+def in_terminal(*arguments, columns=90, until=None, then=None, timeout=60):
+    """Run in a pseudo-terminal; when `until` has been shown, call `then` with the process."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ldsm", *map(str, arguments)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**environment, "TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown, deadline = b"", time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                chunk = os.read(ours, 1 << 16)
+            except OSError:  # Linux reports a closed terminal so
+                break
+            if not chunk:
+                break
+            shown += chunk
+        if until is not None and until in shown.decode(errors="replace"):
+            until = None
+            then(child)
+    os.close(ours)
+    return child.wait(timeout=30), shown.decode()
+
+
+def test_version_and_help(capsys):
+    done = process("--version")
+    assert (done.code, done.out.strip()) == (0, f"ldsm {ldsm.__version__}")
+    run = within(capsys)
+    shown = run("--help")
+    assert shown.code == 0 and all(name in shown.out for name in COMMANDS)
+    alone = run()
+    assert (alone.code, alone.out) == (2, shown.out)
+    for name in COMMANDS:
+        assert run(name, "--help").code == 0
+
+
+def test_text_through_pipes(folder):
+    model = folder / "notes.ldsm"
+    done = process("predict", model, "-k", 2, stdin="cod and herring\n\nbeef of the court\n")
+    assert done.code == 0 and done.err == ""
+    assert len(done.lines) == 3 and done.lines[0].startswith("fish ")
+    done = process("predict", model, "-", "--json", "--sets", stdin="cod herring trawler\n")
+    assert json.loads(done.out)["labels"] == ["fish"]
+
+
+def test_a_failure_has_its_traceback_for_those_who_ask(folder):
+    done = process("evaluate", folder / "notes.ldsm", folder / "notes.csv", "--debug")
+    assert (done.code, done.out) == (1, "")
+    assert "Traceback (most recent call last)" in done.err
+    assert "notes.csv:1: expected one column 'text'" in done.err
+
+
+def test_a_reader_that_has_seen_enough(folder):
+    """`ldsm predict ... | head -1` ends without a word."""
+    with (folder / "many.txt").open("w") as file:
+        file.write("cod and herring\n" * 20_000)
+    command = [sys.executable, "-m", "ldsm", "predict", folder / "notes.ldsm", folder / "many.txt"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout.readline().startswith(b"fish ")
+    child.stdout.close()
+    errors = child.stderr.read()
+    child.stderr.close()
+    assert (child.wait(timeout=60), errors) == (1, b"")
+
+
+def test_a_bar_with_the_time_left_on_a_terminal(folder, tmp_path):
+    options = ["--n-estimators", 200, "--n-epochs", 15, "--random-state", 0, "--validation", 0.2]
+    code, shown = in_terminal("train", folder / "train.txt", "-o", tmp_path / "m", *options)
+    assert code == 0 and (tmp_path / "m").exists()
+    assert "━━━━" in shown and "100%" in shown
+    assert re.search(r"\b[1-9]\d?%", shown), "no step between 0 and 100 %"
+    assert re.search(r"\d:\d\d:\d\d", shown)
+    assert "\x1b[" in shown and "nDCG" in shown and "60 held-out rows" in shown
+
+
+def test_ctrl_c_leaves_nothing_behind(large):
+    folder, arguments = large
+
+    def press(child):
+        time.sleep(0.3)  # well within the trees
+        os.killpg(child.pid, signal.SIGINT)
+
+    code, shown = in_terminal("train", *arguments, until="0%", then=press)
+    assert code == 130
+    assert "interrupted; nothing half-written" in shown and "Traceback" not in shown
+    assert {path.name for path in folder.iterdir()} == {"large.txt"}
+
+
+def test_a_process_that_is_told_to_stop_cleans_up(tmp_path, folder):
+    """SIGTERM while an output file is half written: stdin stays open, so the file does."""
+    out = tmp_path / "out.txt"
+    command = [sys.executable, "-m", "ldsm", "predict", folder / "notes.ldsm", "-", "-o", out]
+    child = subprocess.Popen(
+        [*command, "--batch-size", "1"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    child.stdin.write(b"cod\n")
+    child.stdin.flush()
+    deadline = time.monotonic() + 30
+    while not leftovers(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert leftovers(tmp_path), "the file was never begun"
+    child.send_signal(signal.SIGTERM)
+    code = child.wait(timeout=30)
+    child.stdin.close()
+    child.stderr.close()
+    assert code == 143
+    assert not list(tmp_path.iterdir())
+
+
+def test_demo(tmp_path, capsys):
+    """Its numbers hold what it promises, and the commands it names work as they stand."""
+    file = tmp_path / "docs.ldsm"
+    started = time.monotonic()
+    done = process("demo", "--json", "--save", file, "--trees", 10)
+    assert done.code == 0, done.err
+    assert time.monotonic() - started < 60
+    popular, linear, trees = done.json["methods"]
+    for k in (1, 3, 5):
+        assert 0.1 < popular[f"precision@{k}"] < trees[f"precision@{k}"] < 1
+        assert popular[f"precision@{k}"] < linear[f"precision@{k}"] < 1
+    assert linear["train_seconds"] > 0 < trees["train_seconds"]
+    assert done.json["documents"] + done.json["held_out"] > 3000
+    date = done.json["questions"]["parse a date and time"]
+    assert date["labels"][0] == "module:datetime"
+    # What a model that was kept is good for: the commands that the demo shows, less the shell.
+    run = within(capsys)
+    tried = 0
+    for command in next_commands(file):
+        words = shlex.split(command)
+        if words[0] == "ldsm" and words[1] in ("explain", "inspect"):
+            assert run(*words[1:]).code == 0
+            tried += 1
+    assert tried == 2

@@ -1,0 +1,465 @@
+"""Model files that are wrong in every way we could think of, and in thousands we could not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ldsm import LdSMClassifier, load, model_file
+from ldsm.model_file import ModelFileError
+from ldsm.persistence import classifier_state
+from model_bytes import put_together, seal, take_apart, with_entry
+from problems import make_problem
+
+X, Y = make_problem(0, "weights", n_rows=200, n_features=20, n_labels=8)
+NAMES = ["économie", "b", "c", "d", "e", "f", "g", "h"]
+CLF = LdSMClassifier(n_estimators=3, random_state=3, standardize=True).fit(
+    X, [[NAMES[k] for k in np.flatnonzero(row)] for row in Y]
+)
+CLF.threshold_ = np.full(8, 0.25, dtype=np.float32)
+CLF.feature_names_in_ = np.array([f"f{i}" for i in range(20)], dtype=object)
+HEADER, ARRAYS = classifier_state(CLF)
+FOREST = CLF.forest_
+START = FOREST.tree_offsets[1]  # the second tree's root
+SPLITS = np.flatnonzero(FOREST.first_child)
+LEAVES = np.flatnonzero(np.diff(FOREST.histogram_offsets) > 1)  # those with several labels
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A good file's bytes."""
+    path = tmp_path_factory.mktemp("good") / "m.ldsm"
+    CLF.save(path)
+    return path.read_bytes()
+
+
+def refuse(tmp_path, data, message, verify=True):
+    """The file is refused with one sentence that names it and says why."""
+    path = tmp_path / "bad.ldsm"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load(path, verify)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700 + len(str(path))
+
+
+# -- structure: a good checksum over arrays that are no trees ----------------------------------
+
+
+def put(name, at, value):
+    def change(arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name][at] = value
+
+    return change
+
+
+def become(name, function):
+    def change(arrays):
+        arrays[name] = function(arrays[name])
+
+    return change
+
+
+def swap(name, at):
+    def change(arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name][[at, at + 1]] = arrays[name][[at + 1, at]]
+
+    return change
+
+
+WEIGHT = FOREST.weight_offsets[SPLITS[1]]  # the second split's first entry
+BIN = FOREST.histogram_offsets[LEAVES[2]]
+SPLIT = rf"node {SPLITS[1]} of tree 0"
+LEAF = rf"node {LEAVES[2]} of tree 0"
+ROOT_CHILD = FOREST.first_child[0]
+
+BROKEN = {
+    "trees do not begin at 0": (put("forest.tree_offsets", 0, 1), "tree_offsets must lead from 0"),
+    "trees end early": (put("forest.tree_offsets", -1, 5), "tree_offsets must lead from 0"),
+    "trees end late": (put("forest.tree_offsets", -1, 2**40), "tree_offsets must lead"),
+    "a tree without nodes": (put("forest.tree_offsets", 2, START), "tree 1 has no nodes"),
+    "trees overlap": (put("forest.tree_offsets", 1, 2**62), "tree 1 has no nodes"),
+    "no trees": (
+        become("forest.tree_offsets", lambda a: a[:1] * 0),
+        "tree_offsets must lead|trees",
+    ),
+    "no offsets at all": (become("forest.tree_offsets", lambda a: a[:0]), "no trees"),
+    "child beyond the tree": (put("forest.first_child", SPLITS[1], START), SPLIT + ".*outside"),
+    "child at the edge": (put("forest.first_child", SPLITS[1], START - 1), SPLIT + ".*outside"),
+    "child far away": (put("forest.first_child", 0, 2**31 - 1), "node 0 of tree 0.*outside"),
+    "child negative": (put("forest.first_child", SPLITS[1], -2), SPLIT + ".*outside"),
+    "its own child": (put("forest.first_child", SPLITS[1], SPLITS[1]), SPLIT + ".*before"),
+    "a cycle": (put("forest.first_child", SPLITS[2], 1), "node .* of tree 0.*before"),
+    "a cycle in the second tree": (
+        put("forest.first_child", SPLITS[SPLITS > START][1], 1),
+        "of tree 1.*before",
+    ),
+    "two parents": (
+        put("forest.first_child", SPLITS[1], FOREST.first_child[SPLITS[2]]),
+        "of tree 0 has [02] parents",
+    ),
+    "children that overlap": (
+        put("forest.first_child", SPLITS[1], FOREST.first_child[SPLITS[1]] + 1),
+        "of tree 0 has [02] parents",
+    ),
+    "nodes without a parent": (
+        lambda a: (
+            put("forest.first_child", SPLITS[1], 0)(a),
+            become("forest.epoch_objective", lambda e: e[1:])(a),
+        ),
+        "of tree 0 has 0 parents",
+    ),
+    "a node too many": (put("forest.tree_offsets", 1, START + 1), "of tree 0"),
+    "weights do not begin at 0": (put("forest.weight_offsets", 0, 1), "weight_offsets must lead"),
+    "weights end late": (put("forest.weight_offsets", -1, 2**62), "weight_offsets must lead"),
+    "weight offsets fall": (put("forest.weight_offsets", 3, 2**50), "weight_offsets decrease"),
+    "weight offsets negative": (put("forest.weight_offsets", 3, -7), "weight_offsets decrease"),
+    "feature negative": (put("forest.weight_features", WEIGHT, -1), SPLIT + r".*in \[0, 21\)"),
+    "feature too large": (put("forest.weight_features", WEIGHT, 21), SPLIT + ".*weight_features"),
+    "features out of order": (swap("forest.weight_features", WEIGHT), SPLIT + ".*do not rise"),
+    "a feature twice": (
+        put("forest.weight_features", WEIGHT + 1, FOREST.weight_features[WEIGHT]),
+        SPLIT + ".*do not rise",
+    ),
+    "NaN weight": (put("forest.weights", (WEIGHT, 1), np.nan), SPLIT + ": weights are not finite"),
+    "infinite weight": (put("forest.weights", (WEIGHT, 0), -np.inf), SPLIT + ".*not finite"),
+    "NaN mean": (put("forest.weight_means", WEIGHT, np.nan), SPLIT + ".*weight_means"),
+    "infinite scale": (put("forest.weight_scales", WEIGHT, np.inf), SPLIT + ".*weight_scales"),
+    "means too few": (become("forest.weight_means", lambda a: a[1:]), "weight_means must have"),
+    "scales missing": (become("forest.weight_scales", lambda a: a[:0]), "weight_scales must have"),
+    "histograms do not begin": (put("forest.histogram_offsets", 0, -1), "histogram_offsets must"),
+    "histograms end early": (put("forest.histogram_offsets", -1, 0), "histogram_offsets must lead"),
+    "histogram offsets fall": (
+        put("forest.histogram_offsets", LEAVES[2], 2**40),
+        "histogram_offsets decrease",
+    ),
+    "label negative": (put("forest.histogram_labels", BIN, -1), LEAF + ".*histogram_labels"),
+    "label too large": (put("forest.histogram_labels", BIN, 8), LEAF + r".*in \[0, 8\)"),
+    "labels out of order": (swap("forest.histogram_labels", BIN), LEAF + ".*do not rise"),
+    "count zero": (put("forest.histogram_counts", BIN, 0), LEAF + ".*not positive"),
+    "count negative": (put("forest.histogram_counts", BIN, -5), LEAF + ".*not positive"),
+    "more labels than rows": (
+        put("forest.histogram_counts", BIN, 10**6),
+        LEAF + ".*than there are",
+    ),
+    "rows negative": (put("forest.node_rows", 3, -1), "node 3 of tree 0.*rows is negative"),
+    "rows too few": (become("forest.node_rows", lambda a: a[:-1]), "node_rows must have the shape"),
+    "labels of a node negative": (put("forest.node_labels", 4, -1), "node 4 of tree 0"),
+    "weights of another arity": (
+        become("forest.weights", lambda a: np.concatenate([a, a], axis=1)),
+        "weights must have the shape",
+    ),
+    "weights flat": (become("forest.weights", lambda a: a.ravel()), "must have the shape"),
+    "weights float64": (become("forest.weights", lambda a: a.astype(float)), "of type float32"),
+    "children int64": (become("forest.first_child", lambda a: a.astype(int)), "of type int32"),
+    "statistics too short": (
+        become("forest.purity", lambda a: a[2:]),
+        "purity must have the shape",
+    ),
+    "epochs of other nodes": (become("forest.epoch_objective", lambda a: a[1:]), "epoch_objective"),
+    "an array is missing": (lambda a: a.pop("forest.node_rows"), "lacks the array 'forest.node_ro"),
+    "an array too many": (lambda a: a.update(more=np.ones(3)), "does not know, 'more'"),
+    "label counts negative": (put("label_counts", 0, -1), "label counts"),
+    "label counts too few": (become("label_counts", lambda a: a[1:]), "'label_counts' has a wrong"),
+    "label counts missing": (lambda a: a.pop("label_counts"), "lacks the array 'label_counts'"),
+    "the same label twice": (put("labels.text", 0, ord("c")), "some label occurs twice"),
+    "labels not UTF-8": (put("labels.text", -8, 0xFF), "'labels.text' is not UTF-8"),
+    "label offsets fall": (put("labels.offsets", 2, 9), "'labels.offsets' decreases"),
+    "label offsets too long": (put("labels.offsets", -1, 99), "'labels.offsets' does not lead"),
+    "label offsets too few": (become("labels.offsets", lambda a: np.delete(a, 1)), "labels do not"),
+    "labels of no kind": (put("labels.kinds", 3, 3), "do not fit their number or kinds"),
+    "a label that is no int": (put("labels.kinds", 3, 1), "label 'e' is no int"),
+    "a label that is no bool": (put("labels.kinds", 3, 2), "label 'e' is no bool"),
+    "feature names missing": (become("feature_names.offsets", lambda a: a[[0, -1]]), "1 feature n"),
+    "thresholds NaN": (put("thresholds", 0, np.nan), "thresholds are not finite"),
+    "thresholds too few": (become("thresholds", lambda a: a[:3]), "'thresholds' has a wrong"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_arrays_that_are_no_forest(tmp_path, case):
+    change, message = BROKEN[case]
+    arrays = dict(ARRAYS)
+    change(arrays)
+    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **HEADER}, arrays)
+    refuse(tmp_path, (tmp_path / "m.ldsm").read_bytes(), message)
+    # Unverified, it is refused as well, or answers, or says at predict what is wrong.
+    try:
+        clf = load(tmp_path / "m.ldsm", verify=False)
+        rows = sp.csr_array(X)
+        del clf.feature_names_in_
+        clf.predict_topk(rows, k=3), clf.predict_proba(rows), clf.predict(rows)
+        clf.decision_path(rows)
+    except ValueError:
+        pass
+
+
+@pytest.mark.parametrize("case", [case for case in BROKEN if "child" in case or "parent" in case])
+def test_trees_that_never_end_are_refused_without_verifying_too(tmp_path, case):
+    """With two parents to a node, a row's ways could double at every level."""
+    arrays = dict(ARRAYS)
+    BROKEN[case][0](arrays)
+    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **HEADER}, arrays)
+    with pytest.raises(ModelFileError, match=BROKEN[case][1]):
+        load(tmp_path / "m.ldsm", verify=False)
+
+
+def test_every_tree_and_block_is_looked_at(tmp_path):
+    """The same faults in the last tree of a forest that is checked in several blocks."""
+    clf = LdSMClassifier(n_estimators=3, random_state=3).fit(X, Y)
+    while len(clf.forest_.weight_features) < 600_000:
+        clf.forest_ = clf.forest_.extended(clf.forest_)
+    header, arrays = classifier_state(clf)
+    forest, tree = clf.forest_, clf.forest_.n_trees - 1
+    last = int(np.flatnonzero(forest.first_child)[-1])
+    entry, leaf = forest.weight_offsets[last], forest.n_nodes - 1
+    where = rf"node {last - forest.tree_offsets[-2]} of tree {tree}"
+    for change, message in [
+        (put("forest.first_child", last, 1), where),
+        (put("forest.first_child", last, 2**31 - 1), where),
+        (put("forest.weights", (entry, 0), np.nan), where),
+        (put("forest.weight_features", entry, 21), where),
+        (swap("forest.weight_features", entry), where),
+        (put("forest.histogram_counts", -1, 0), f"of tree {tree}"),
+        (put("forest.node_rows", leaf, -1), f"of tree {tree}"),
+    ]:
+        changed = dict(arrays)
+        change(changed)
+        model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
+        with pytest.raises(ModelFileError, match=message):
+            load(tmp_path / "m.ldsm")
+
+
+# -- headers ------------------------------------------------------------------------------------
+
+
+def entry(name, **changes):
+    return lambda data: with_entry(data, name, lambda value: value.update(changes))
+
+
+def without(name, key):
+    return lambda data: with_entry(data, name, lambda value: value.pop(key) and None)
+
+
+def tensor(name, **changes):
+    def change(data):
+        header, body = take_apart(data)
+        header[name].update(changes)
+        return put_together(header, body)
+
+    return change
+
+
+def facts(**changes):
+    def change(data):
+        header, body = take_apart(data)
+        header["__metadata__"].update(changes)
+        return put_together(header, body)
+
+    return change
+
+
+def raw(change):
+    """Edit the text of the header."""
+
+    def changed(data):
+        header, body = take_apart(data)
+        return put_together(change(json.dumps(header).encode()), body)
+
+    return changed
+
+
+def tree_param(**changes):
+    return lambda data: with_entry(data, "model", lambda m: m["tree_params"].update(changes))
+
+
+HEADERS = {
+    "empty": (lambda data: b"", "it has 0 bytes"),
+    "short": (lambda data: data[:12], "it has 12 bytes"),
+    "not safetensors": (lambda data: b"PK\3\4" + data, "does not begin like a safetensors"),
+    "a pickle": (lambda data: b"\x80\x04\x95" + data, "does not begin like a safetensors"),
+    "an enormous header": (lambda data: b"\xff" * 7 + b"\x7f" + data[8:], "does not begin like"),
+    "a header of 2 MB": (lambda data: (2 << 20).to_bytes(8, "little") + data[8:], "does not begin"),
+    "cut off in the header": (lambda data: data[:500], "cut off within its header"),
+    "cut off in an array": (lambda data: data[:-1000], "it was cut off: "),
+    "cut off before the checksum": (lambda data: data[:-32], "it was cut off: "),
+    "longer": (lambda data: data + b"\0", "1 bytes more than its header says"),
+    "altered": (lambda data: data[:-100] + b"!" + data[-99:], "checksum does not fit"),
+    "another checksum": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum does not fit"),
+    "no JSON": (raw(lambda text: b"{" + text), "no proper JSON"),
+    "JSON of brackets": (raw(lambda text: b"{" + b'"a":[' * 50_000), "no proper JSON"),
+    "JSON of a list": (raw(lambda text: b"{}"), "does not say so"),
+    "JSON with a long number": (
+        raw(lambda text: b'{"a":' + b"9" * 10**6 + b"}"),
+        "number is too lo",
+    ),
+    "JSON with a name twice": (raw(lambda text: text[:-1] + b',"checksum":1}'), "occurs twice"),
+    "JSON with NaN": (raw(lambda text: text[:-1] + b',"x":NaN}'), "NaN is no number"),
+    "not UTF-8": (raw(lambda text: text.replace(b"ldsm", b"\xff\xfe")), "no proper JSON"),
+    "another format": (facts(format="pt"), "no model file of ldsm"),
+    "newer": (
+        facts(format_version="2", library_version="9.1"),
+        "newer version of ldsm .'9.1'.*upg",
+    ),
+    "much newer": (facts(format_version="123456789"), "newer version of ldsm"),
+    "no version": (facts(format_version="one"), "no format version, but 'one'"),
+    "version 0": (facts(format_version="0"), "format version 0 does not exist"),
+    "not text": (facts(training=3), "something other than text"),
+    "unknown kind": (facts(kind="os.system"), "kind of model .* does not know, 'os.system'"),
+    "model is no JSON": (facts(model="{"), "no proper JSON"),
+    "model is a list": (facts(model="[]"), "no proper entry 'model'"),
+    "deep parameters": (facts(parameters="[" * 900 + "]" * 900), "no proper entry 'parameters'"),
+    "unknown type": (tensor("label_counts", dtype="C64"), "'label_counts' has an unknown type"),
+    "type of another width": (tensor("label_counts", dtype="I32"), "takes 64 bytes, and by its"),
+    "size is text": (tensor("label_counts", shape="8"), "a size that is no number"),
+    "size negative": (tensor("label_counts", shape=[-8]), "a size that is no number"),
+    "size true": (tensor("label_counts", shape=[True]), "a size that is no number"),
+    "size enormous": (tensor("label_counts", shape=[2**61]), "by its shape"),
+    "three dimensions": (tensor("label_counts", shape=[2, 2, 2]), "wrong number of dimensions"),
+    "overlap": (tensor("label_counts", data_offsets=[0, 64]), "overlaps another"),
+    "out of range": (tensor("label_counts", data_offsets=[2**40, 2**40 + 64]), "gap before it"),
+    "backwards": (tensor("label_counts", data_offsets=[64, 0]), "by its shape"),
+    "one offset": (tensor("label_counts", data_offsets=[0]), "wrong number of dimensions"),
+    "more facts of an array": (tensor("label_counts", more=1), "not described as safetensors"),
+    "no checksum": (tensor("checksum", dtype="I8"), "does not end with a checksum"),
+    "arity 9": (entry("model", arity=9), "arity must lie in"),
+    "arity 3": (entry("model", arity=3), "must have the shape"),
+    "arity as text": (entry("model", arity="2"), "no proper entry 'arity'"),
+    "fewer features": (entry("model", n_features=19), "20 feature names for 19"),
+    "more labels": (entry("model", n_labels=9), "'label_counts' has a wrong type or length"),
+    "labels as numbers": (entry("model", label_dtype="int64"), "not all of the type int64"),
+    "labels of no type": (entry("model", label_dtype="float32"), "unknown type of labels"),
+    "labels as columns": (entry("model", label_dtype="columns"), "not know, 'labels.kinds'"),
+    "form of labels": (entry("model", label_form="tuple"), "unknown form of labels, 'tuple'"),
+    "seed as text": (entry("model", seed="1"), "no proper entry 'seed'"),
+    "optimizer as a number": (tree_param(optimizer=1), "no proper entry 'optimizer'"),
+    "infinite learning rate": (tree_param(learning_rate=1e999), "no proper"),
+    "no tree parameters": (without("model", "tree_params"), "no proper entry 'tree_params'"),
+    "unknown parameter": (entry("parameters", depth=3), "parameter .* does not know, 'depth'"),
+    "nested parameter": (entry("parameters", arity__x=3), "does not know, 'arity__x'"),
+    "wrong parameter": (entry("parameters", arity=99), "'arity' parameter .* Got 99"),
+    "long parameter": (entry("parameters", arity="x" * 10_000), "'arity' parameter"),
+    "random_state as text": (entry("parameters", random_state="x"), "'random_state' is no int"),
+    "training as text": (facts(training='"x"'), "no proper entry 'training'"),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_headers_that_are_wrong(tmp_path, data, case):
+    change, message = HEADERS[case]
+    refuse(tmp_path, change(data), message)
+
+
+def test_headers_are_checked_without_verifying_too(tmp_path, data):
+    for case, (change, message) in HEADERS.items():
+        if "checksum does not fit" not in message:
+            refuse(tmp_path, change(data), message, verify=False)
+            assert case
+
+
+def test_a_missing_threshold(tmp_path):
+    clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, Y)
+    clf.save(tmp_path / "m.ldsm")
+    data = (tmp_path / "m.ldsm").read_bytes()
+    for value in (None, "0.5", True):
+        change = entry("model", threshold=value)
+        refuse(tmp_path, change(data), "no proper entry 'threshold'")
+    text = data.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 1e9', 1)
+    assert len(text) == len(data)
+    path = tmp_path / "m.ldsm"
+    path.write_bytes(seal(text))
+    assert load(path).threshold_ == 1e9  # odd, but a number
+
+
+def test_numbers_as_labels_that_are_none(tmp_path):
+    clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, np.argmax(Y, axis=1) + 100)
+    header, arrays = classifier_state(clf)
+    path = tmp_path / "m.ldsm"
+    for text in (b"1_0", b" 10", b"+10", b"007", b"1.0", b"-00"):
+        changed = arrays["labels.text"].copy()
+        changed[:3] = np.frombuffer(text, dtype=np.uint8)
+        model_file.write(
+            path, {"kind": "LdSMClassifier", **header}, {**arrays, "labels.text": changed}
+        )
+        refuse(tmp_path, path.read_bytes(), re.escape(f"label {text.decode()!r} is no int"))
+    small = with_entry(path.read_bytes(), "model", lambda m: m.update(label_dtype="int8"))
+    refuse(tmp_path, small, "is no int|fit the type int8")
+
+
+def test_one_long_label_does_not_widen_all(tmp_path):
+    names = ["x" * 10**5, *map(str, range(100))]
+    Y = sp.csr_array((np.ones(200), (np.arange(200), np.arange(200) % 101)), shape=(200, 101))
+    rows = [[names[k]] for k in Y.indices]
+    clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, rows)
+    clf.save(tmp_path / "m.ldsm")
+    again = load(tmp_path / "m.ldsm")
+    assert again.classes_.dtype == object  # 40 MB as an array of text
+    assert again.fingerprint_ == clf.fingerprint_
+
+
+# -- thousands of them --------------------------------------------------------------------------
+
+
+def fuzz(tmp_path, data, count, seed=0):
+    """Run the fuzzer in a process of its own; it must end well."""
+    path = tmp_path / "good.ldsm"
+    path.write_bytes(data)
+    program = Path(__file__).parent / "fuzz_model.py"
+    command = [sys.executable, "-W", "error", str(program), str(path), str(count), str(seed)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    assert run.returncode == 0, (run.returncode, run.stderr[-2000:])
+    report = json.loads(run.stdout)
+    assert report["events"] == []
+    assert report["slowest"] < 5
+    assert report["memory"] <= 1.2 * len(data) + (50 << 20)
+    assert report["flips"] == {"refused": count}
+    for part in ("verified mutants", "mapped mutants"):
+        assert report[part]["refused"] > 0.3 * count and report[part]["answered"] > 0.01 * count
+    return report
+
+
+@pytest.fixture(scope="module", params=["sparse", "standardised"])
+def plain(request, tmp_path_factory):
+    """Files of a few dozen kB, without feature names, that the fuzzer can predict with."""
+    path = tmp_path_factory.mktemp("plain") / "m.ldsm"
+    clf = LdSMClassifier(
+        n_estimators=3, random_state=3, max_nodes=31, standardize=request.param == "standardised"
+    )
+    clf.fit(X, [[NAMES[k] for k in np.flatnonzero(row)] for row in Y]).save(path)
+    return path.read_bytes()
+
+
+def test_flipped_bytes_are_noticed_and_mutants_do_no_harm(tmp_path, plain):
+    fuzz(tmp_path, plain, 300)
+
+
+@pytest.mark.long
+def test_ten_thousand_of_each(tmp_path, plain):
+    fuzz(tmp_path, plain, 10_000, seed=1)
+
+
+def test_loading_takes_little_more_than_the_file(tmp_path):
+    clf = LdSMClassifier(n_estimators=3, random_state=3).fit(X, Y)
+    while clf.forest_.nbytes < 60 << 20:
+        clf.forest_ = clf.forest_.extended(clf.forest_)
+    path = tmp_path / "m.ldsm"
+    clf.save(path)
+    code = (
+        "import resource, sys, ldsm\n"
+        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
+        "before = peak(); clf = ldsm.load(sys.argv[1]); print(peak() - before)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) <= 1.2 * os.path.getsize(path) + (50 << 20)
