@@ -41,7 +41,8 @@ def eurlex57k(test_part: str = "test") -> tuple[Dataset, Dataset]:
         dtype=np.float32,
     )
     train, test = (
-        datasets.load_jsonl(folder() / f"eurlex57k_{part}.jsonl.gz") for part in ("train", test_part)
+        datasets.load_jsonl(folder() / f"eurlex57k_{part}.jsonl.gz")
+        for part in ("train", test_part)
     )
     train = train.vectorize(vectorizer)
     test, _ = test.vectorize(vectorizer, fit=False).align(train)

@@ -11,7 +11,6 @@ import sys
 import time
 
 import data
-
 from ldsm import LdSMClassifier, metrics
 
 GRID = {
@@ -35,7 +34,9 @@ def main(names):
         trees = 3 if name == "eurlex57k" else 10
         for optimizer, settings in GRID.items():
             for setting in settings:
-                clf = LdSMClassifier(trees, optimizer=optimizer, random_state=0, n_jobs=2, **setting)
+                clf = LdSMClassifier(
+                    trees, optimizer=optimizer, random_state=0, n_jobs=2, **setting
+                )
                 start = time.perf_counter()
                 clf.fit(train.X, train.Y)
                 seconds = time.perf_counter() - start

@@ -16,11 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import data
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import data
 from ldsm import LdSMClassifier, _core
 from ldsm.inputs import feature_arrays, label_arrays
 
@@ -49,7 +49,9 @@ def run_omikuji():
 
 
 def grow(arrays, **params):
-    return _core.grow_tree(*arrays, seed=1, relaxations=0, standardize=False, subsample=1.0, **params)
+    return _core.grow_tree(
+        *arrays, seed=1, relaxations=0, standardize=False, subsample=1.0, **params
+    )
 
 
 def arrays_of(train):
@@ -150,7 +152,9 @@ def prediction_against_omikuji(train, test, omikuji):
     )
     rows = [test.X[[i]] for i in range(1000)]
     single = best_of(5, lambda i: [clf.predict_topk(row, k=5) for row in rows])
-    table.add_row("one row at a time, public API, 50 trees", f"{single:.3f} ms", "0.4 ms", "0.15 ms")
+    table.add_row(
+        "one row at a time, public API, 50 trees", f"{single:.3f} ms", "0.4 ms", "0.15 ms"
+    )
 
 
 FIT = """
@@ -174,7 +178,9 @@ print(seconds, memory("VmHWM") - before, clf.forest_.nbytes)
 
 
 def start_fit(train, **params):
-    process = subprocess.Popen([sys.executable, "-c", FIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", FIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     process.stdin.write(pickle.dumps(((train.X, train.Y), params)))
     process.stdin.close()
     return process

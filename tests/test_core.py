@@ -380,7 +380,7 @@ def test_stubs_describe_the_compiled_module():
 
 @pytest.mark.long
 def test_more_than_two_to_the_31_nonzeros():
-    """Offsets beyond 2**31 are followed. The entries are untouched zero pages: they take no memory."""
+    """Offsets beyond 2**31 are followed. The entries are untouched zero pages, without memory."""
     n_rows, per_row = 40_000, 55_000
     nnz = n_rows * per_row
     assert nnz > 2**31

@@ -17,7 +17,7 @@ LEVELS = [
     {"metric_inputs", "model_file"},
     {"inputs", "metrics", "objective", "datasets"},
     {"params", "forest", "thresholds"},
-    {"explain", "training", "checks"},
+    {"explain", "training", "prediction", "checks"},
     {"persistence"},
     {"classifier", "text_inputs", "text_explain"},
     {"text_state"},

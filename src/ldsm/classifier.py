@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, gen_even_slices
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .datasets.dataset import Dataset
@@ -22,7 +19,6 @@ from .explain import TreePath, explain_row
 from .forest import Forest
 from .inputs import (
     FeatureArrays,
-    LabelArrays,
     canonical_arrays,
     feature_arrays,
     known_labels,
@@ -30,15 +26,20 @@ from .inputs import (
 )
 from .metrics import precision_at_k
 from .model_file import PathLike, write
-from .params import check_params, resolve
-from .persistence import classifier_from_state, classifier_state
+from .params import check_params, check_warm_start, resolve
+from .persistence import classifier_fingerprint, classifier_from_state, classifier_state
+from .prediction import all_scores, allowed_columns, top_columns
 from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
-from .training import ProgressCallback, grow_forest, out_of_bag, training_summary
+from .training import (
+    ProgressCallback,
+    grow_forest,
+    out_of_bag,
+    report_on_stderr,
+    training_summary,
+)
 
 # Labels per row that the out-of-bag scores keep: long enough for a second stage to choose from.
 OOB_LABELS = 100
-# Fewer rows than this are not worth waking threads for.
-PARALLEL_ROWS = 64
 SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are turned into the first
 
 
@@ -215,7 +216,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         first_tree = 0
         if more:
             seed, first_tree = self._seed, self.forest_.n_trees
-            self._check_warm_start(params, labels, first_tree)
+            check_warm_start(self.n_estimators, first_tree, params, self.tree_params_)
+            if labels.form != self._label_form or not np.array_equal(labels.classes, self.classes_):
+                raise ValueError("With warm_start=True the labels must stay the same.")
         else:
             state = check_random_state(self.random_state)
             seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
@@ -229,7 +232,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 first_tree=first_tree,
                 n_trees=self.n_estimators - first_tree,
                 n_jobs=self.n_jobs,
-                callback=callback or (_report_on_stderr if self.verbose else None),
+                callback=callback or (report_on_stderr if self.verbose else None),
             )
             self.forest_: Forest = self.forest_.extended(forest) if more else forest
         self._seed = seed
@@ -251,21 +254,6 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def _check_warm_start(self, params: Any, y: LabelArrays, grown: int) -> None:
-        if self.n_estimators < grown:
-            raise ValueError(
-                f"The 'n_estimators' parameter of LdSMClassifier must be an int >= {grown}, the "
-                f"number of trees already grown, with warm_start=True. "
-                f"Got {self.n_estimators} instead."
-            )
-        if params != self.tree_params_:
-            raise ValueError(
-                "With warm_start=True the data and parameters of the trees must stay the same. "
-                f"Got {params} after {self.tree_params_}."
-            )
-        if y.form != self._label_form or not np.array_equal(y.classes, self.classes_):
-            raise ValueError("With warm_start=True the labels must stay the same.")
-
     def _keep_oob_scores(self, x: FeatureArrays) -> None:
         if self.tree_params_.subsample == 1.0:
             return
@@ -285,12 +273,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fingerprint_(self) -> str:
         """Hash of everything that decides a prediction."""
         check_is_fitted(self)
-        digest = hashlib.sha256(self.forest_.fingerprint().encode())
-        threshold = np.asarray(self.threshold_).tolist()
-        digest.update(repr((self.leaf_scores, self._label_form, threshold)).encode())
-        digest.update(repr(self.classes_.tolist()).encode())
-        digest.update(self.label_counts_.astype(np.int64).tobytes())
-        return digest.hexdigest()
+        return classifier_fingerprint(self)
 
     # -- predicting ---------------------------------------------------------------------------
 
@@ -452,16 +435,6 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If a label is something other than a str, an int or a bool.
-
-        Examples
-        --------
-        >>> import ldsm, os, tempfile
-        >>> clf = ldsm.LdSMClassifier(n_estimators=2, random_state=0)
-        >>> clf = clf.fit([[1, 0], [0, 1]] * 5, [["a"], ["b"]] * 5)
-        >>> path = os.path.join(tempfile.mkdtemp(), "tags.ldsm")
-        >>> clf.save(path)
-        >>> ldsm.load(path).predict_topk([[1, 0]], k=1)[0].tolist()
-        [['a']]
         """
         check_is_fitted(self, "forest_")
         header, arrays = classifier_state(self, compress=compress)
@@ -505,53 +478,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _top_columns(
         self, x: FeatureArrays, k: int, allowed: NDArray[np.uint8] | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        def best(part: FeatureArrays) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-            return self.forest_.top_labels(
-                part, k, self._fill_order, by_rows=self._by_rows, allowed=allowed
-            )
-
-        parts = self._in_parallel(best, x)
-        if len(parts) == 1:
-            return parts[0]  # type: ignore[no-any-return]
-        columns, scores = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return columns, scores
+        return top_columns(
+            self.forest_, x, k, self._fill_order, allowed, by_rows=self._by_rows, n_jobs=self.n_jobs
+        )
 
     def _scores(self, x: FeatureArrays, allowed: NDArray[np.uint8] | None = None) -> sp.csr_array:
-        def score(part: FeatureArrays) -> sp.csr_array:
-            indptr, labels, values = self.forest_.scores(part, by_rows=self._by_rows)
-            return sp.csr_array((values, labels, indptr), shape=(part.n_rows, len(self.classes_)))
-
-        scores = sp.vstack(self._in_parallel(score, x), format="csr")
-        if allowed is not None:
-            scores.data *= allowed[scores.indices]
-            scores.eliminate_zeros()
-        return scores
-
-    def _in_parallel(self, work: Any, x: FeatureArrays) -> list[Any]:
-        """Apply `work` to consecutive rows, in threads; rows are independent of each other."""
-        n_jobs = joblib.effective_n_jobs(self.n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
-        if n_jobs == 1:
-            return [work(x)]
-        parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
-        tasks = (joblib.delayed(work)(part) for part in parts)
-        return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
+        return all_scores(self.forest_, x, allowed, by_rows=self._by_rows, n_jobs=self.n_jobs)
 
     def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:
-        if labels is None:
-            return None
-        if isinstance(labels, str):
-            raise ValueError(f"The 'labels' parameter must be a list of labels. Got {labels!r}.")
-        number = {label: i for i, label in enumerate(self.classes_.tolist())}
-        allowed = np.zeros(len(self.classes_), dtype=np.uint8)
-        for label in labels:
-            if label not in number:
-                raise ValueError(
-                    f"The 'labels' parameter must name labels seen in fit. Got {label!r}."
-                )
-            allowed[number[label]] = 1
-        if not allowed.any():
-            raise ValueError("The 'labels' parameter must name at least one label. Got none.")
-        return allowed
+        return None if labels is None else allowed_columns(labels, self.classes_)
 
 
 def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
@@ -561,9 +496,3 @@ def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
     if y is not None:
         raise ValueError("A Dataset brings its own labels: y must be left out.")
     return X.X, X.Y, X.label_names
-
-
-def _report_on_stderr(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    sys.stderr.write(f"\rgrowing trees: {100 * done / total:3.0f} %{end}")
-    sys.stderr.flush()

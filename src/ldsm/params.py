@@ -122,6 +122,20 @@ class TreeParams:
         return asdict(self)
 
 
+def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: TreeParams) -> None:
+    """Raise unless trees can be added to the `grown` ones."""
+    if n_estimators < grown:
+        raise ValueError(
+            f"The 'n_estimators' parameter of LdSMClassifier must be an int >= {grown}, the number "
+            f"of trees already grown, with warm_start=True. Got {n_estimators} instead."
+        )
+    if now != before:
+        raise ValueError(
+            "With warm_start=True the data and parameters of the trees must stay the same. "
+            f"Got {now} after {before}."
+        )
+
+
 def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> TreeParams:
     """Decide what is "auto", from the data alone, so that the same data gives the same trees.
 

@@ -8,6 +8,7 @@ file's name before it.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -34,6 +35,16 @@ LABEL_DTYPES: dict[str, tuple[Any, type]] = {
 }
 LONGEST_INT = 4000  # digits; Python reads and writes no more than 4300
 _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def classifier_fingerprint(clf: Any) -> str:
+    """Hash of everything that decides a prediction of a fitted LdSMClassifier."""
+    digest = hashlib.sha256(clf.forest_.fingerprint().encode())
+    threshold = np.asarray(clf.threshold_).tolist()
+    digest.update(repr((clf.leaf_scores, clf._label_form, threshold)).encode())
+    digest.update(repr(clf.classes_.tolist()).encode())
+    digest.update(clf.label_counts_.astype(np.int64).tobytes())
+    return digest.hexdigest()
 
 
 # -- to arrays --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -162,3 +163,10 @@ def training_summary(
         "seconds": round(seconds, 3),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
+
+
+def report_on_stderr(done: int, total: int) -> None:
+    """A `ProgressCallback` that rewrites one line."""
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\rgrowing trees: {100 * done / total:3.0f} %{end}")
+    sys.stderr.flush()
