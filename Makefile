@@ -14,7 +14,7 @@ endif
 .PHONY: demo test test-long lint bench peers clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/quickstart.py
+	$(BIN)/ldsm demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ldsm import LdSMClassifier, metrics
@@ -11,7 +12,7 @@ from ldsm.datasets import load_stdlib_docs
 
 corpus = load_stdlib_docs(min_count=5)
 train, test = corpus.split(0.2, seed=0)
-vectorizer = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype="float32")
+vectorizer = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype=np.float32)
 train = train.vectorize(vectorizer)
 test = test.vectorize(vectorizer, fit=False)
 print(f"{len(train)} documents to learn from, {train.n_labels} tags, {len(test)} held out")

@@ -45,7 +45,8 @@ def folder(tmp_path_factory):
 def large(tmp_path):
     """Data that takes minutes to train on, as the test asks for it."""
     datasets.save_xmlrepo(datasets.make_xmc(3000, 500, 100, seed=0), tmp_path / "large.txt")
-    work = ["--n-estimators", "300", "--n-epochs", "200", "-o", str(tmp_path / "m.ldsm")]
+    work = ["--n-estimators", "300", "--n-epochs", "200", "--n-jobs", "2"]
+    work += ["-o", str(tmp_path / "m.ldsm")]
     return tmp_path, [str(tmp_path / "large.txt"), *work]
 
 

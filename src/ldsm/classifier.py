@@ -19,6 +19,7 @@ from .explain import TreePath, explain_row
 from .forest import Forest
 from .inputs import (
     FeatureArrays,
+    LabelForm,
     canonical_arrays,
     feature_arrays,
     known_labels,
@@ -26,7 +27,7 @@ from .inputs import (
 )
 from .metrics import precision_at_k
 from .model_file import PathLike, write
-from .params import check_params, check_warm_start, resolve
+from .params import TreeParams, check_params, check_warm_start, resolve
 from .persistence import classifier_fingerprint, classifier_from_state, classifier_state
 from .prediction import all_scores, allowed_columns, top_columns
 from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
@@ -127,8 +128,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     np.str_('red')
     """
 
+    classes_: NDArray[Any]
+    tree_params_: TreeParams
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+    _label_form: LabelForm
     _seed: int
 
     def __init__(

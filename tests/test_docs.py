@@ -1,0 +1,73 @@
+"""Everything the documentation shows is run: Python blocks, shell lines, examples, doctests."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ldsm
+from ldsm import datasets
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_readme_python(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+
+
+def test_readme_shell(tmp_path):
+    """The lines that call ldsm, in order, on files of the names they use."""
+    texts = ["the invoice was charged twice", "cannot log in", "refund for a double charge"] * 10
+    tags = [["billing"], ["account"], ["billing", "refund"]] * 10
+    for name in ("tickets.jsonl", "held_out.jsonl"):
+        datasets.save_jsonl(datasets.Dataset.from_texts(texts, tags), tmp_path / name)
+    train = datasets.make_xmc(300, 60, 20, labels_per_row=2, nonzeros_per_row=8)
+    test = datasets.make_xmc(80, 60, 20, labels_per_row=2, nonzeros_per_row=8, part="test")
+    datasets.save_xmlrepo(train, tmp_path / "train.txt.bz2")
+    datasets.save_xmlrepo(test, tmp_path / "test.txt")
+    lines = re.findall(
+        r"^\$ ((?:ldsm|echo) .*?)(?:\s{2,}#.*)?$", "\n".join(blocks("console")), re.M
+    )
+    assert len(lines) >= 8
+    environment = {**os.environ, "COLUMNS": "100"}
+    for line in lines:
+        command = re.sub(r"(?<!\S)ldsm (?=[a-z])", f"{sys.executable} -m ldsm ", line)
+        if " tune " in line:
+            command += " --trials 2"
+        run = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert run.returncode == 0, (line, run.stderr)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples(path):
+    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
+
+
+def modules():
+    return [m.name for m in pkgutil.walk_packages(ldsm.__path__, "ldsm.") if "_core" not in m.name]
+
+
+@pytest.mark.parametrize("name", [m for m in modules() if not m.endswith("__main__")])
+def test_doctests(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
