@@ -107,7 +107,10 @@ class Walker {
                 if (skip == nullptr || skip[(from_ + row) * forest_.n_trees + tree] == 0)
                     level.push_back({nodes.begin, nodes.end, 0, -1, row});
         }
+        int64_t visited = 0;
         while (!level.empty()) {
+            visited += static_cast<int64_t>(level.size());
+            if (visited > forest_.n_nodes * n_) broken(0, "some node has two parents");
             terms.clear();
             for (const Step& step : level) {
                 const int64_t node = step.root + step.node;
@@ -167,18 +170,20 @@ class Walker {
             if (skip == nullptr || skip[(from_ + r) * forest_.n_trees + tree] == 0)
                 arena_.push_back(static_cast<int32_t>(r));
         stack_.assign(1, {0, -1, 0, arena_.size()});
+        int64_t visited = 0;  // a tree's nodes are passed once each; more would be no tree
         while (!stack_.empty()) {
             const Task task = stack_.back();
             stack_.pop_back();
             arena_.resize(task.end);  // what lies behind belongs to nodes that are done
             if (task.begin == task.end) continue;
+            if (++visited > tree_nodes) broken(root, "some node has two parents");
             const int64_t node = root + task.node;
             const int32_t child = forest_.first_child[node];
             const int64_t parent = task.parent < 0 ? -1 : root + task.parent;
             for (size_t i = task.begin; i < task.end; ++i)
                 visit(arena_[i], node, parent, child == 0);
             if (child == 0) continue;
-            if (child <= task.node || child + forest_.arity > tree_nodes)
+            if (child <= task.node || child > tree_nodes - forest_.arity)
                 broken(node, "a child lies outside the tree or before its parent");
             route(node, task.begin, task.end);
             size_t at = task.end;

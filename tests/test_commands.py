@@ -259,6 +259,18 @@ def test_labels_that_training_never_saw_are_reported(run, folder, tmp_path):
     assert wrong.code == 1 and "reads texts, and the data holds features" in wrong.err
 
 
+def test_labels_that_are_numbers_but_no_columns(run, folder, tmp_path):
+    train, test = (datasets.load_xmlrepo(folder / f"{part}.txt") for part in ("train", "test"))
+    numbers = [[2 * label for label in row] for row in train.labels]
+    clf = LdSMClassifier(3, random_state=0).fit(train.X, numbers)
+    clf.save(tmp_path / "m.ldsm")
+    wide = datasets.Dataset(test.X, np.kron(test.Y.toarray(), [1, 0]))
+    datasets.save_xmlrepo(wide, tmp_path / "wide.txt")
+    done = run("evaluate", tmp_path / "m.ldsm", tmp_path / "wide.txt", "--json").json
+    expected = run("evaluate", folder / "matrix.ldsm", folder / "test.txt", "--json").json
+    assert done["precision@1"] == expected["precision@1"]
+
+
 def test_inspection(run, folder):
     done = run("inspect", folder / "matrix.ldsm", "--json").json
     forest = ldsm.load(folder / "matrix.ldsm").forest_

@@ -305,6 +305,37 @@ def test_router_refuses_damaged_forests(changes, message):
         dense_scores(forest)
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_router_cannot_be_made_to_run_away(n_rows, mapped):
+    """Nodes with two parents would double the visits at every level; a huge child overflows."""
+    levels = 40
+    nodes = 2 * levels + 1
+    # Every node sends every row both ways (the bias alone decides), to children that overlap.
+    first_child = np.minimum(np.arange(nodes) // 2 * 2 + 1, nodes - 2).astype(np.int32)
+    first_child[1::2] += 2
+    first_child[-4:] = 0
+    forest = three_node_tree(
+        tree_offsets=np.array([0, nodes], dtype=np.int64),
+        first_child=first_child,
+        weight_offsets=np.arange(nodes + 1, dtype=np.int64),
+        weight_features=np.full(nodes, 2, dtype=np.int32),
+        weights=np.ones((nodes, 2), dtype=np.float32),
+        histogram_offsets=np.zeros(nodes + 1, dtype=np.int64),
+        histogram_labels=np.zeros(0, dtype=np.int32),
+        histogram_counts=np.zeros(0, dtype=np.int32),
+        node_rows=np.ones(nodes, dtype=np.int64),
+    )
+    if mapped:
+        forest.feature_maps = _core.feature_maps(forest)
+    x = feature_arrays(np.ones((n_rows, 2)))
+    with pytest.raises(ValueError, match="two parents"):
+        _core.route_scores(forest, True, *x)
+    forest.first_child = np.full(nodes, 2**31 - 1, dtype=np.int32)
+    with pytest.raises(ValueError, match="outside the tree"):
+        _core.route_scores(forest, True, *x)
+
+
 def test_router_refuses_arrays_of_another_type():
     with pytest.raises(ValueError, match="first_child"):
         dense_scores(three_node_tree(first_child=np.array([1, 0, 0])))

@@ -15,7 +15,7 @@ PACKAGE = Path(ldsm.__file__).parent
 LEVELS = [
     {"_core", "ranked_hits", "model_header"},
     {"metric_inputs", "model_file"},
-    {"inputs", "metrics", "objective", "datasets"},
+    {"inputs", "interrupts", "metrics", "objective", "datasets"},
     {"params", "forest", "thresholds"},
     {"explain", "training", "prediction", "checks"},
     {"persistence"},

@@ -35,7 +35,10 @@ from .commands.tune import tune
 app = typer.Typer(
     name="ldsm",
     help="Multi-label decision trees: from files and texts to tags.",
-    epilog="Start with [bold]ldsm demo[/bold]: it needs no data and takes seconds.",
+    epilog=(
+        "Start with [bold]ldsm demo[/bold]: it needs no data and takes seconds. "
+        "Exit codes: 0; 1 for a failure, 2 for wrong use, 130 for Ctrl-C."
+    ),
     rich_markup_mode="rich",
     add_completion=False,
     pretty_exceptions_enable=False,

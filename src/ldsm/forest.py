@@ -242,18 +242,24 @@ class Forest:
         by_rows: bool,
         allowed: NDArray[np.uint8] | None = None,
         skip: NDArray[np.uint8] | None = None,
+        cancel: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels of each row and their scores.
 
         `by_rows` picks the leaf score: count / rows of the leaf, or the paper's count / sum.
         """
-        return _core.route_topk(self, by_rows, *x, k, fill_order, allowed, skip)
+        return _core.route_topk(self, by_rows, *x, k, fill_order, allowed, skip, cancel)
 
     def scores(
-        self, x: FeatureArrays, *, by_rows: bool, skip: NDArray[np.uint8] | None = None
+        self,
+        x: FeatureArrays,
+        *,
+        by_rows: bool,
+        skip: NDArray[np.uint8] | None = None,
+        cancel: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix."""
-        return _core.route_scores(self, by_rows, *x, skip)
+        return _core.route_scores(self, by_rows, *x, skip, cancel)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes each row passes, numbered over the forest, as (offsets, nodes)."""

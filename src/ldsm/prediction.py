@@ -13,6 +13,7 @@ from sklearn.utils import gen_even_slices
 
 from .forest import Forest
 from .inputs import FeatureArrays
+from .interrupts import Recall
 
 # Fewer rows than this are not worth waking threads for.
 PARALLEL_ROWS = 64
@@ -31,7 +32,9 @@ def top_columns(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The k best columns of each row, best first, and their scores."""
     parts = _in_parallel(
-        lambda part: forest.top_labels(part, k, fill_order, by_rows=by_rows, allowed=allowed),
+        lambda part, cancel: forest.top_labels(
+            part, k, fill_order, by_rows=by_rows, allowed=allowed, cancel=cancel
+        ),
         x,
         n_jobs,
     )
@@ -50,8 +53,8 @@ def all_scores(
 ) -> sp.csr_array:
     """Every positive score; columns that are not allowed stay empty."""
 
-    def score(part: FeatureArrays) -> sp.csr_array:
-        indptr, labels, values = forest.scores(part, by_rows=by_rows)
+    def score(part: FeatureArrays, cancel: NDArray[np.int32] | None) -> sp.csr_array:
+        indptr, labels, values = forest.scores(part, by_rows=by_rows, cancel=cancel)
         return sp.csr_array((values, labels, indptr), shape=(part.n_rows, forest.n_labels))
 
     scores = sp.vstack(_in_parallel(score, x, n_jobs), format="csr")
@@ -77,12 +80,21 @@ def allowed_columns(labels: Iterable[Any], classes: NDArray[Any]) -> NDArray[np.
 
 
 def _in_parallel(
-    work: Callable[[FeatureArrays], Answer], x: FeatureArrays, n_jobs: int | None
+    work: Callable[[FeatureArrays, NDArray[np.int32] | None], Answer],
+    x: FeatureArrays,
+    n_jobs: int | None,
 ) -> list[Answer]:
     """Apply `work` to consecutive rows, in threads; rows are independent of each other."""
     n_jobs = joblib.effective_n_jobs(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
     if n_jobs == 1:
-        return [work(x)]
+        return [work(x, None)]
     parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
-    tasks = (joblib.delayed(work)(part) for part in parts)
-    return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
+    recall = Recall.for_tasks(len(parts))
+
+    def task(i: int) -> Answer:
+        with recall.entered(i) as cancel:
+            return work(parts[i], cancel)
+
+    with recall.on_failure():
+        tasks = (joblib.delayed(task)(i) for i in range(len(parts)))
+        return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from . import _core
 from .forest import Forest
 from .inputs import FeatureArrays, LabelArrays, data_fingerprint
+from .interrupts import Recall
 from .params import TreeParams
 
 # Called with (nodes grown so far, nodes at most); a finished tree counts in full.
@@ -40,7 +41,7 @@ def grow_forest(
     A tree depends on (seed, tree number) alone: any `n_jobs`, any joblib backend and any division
     into calls give the same bits.
     """
-    cancel = np.zeros(1, dtype=np.int32)
+    recall = Recall.for_tasks(n_trees)
     progress = np.zeros(n_trees, dtype=np.int64)
 
     def finished(tree: int, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -49,18 +50,14 @@ def grow_forest(
 
     tasks = (
         joblib.delayed(_grow_tree)(
-            x, y, params, n_features, seed, first_tree + i, cancel, progress[i : i + 1]
+            x, y, params, n_features, seed, first_tree, i, recall, progress[i : i + 1]
         )
         for i in range(n_trees)
     )
-    with _reporting(callback, progress, params.max_nodes * n_trees):
-        try:
-            # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
-            parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-            trees = [finished(i, arrays) for i, arrays in enumerate(parallel(tasks))]
-        except BaseException:
-            cancel[0] = 1  # threads still inside the core stop at their next look
-            raise
+    with _reporting(callback, progress, params.max_nodes * n_trees), recall.on_failure():
+        # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
+        parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        trees = [finished(i, arrays) for i, arrays in enumerate(parallel(tasks))]
     return Forest.from_trees(trees, arity=params.arity, n_features=n_features, n_labels=y.n_labels)
 
 
@@ -70,22 +67,24 @@ def _grow_tree(
     params: TreeParams,
     n_features: int,
     seed: int,
-    tree: int,
-    cancel: NDArray[np.int32],
+    first_tree: int,
+    task: int,
+    recall: Recall,
     progress: NDArray[np.int64],
 ) -> dict[str, NDArray[Any]]:
-    return _core.grow_tree(
-        *x,
-        n_features,
-        y.indptr,
-        y.indices,
-        y.n_labels,
-        seed=seed,
-        tree=tree,
-        **params.as_dict(),
-        cancel=cancel,
-        progress=progress,
-    )
+    with recall.entered(task) as cancel:
+        return _core.grow_tree(
+            *x,
+            n_features,
+            y.indptr,
+            y.indices,
+            y.n_labels,
+            seed=seed,
+            tree=first_tree + task,
+            **params.as_dict(),
+            cancel=cancel,
+            progress=progress,
+        )
 
 
 @contextmanager

@@ -69,8 +69,10 @@ def predict(
     opened = open_model(model, n_jobs)
     allowed = _labels(opened, labels)
     most = len(opened.clf.classes_ if allowed is None else set(allowed))
+    interactive = data == STDIN and sys.stdin.isatty()
+    if interactive:
+        screen.note("one text a line; Ctrl-D ends")
     if batch_size is None:
-        interactive = data == STDIN and sys.stdin.isatty()
         batch_size = 1 if interactive else _ROWS_AT_ONCE
     ignored = 0
     with _writer(screen, output) as write:

@@ -60,6 +60,10 @@ def in_columns(model: Model, data: Dataset) -> tuple[Dataset, Unseen]:
         raise ValueError(
             f"The model's labels are {wants}, those of the data {has}: they cannot be compared."
         )
+    if not named and not np.array_equal(classes, np.arange(len(classes))):
+        # Numbers that are no column numbers are compared as the names they are.
+        named = True
+        data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
     # One row with all labels of training stands for the training set.
     seen = sp.csr_array((model.clf.label_counts_ > 0).astype(np.int32)[None, :])
     reference = Dataset(

@@ -36,7 +36,7 @@ class TaggerOptions:
         words = default_vectorizer().get_params()
         shown = {"min_df": words["min_df"], "ngrams": words["ngram_range"][1]}
         texts = {
-            "min_tag_count": (int, {"min": 1}, describe(TextTagger)["min_tag_count"]),
+            "min_tag_count": (int, {"min": 1}, describe(TextTagger).get("min_tag_count", "")),
             **_VECTORIZER,
         }
         shown["min_tag_count"] = default
