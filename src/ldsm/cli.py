@@ -7,12 +7,10 @@ written whole or not at all.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -60,18 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if threading.current_thread() is threading.main_thread():
         # Whoever is told to stop cleans up first: files in the making are removed on the way out.
         signal.signal(signal.SIGTERM, _stop)
-    try:
-        code = _run(arguments)
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 1
-    if code not in (0, 2):
-        # After an interruption threads may still be on their way out of the core. The interpreter
-        # must not be taken down around them, which would be a crash in place of an exit code.
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    sys.exit(_run(arguments))
 
 
 def _run(arguments: list[str]) -> int:
