@@ -290,6 +290,7 @@ nb::tuple topk(nb::handle forest, bool by_rows, In<int64_t> indptr, In<int32_t> 
     const auto n_labels = static_cast<size_t>(arrays.view.n_labels);
     if (fill_order.size() != n_labels || (allowed && allowed->size() != n_labels))
         refuse("fill_order and allowed must have one entry per label.");
+    check_range(fill_order, arrays.view.n_labels, "fill_order");
     int64_t choices = arrays.view.n_labels;
     if (allowed) {
         choices = 0;

@@ -8,7 +8,12 @@ namespace ldsm {
 
 namespace {
 
-constexpr int64_t kBatchRows = 4096;
+// A standardised forest spreads the rows of a batch over all features: that must stay small too.
+int64_t rows_per_batch(const ForestView& forest) {
+    constexpr int64_t kRows = 4096, kSpreadValues = int64_t{8} << 20;
+    if (!forest.standardized) return kRows;
+    return std::clamp<int64_t>(kSpreadValues / (forest.n_features + 1), 1, kRows);
+}
 
 // Visits by row, and by node within a row: the order of the sums must not depend on the walk.
 class ByRow {
@@ -113,8 +118,9 @@ void score_rows(const ForestView& forest, const FeatureRows& x, const uint8_t* s
     Walker walker(forest, x, kernels, monitor);
     LeafVotes votes(forest);
     ByRow leaves;
-    for (int64_t from = 0; from < x.n_rows; from += kBatchRows) {
-        const int64_t to = std::min(x.n_rows, from + kBatchRows);
+    const int64_t batch_rows = rows_per_batch(forest);
+    for (int64_t from = 0; from < x.n_rows; from += batch_rows) {
+        const int64_t to = std::min(x.n_rows, from + batch_rows);
         walker.begin(from, to);
         leaves.begin(to - from);
         walker.walk_all(skip, [&](int32_t row, int64_t node, int64_t parent, bool leaf) {
@@ -187,8 +193,10 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
             if (taken[label] || (out.allowed != nullptr && !out.allowed[label])) continue;
             labels[at] = label;
             scores[at++] = 0;
+            taken[label] = 1;
         }
-        for (int64_t i = 0; i < found; ++i) taken[labels[i]] = 0;
+        for (int64_t i = 0; i < at; ++i) taken[labels[i]] = 0;
+        if (at < out.k) throw BrokenForest("fill_order must name every label once.");
     });
 }
 
@@ -215,8 +223,9 @@ SparseScores route_nodes(const ForestView& forest, const FeatureRows& x, const K
     SparseScores out;
     Walker walker(forest, x, kernels, monitor);
     ByRow visits;
-    for (int64_t from = 0; from < x.n_rows; from += kBatchRows) {
-        const int64_t to = std::min(x.n_rows, from + kBatchRows);
+    const int64_t batch_rows = rows_per_batch(forest);
+    for (int64_t from = 0; from < x.n_rows; from += batch_rows) {
+        const int64_t to = std::min(x.n_rows, from + batch_rows);
         walker.begin(from, to);
         visits.begin(to - from);
         walker.walk_all(nullptr,

@@ -23,6 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from ldsm import LdSMClassifier
 from ldsm.datasets import Dataset
+from ldsm.inputs import feature_arrays
 from naive import bag
 from problems import make_problem
 
@@ -306,8 +307,9 @@ def test_same_bits_for_any_parallelism_and_on_two_runs(seed):
         small(n_jobs=n_jobs, random_state=seed).fit(XS, YS).fingerprint_
         for n_jobs in (None, 1, 2, 4, -1)
     }
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        prints.add(small(random_state=seed).fit(XS, YS).fingerprint_)
+    for backend in ("loky", "multiprocessing"):
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            prints.add(small(random_state=seed).fit(XS, YS).fingerprint_)
     assert len(prints) == 1
     assert small(random_state=seed + 10).fit(XS, YS).fingerprint_ not in prints
 
@@ -374,8 +376,6 @@ def test_out_of_bag_scores_come_from_trees_that_never_saw_the_row():
 
 def one_tree_scores(clf, tree, row):
     """Scores of one tree for one row: all the other trees are skipped."""
-    from ldsm.inputs import feature_arrays
-
     skip = np.ones((1, clf.forest_.n_trees), dtype=np.uint8)
     skip[0, tree] = 0
     indptr, labels, scores = clf.forest_.scores(feature_arrays(XS[[row]]), by_rows=True, skip=skip)
@@ -503,9 +503,9 @@ def test_predict_before_fit():
     [
         ("arity", 1, r"an int in \[2, 8\]"),
         ("arity", 2.5, r"an int in \[2, 8\]"),
-        ("n_estimators", 0, "an int >= 1"),
-        ("max_nodes", "many", "'auto' or an int >= 1"),
-        ("n_epochs", 0, "'auto' or an int >= 1"),
+        ("n_estimators", 0, r"an int in \[1, 1000000\]"),
+        ("max_nodes", "many", r"'auto' or an int in \[1, 2147483632\]"),
+        ("n_epochs", 10**400, r"'auto' or an int in \[1, 1000000\]"),
         ("learning_rate", 0.0, "'auto' or a float > 0"),
         ("learning_rate", float("nan"), "'auto' or a float > 0"),
         ("integrity_weight", -1, "a float >= 0"),
@@ -516,7 +516,8 @@ def test_predict_before_fit():
         ("standardize", 3, "'auto' or a bool"),
         ("subsample", 0, r"a float in \(0, 1\]"),
         ("rerank", "linear", "None"),
-        ("n_jobs", 1.5, "None or an int"),
+        ("n_jobs", 0, "None or an int other than 0"),
+        ("optimizer", np.array(["nag", "sgd"]), "'auto' or 'nag'"),
     ],
 )
 def test_bad_parameters(name, value, allowed):
@@ -561,6 +562,108 @@ def test_negative_label_numbers_are_refused_in_a_matrix():
     broken.indices[0] = -1
     with pytest.raises(ValueError):
         small().fit(XS, broken)
+
+
+MALFORMED = {
+    "offset far outside": ("csr", [0, 10**9, 2, 3], [0, 1, 2]),
+    "offsets fall": ("csr", [0, 2, 1, 3], [0, 1, 2]),
+    "offsets do not start at 0": ("csr", [1, 1, 2, 3], [0, 1, 2]),
+    "offsets end too early": ("csr", [0, 1, 2, 2], [0, 1, 2]),
+    "too few offsets": ("csr", [0, 3], [0, 1, 2]),
+    "index far outside": ("csr", [0, 1, 2, 3], [0, 1, 10**8]),
+    "index just outside": ("csr", [0, 1, 2, 3], [0, 1, 3]),
+    "index negative": ("csr", [0, 1, 2, 3], [0, -1, 2]),
+    "too many indices": ("csr", [0, 1, 2, 3], [0, 1, 2, 0]),
+    "column offset far outside": ("csc", [0, 10**9, 2, 3], [0, 1, 2]),
+    "row index far outside": ("csc", [0, 1, 2, 3], [0, 1, 10**8]),
+    "row index negative": ("csc", [0, 1, 2, 3], [0, -(10**8), 2]),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_sparse_matrices_are_refused(case):
+    """scipy checks nothing when arrays are replaced, and would follow them out of bounds."""
+    form, indptr, indices = MALFORMED[case]
+    broken = getattr(sp, f"{form}_matrix")((3, 3), dtype=np.float32)
+    broken.data = np.ones(3, dtype=np.float32)
+    broken.indptr, broken.indices = np.array(indptr), np.array(indices)
+    good = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    fitted = small().fit(good, good)
+    for attempt in (
+        lambda: small().fit(broken, good),
+        lambda: small().fit(good, broken),
+        lambda: fitted.predict_topk(broken, k=1),
+        lambda: fitted.predict_proba(broken),
+        lambda: fitted.score(good, broken),
+    ):
+        with pytest.raises(ValueError, match="sparse (X|y)"):
+            attempt()
+
+
+def test_labels_come_back_as_they_went_in():
+    for names in (["a\0", "a"], [2**63, -1], [1, "a"], [True, "b"]):
+        y = [names[i % 2] for i in range(20)]
+        clf = small(n_estimators=1).fit(X[:20], y)
+        assert set(clf.classes_.tolist()) == set(names)
+        assert {type(c) for c in clf.classes_.tolist()} == {type(n) for n in names}
+        clf = small(n_estimators=1).fit(X[:20], [[label] for label in y])
+        assert set(clf.classes_.tolist()) == set(names)
+
+
+def test_score_of_single_labels_wants_one_for_each_row():
+    y = np.arange(300) % 3
+    clf = small().fit(XS, y)
+    for wrong in (y[:10], [1], None, YS):
+        with pytest.raises(ValueError, match="y"):
+            clf.score(XS, wrong)
+
+
+def test_a_refit_forgets_what_no_longer_holds():
+    clf = small(subsample=0.5).fit(XS, YS)
+    clf.set_params(subsample=1.0).fit(XS[:50], YS[:50])
+    assert not hasattr(clf, "oob_scores_")
+    before = clf.predict_proba(XS).toarray()
+    clf.set_params(leaf_scores="histogram")  # takes effect with the next fit
+    assert np.array_equal(clf.predict_proba(XS).toarray(), before)
+
+
+def test_explained_leaves_show_the_scores_in_use():
+    clf = small(leaf_scores="histogram").fit(XS, YS)
+    score = np.zeros(12)
+    for path in clf.explain(XS[[4]]):
+        for leaf in path.leaves:
+            score[leaf.labels] += leaf.shares / len(path.leaves) / 4
+    np.testing.assert_allclose(score, clf.predict_proba(XS[[4]]).toarray()[0], atol=1e-6)
+    assert len(clf.forest_.explain(feature_arrays(XS[[4]]))) == 4
+    with pytest.raises(ValueError, match="'max_reasons'.*Got -1"):
+        clf.explain(XS[[4]], max_reasons=-1)
+
+
+def test_small_integers_do_not_overflow_when_duplicates_are_added():
+    doubled = sp.csr_matrix((np.full(4, 100, dtype=np.int8), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
+    assert feature_arrays(doubled).values.tolist() == [200, 200]
+
+
+def test_every_sparse_form_of_labels():
+    expected = small().fit(XS, YS).fingerprint_
+    for form in ("csc", "coo", "lil", "dok", "bsr"):
+        assert small().fit(XS, sp.csr_matrix(Y).asformat(form)).fingerprint_ == expected
+
+
+def test_frozen_arrays_stay_frozen_through_pickle():
+    again = pickle.loads(pickle.dumps(small().fit(XS, YS)))
+    with pytest.raises(ValueError, match="read-only"):
+        again.forest_.weights[:] = 0
+
+
+def test_an_error_of_the_callback_ends_the_fit():
+    def fail(done, total):
+        raise RuntimeError("no more")
+
+    clf = small(n_estimators=1000, n_epochs=200)
+    with pytest.raises(RuntimeError, match="no more"):
+        clf.fit(XS, YS, callback=fail)
+    assert not hasattr(clf, "forest_")
 
 
 def test_prediction_with_another_number_of_features():

@@ -236,6 +236,12 @@ def test_three_node_tree_by_hand():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("fill", [[0, 1, 2 * 10**9], [0, 1, -1], [0, 0, 0]])
+def test_fill_order_is_checked(fill):
+    with pytest.raises(ValueError, match="fill_order"):
+        _core.route_topk(three_node_tree(), True, *X3, 3, np.array(fill, dtype=np.int32))
+
+
 def test_equal_scores_give_the_lower_label_first():
     forest = three_node_tree(
         histogram_labels=np.array([2, 0, 1], dtype=np.int32),

@@ -15,12 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .datasets.dataset import Dataset
-from .explain import TreePath, explain_row
+from .explain import TreePath
 from .forest import Forest
 from .inputs import (
     FeatureArrays,
     LabelForm,
     canonical_arrays,
+    check_structure,
     feature_arrays,
     known_labels,
     label_arrays,
@@ -206,6 +207,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         more = self.warm_start and hasattr(self, "forest_")
         X, y, names = _unpacked(X, y)
         labels = label_arrays(y, names)
+        check_structure(X, "X")
         # What X says of its features is noted on a stand-in: a fit that fails changes nothing here.
         noted = self if more else type(self)()
         X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=not more)
@@ -247,6 +249,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         self.classes_ = labels.classes
         self.tree_params_ = params
+        self._leaf_scores = self.leaf_scores
         self.label_counts_ = np.bincount(labels.indices, minlength=labels.n_labels)
         self.threshold_: float | NDArray[np.float32] = DEFAULT_THRESHOLD
         self._label_form = labels.form
@@ -260,6 +263,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep_oob_scores(self, x: FeatureArrays) -> None:
         if self.tree_params_.subsample == 1.0:
+            self.__dict__.pop("oob_scores_", None)  # of an earlier fit
             return
         n_labels = len(self.classes_)
         indptr, labels, scores = out_of_bag(
@@ -268,7 +272,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._seed,
             self.tree_params_.subsample,
             self._fill_order,
-            by_rows=self.leaf_scores == "probability",
+            by_rows=self._by_rows,
             k=min(OOB_LABELS, n_labels),
         )
         self.oob_scores_ = sp.csr_array((scores, labels, indptr), shape=(x.n_rows, n_labels))
@@ -389,7 +393,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
         check_is_fitted(self, "forest_")
         if self._label_form == "single":
-            return float(np.mean(self.predict(X) == np.asarray(y)))
+            truth = label_arrays(y)
+            right = self.predict(X)
+            if truth.form != "single" or truth.n_rows != len(right):
+                raise ValueError(f"y must hold one label for each of the {len(right)} rows of X.")
+            return float(np.mean(right == truth.classes[truth.indices]))
         x, truth = self._with_truth(X, y)
         return precision_at_k(truth, self._top_columns(x, 1)[0], k=1)
 
@@ -416,7 +424,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not sp.issparse(x) and np.ndim(x) == 1:
             x = np.asarray(x)[None, :]
-        return explain_row(self.forest_, self._validated(x), max_reasons)
+        row = self._validated(x)
+        return self.forest_.explain(row, max_reasons, by_rows=self._by_rows)
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -456,7 +465,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _by_rows(self) -> bool:
-        return self.leaf_scores == "probability"
+        return self._leaf_scores == "probability"
 
     def _validated(self, X: Any) -> FeatureArrays:
         check_is_fitted(self, "forest_")
@@ -465,6 +474,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             arrays = canonical_arrays(X)
             if arrays is not None and not hasattr(self, "feature_names_in_"):
                 return arrays
+        check_structure(X, "X")
         X = validate_data(self, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=False)
         return feature_arrays(X)
 

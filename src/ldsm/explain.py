@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .forest import Forest
 from .inputs import FeatureArrays
 
 
@@ -39,7 +40,7 @@ class Leaf:
     depth: int
     rows: int
     labels: NDArray[np.int32]
-    shares: NDArray[np.float64]  # count / rows
+    shares: NDArray[np.float64]  # the leaf's scores: count / rows, or the paper's count / sum
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,20 @@ class TreePath:
     leaves: list[Leaf]
 
 
-def explain_row(forest: Forest, row: FeatureArrays, max_reasons: int = 10) -> list[TreePath]:
-    """Follow one row through every tree.
+def explain_row(
+    forest: Any, row: FeatureArrays, max_reasons: int, *, by_rows: bool
+) -> list[TreePath]:
+    """Follow one row through every tree of a Forest.
 
     The features of a step are ranked by how far their contribution to the directions taken exceeds
     their mean contribution to the others: they are what made the row go this way.
     """
     if row.n_rows != 1:
         raise ValueError(f"explain takes exactly one row. Got {row.n_rows}.")
+    if not isinstance(max_reasons, Integral) or max_reasons < 0:
+        raise ValueError(
+            f"The 'max_reasons' parameter must be an int >= 0. Got {max_reasons!r} instead."
+        )
     _, visited = forest.visited_nodes(row)
     parent, depth = forest.node_parent(), forest.node_depth()
     values = np.zeros(forest.n_features + 1, dtype=np.float32)
@@ -72,7 +79,7 @@ def explain_row(forest: Forest, row: FeatureArrays, max_reasons: int = 10) -> li
         steps, leaves = [], []
         for node in visited[tree_of == tree].tolist():
             if forest.first_child[node] == 0:
-                leaves.append(_leaf(forest, node, parent[node], start, int(depth[node])))
+                leaves.append(_leaf(forest, node, parent[node], start, int(depth[node]), by_rows))
                 continue
             first = start + int(forest.first_child[node])
             directions = tuple(m for m in range(forest.arity) if first + m in went)
@@ -84,7 +91,7 @@ def explain_row(forest: Forest, row: FeatureArrays, max_reasons: int = 10) -> li
 
 
 def _step(
-    forest: Forest,
+    forest: Any,
     node: int,
     values: NDArray[np.float32],
     directions: tuple[int, ...],
@@ -111,7 +118,7 @@ def _step(
     return Step(node - start, depth, margins, directions, reasons)
 
 
-def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int) -> Leaf:
+def _leaf(forest: Any, node: int, parent: int, start: int, depth: int, by_rows: bool) -> Leaf:
     answering = node
     offsets = forest.histogram_offsets
     if offsets[node] == offsets[node + 1] and parent >= 0:
@@ -119,10 +126,11 @@ def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int) -> Lea
     part = slice(*offsets[answering : answering + 2])
     order = np.argsort(-forest.histogram_counts[part], kind="stable")
     rows = int(forest.node_rows[answering])
+    counts = forest.histogram_counts[part][order]
     return Leaf(
         node - start,
         depth,
         rows,
         forest.histogram_labels[part][order],
-        forest.histogram_counts[part][order] / rows,
+        counts / (rows if by_rows else max(1, counts.sum())),
     )

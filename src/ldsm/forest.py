@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .explain import TreePath, explain_row
 from .inputs import FeatureArrays
 
 # Arrays that prediction reads, with the one type each may have. Offsets are int64: their totals may
@@ -69,11 +70,13 @@ class Forest:
     node_labels, node_entropy : int64, float64 (n_nodes,)
         (row, label) pairs that reached the node; entropy of their histogram, in nats.
     objective, balancedness, purity : float64 (n_nodes,)
-        J, beta and alpha of each split, from the rows it routed; NaN in leaves.
+        J, beta and alpha of each split, from the rows it routed; NaN in leaves. J is taken with the
+        forest's own lambda 1 also where the split was made with less, so that nodes compare.
     integrity_weight : float32 (n_nodes,)
         The lambda 1 that the split was made with; NaN in leaves.
     epoch_objective : float32 (n_internal, n_epochs)
-        J of the training accumulators after each epoch, internal nodes in order.
+        J of the training accumulators after each epoch, with the lambda 1 of the split; internal
+        nodes in order.
     """
 
     arity: int
@@ -164,6 +167,11 @@ class Forest:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "feature_maps"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+            getattr(self, name).flags.writeable = False
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -260,6 +268,12 @@ class Forest:
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix."""
         return _core.route_scores(self, by_rows, *x, skip, cancel)
+
+    def explain(
+        self, row: FeatureArrays, max_reasons: int = 10, *, by_rows: bool = True
+    ) -> list[TreePath]:
+        """Why one row gets its labels: path, margins, deciding features and leaves by tree."""
+        return explain_row(self, row, max_reasons, by_rows=by_rows)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes each row passes, numbered over the forest, as (offsets, nodes)."""

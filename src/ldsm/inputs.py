@@ -42,6 +42,49 @@ class FeatureArrays(NamedTuple):
         )
 
 
+def check_structure(matrix: Any, name: str) -> None:
+    """Refuse a sparse matrix whose arrays contradict each other.
+
+    scipy checks them where a matrix is made, not where they are changed later, and its routines
+    follow them blindly: such a matrix must not reach one.
+    """
+    if not sp.issparse(matrix) or matrix.format not in ("csr", "csc", "bsr", "coo"):
+        return
+    n_rows, n_columns = matrix.shape
+    data = matrix.data
+    if matrix.format == "coo":
+        for axis, indices in enumerate((matrix.row, matrix.col)):
+            _check_indices(indices, len(data), matrix.shape[axis], name)
+        return
+    if matrix.format == "bsr":
+        height, width = matrix.blocksize
+        n_rows, n_columns = n_rows // height, n_columns // width
+    major, minor = (n_columns, n_rows) if matrix.format == "csc" else (n_rows, n_columns)
+    indptr = matrix.indptr
+    if len(indptr) != major + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0):
+        raise ValueError(
+            f"The offsets of the sparse {name} must be {major + 1} numbers that start at 0 and "
+            f"never fall. Got {indptr.tolist()[:5]}{'...' if len(indptr) > 5 else ''}."
+        )
+    if indptr[-1] != len(data):
+        raise ValueError(
+            f"The offsets of the sparse {name} must end at its number of entries, {len(data)}. "
+            f"Got {indptr[-1]}."
+        )
+    _check_indices(matrix.indices, len(data), minor, name)
+
+
+def _check_indices(indices: NDArray[Any], n_entries: int, limit: int, name: str) -> None:
+    if len(indices) != n_entries:
+        raise ValueError(
+            f"The sparse {name} must have as many indices as entries, {n_entries}. "
+            f"Got {len(indices)}."
+        )
+    if n_entries and not (indices.min() >= 0 and indices.max() < limit):
+        bad = indices.max() if indices.min() >= 0 else indices.min()
+        raise ValueError(f"The indices of the sparse {name} must lie in [0, {limit}). Got {bad}.")
+
+
 def feature_arrays(X: Any) -> FeatureArrays:
     """The core's arrays of a matrix, sparse or dense. Values must be finite in float32."""
     arrays = canonical_arrays(X)
@@ -52,6 +95,8 @@ def feature_arrays(X: Any) -> FeatureArrays:
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
     else:
         X = sp.csr_array(X if sp.issparse(X) else np.atleast_2d(np.asarray(X)))
+    if X.data.dtype.kind != "f":
+        X = X.astype(np.float64)  # duplicates of small integers must not overflow when added
     X.sum_duplicates()
     with np.errstate(over="ignore"):
         values = X.data.astype(np.float32)
@@ -77,7 +122,7 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
     """
     if not sp.issparse(X) or X.format != "csr" or X.data.dtype.kind != "f":
         return None
-    if X.shape[1] > np.iinfo(np.int32).max:
+    if X.shape[1] > np.iinfo(np.int32).max or len(X.indptr) != X.shape[0] + 1:
         return None
     indices = X.indices
     if indices.dtype != np.int32:
@@ -135,6 +180,7 @@ def label_arrays(
             "give an indicator matrix, a list of labels per row, or one label per row."
         )
     if sp.issparse(Y):
+        check_structure(Y, "y")
         return _from_sparse(Y, names)
     if hasattr(Y, "__array__"):  # pandas objects and other array-likes
         Y = np.asarray(Y)
@@ -153,9 +199,14 @@ def label_arrays(
             nested = Y.dtype == object and len(Y) > 0 and all(_is_collection(row) for row in Y)
             return _from_lists(list(Y)) if nested else _from_single(Y)
         raise ValueError(f"Y must have one or two dimensions. Got an array of shape {Y.shape}.")
-    rows = list(Y)
+    try:
+        rows = list(Y)
+    except TypeError:
+        raise ValueError(
+            f"y must be a matrix, a list of labels per row or one label per row. Got {Y!r}."
+        ) from None
     if not any(_is_collection(row) for row in rows):
-        return _from_single(np.asarray(rows))
+        return _from_single(_faithful_array(rows))
     if not all(_is_collection(row) for row in rows):
         at = next(i for i, row in enumerate(rows) if not _is_collection(row))
         raise ValueError(
@@ -164,9 +215,8 @@ def label_arrays(
     rows = [list(row) for row in rows]
     width = len(rows[0])
     rectangular = width > 0 and all(len(row) == width for row in rows)
-    if (rectangular and trained != "lists") and all(
-        isinstance(v, (int, np.integer)) and v in (0, 1) for r in rows for v in r
-    ):
+    indicator = rectangular and all(_is_zero_or_one(value) for row in rows for value in row)
+    if indicator and trained != "lists":
         return _from_dense(np.asarray(rows))
     return _from_lists(rows)
 
@@ -211,9 +261,9 @@ def _check_some_labels(n_pairs: int) -> None:
 
 
 def _from_sparse(Y: Any, names: Sequence[Any] | None) -> LabelArrays:
-    csr = sp.csr_array(Y)
-    if csr is Y or np.shares_memory(csr.data, Y.data):
-        csr = csr.copy()
+    if Y.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"y must have fewer than 2**31 columns. Got {Y.shape[1]}.")
+    csr = sp.csr_array(Y, copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()
     if csr.nnz and not np.all(csr.data == 1):
@@ -303,8 +353,25 @@ def _encode(labels: Sequence[Any], name: str) -> tuple[NDArray[Any], NDArray[np.
     codes = np.fromiter((number[label] for label in labels), dtype=np.int64, count=len(labels))
     kinds = {type(label) for label in distinct}
     if len(kinds) == 1 and issubclass(next(iter(kinds)), (bool, int, str, np.integer, np.str_)):
-        return np.asarray(distinct), codes
+        return _faithful_array(distinct), codes
     return _object_array(distinct), codes
+
+
+def _faithful_array(items: Sequence[Any]) -> NDArray[Any]:
+    """An array of the items' own type where it holds them as they are, else of objects.
+
+    NumPy drops trailing NULs, rounds huge integers and turns 1 and "a" into "1" and "a".
+    """
+    array = np.asarray(items)
+    back = array.tolist() if array.ndim == 1 else []
+    same = all(
+        a == b and isinstance(a, str) == isinstance(b, str)
+        for a, b in zip(back, items, strict=False)
+    )
+    whole = array.dtype.kind != "f" or not any(
+        isinstance(item, (int, np.integer)) for item in items
+    )
+    return array if back and same and whole else _object_array(items)
 
 
 def _object_array(items: Sequence[Any]) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ AUTO = "auto"
 RELAXATIONS = 3
 # Share of non-zeros from which data counts as dense and is standardised node by node.
 DENSE_SHARE = 0.5
+# Epochs and step sizes that "auto" stands for, chosen on held-out training rows (docs/tuning.md).
+EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
+RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
 
 
 @dataclass(frozen=True)
@@ -28,22 +32,29 @@ class Number:
     open_low: bool = False
 
     def allows(self, value: Any) -> bool:
-        kind = numbers.Integral if self.integer else numbers.Real
+        kind: Any = numbers.Integral if self.integer else numbers.Real
         if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
             return False
-        if not np.isfinite(float(value)):
-            return False
-        number = float(value)
+        number = index(value) if self.integer else _float(value)
         above = number > self.low if self.open_low else number >= self.low
-        return above and number <= self.high
+        return above and number <= self.high and number != np.inf
 
     def __str__(self) -> str:
         kind = "an int" if self.integer else "a float"
-        if np.isinf(self.low):
-            return kind
         if np.isinf(self.high):
             return f"{kind} {'>' if self.open_low else '>='} {self.low:g}"
-        return f"{kind} in {'(' if self.open_low else '['}{self.low:g}, {self.high:g}]"
+        return f"{kind} in {'(' if self.open_low else '['}{self.low}, {self.high}]"
+
+
+@dataclass(frozen=True)
+class NonZero:
+    """Any int but 0."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value != 0
+
+    def __str__(self) -> str:
+        return "an int other than 0"
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,10 @@ class Choice:
     values: tuple[Any, ...]
 
     def allows(self, value: Any) -> bool:
-        return any(value is v or (isinstance(v, str) and value == v) for v in self.values)
+        return any(
+            value is v or (isinstance(v, str) and isinstance(value, str) and value == v)
+            for v in self.values
+        )
 
     def __str__(self) -> str:
         return " or ".join(repr(v) for v in self.values)
@@ -70,12 +84,13 @@ class Flag:
         return "a bool"
 
 
+Rule = Number | NonZero | Choice | Flag
 _AUTO = Choice((AUTO,))
-CONSTRAINTS: Mapping[str, tuple[Number | Choice | Flag, ...]] = {
-    "n_estimators": (Number(1, integer=True),),
+CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
+    "n_estimators": (Number(1, 1_000_000, integer=True),),
     "arity": (Number(2, 8, integer=True),),
-    "max_nodes": (_AUTO, Number(1, integer=True)),
-    "n_epochs": (_AUTO, Number(1, integer=True)),
+    "max_nodes": (_AUTO, Number(1, 2**31 - 16, integer=True)),
+    "n_epochs": (_AUTO, Number(1, 1_000_000, integer=True)),
     "learning_rate": (_AUTO, Number(0, open_low=True)),
     "integrity_weight": (Number(0),),
     "multiway_penalty": (_AUTO, Number(0)),
@@ -86,9 +101,16 @@ CONSTRAINTS: Mapping[str, tuple[Number | Choice | Flag, ...]] = {
     "subsample": (Number(0, 1, open_low=True),),
     "rerank": (Choice((None,)),),
     "warm_start": (Flag(),),
-    "n_jobs": (Choice((None,)), Number(-np.inf, integer=True)),
+    "n_jobs": (Choice((None,)), NonZero()),
     "verbose": (Flag(), Number(0, integer=True)),
 }
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def check_params(params: Mapping[str, Any], owner: str) -> None:
@@ -173,8 +195,3 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> Tre
         standardize=bool(standardize),
         subsample=float(params["subsample"]),
     )
-
-
-# Epochs and step sizes that "auto" stands for, chosen on held-out training rows (docs/tuning.md).
-EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
-RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}

@@ -41,7 +41,7 @@ def classifier_fingerprint(clf: Any) -> str:
     """Hash of everything that decides a prediction of a fitted LdSMClassifier."""
     digest = hashlib.sha256(clf.forest_.fingerprint().encode())
     threshold = np.asarray(clf.threshold_).tolist()
-    digest.update(repr((clf.leaf_scores, clf._label_form, threshold)).encode())
+    digest.update(repr((clf._leaf_scores, clf._label_form, threshold)).encode())
     digest.update(repr(clf.classes_.tolist()).encode())
     digest.update(clf.label_counts_.astype(np.int64).tobytes())
     return digest.hexdigest()
@@ -176,6 +176,7 @@ def classifier_from_state(
             raise ValueError("its thresholds are not finite")
     else:
         clf.threshold_ = _entry(model, "threshold", float)
+    clf._leaf_scores = clf.leaf_scores
     clf._label_form = _entry(model, "label_form", str)
     if clf._label_form not in LABEL_FORMS:
         raise ValueError(f"its header names an unknown form of labels, {clf._label_form[:40]!r}")

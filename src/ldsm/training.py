@@ -44,20 +44,15 @@ def grow_forest(
     recall = Recall.for_tasks(n_trees)
     progress = np.zeros(n_trees, dtype=np.int64)
 
-    def finished(tree: int, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        progress[tree] = params.max_nodes
-        return arrays
-
     tasks = (
         joblib.delayed(_grow_tree)(
             x, y, params, n_features, seed, first_tree, i, recall, progress[i : i + 1]
         )
         for i in range(n_trees)
     )
-    with _reporting(callback, progress, params.max_nodes * n_trees), recall.on_failure():
+    with _reporting(callback, progress, params.max_nodes * n_trees, recall), recall.on_failure():
         # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
-        parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        trees = [finished(i, arrays) for i, arrays in enumerate(parallel(tasks))]
+        trees = list(joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
     return Forest.from_trees(trees, arity=params.arity, n_features=n_features, n_labels=y.n_labels)
 
 
@@ -73,7 +68,7 @@ def _grow_tree(
     progress: NDArray[np.int64],
 ) -> dict[str, NDArray[Any]]:
     with recall.entered(task) as cancel:
-        return _core.grow_tree(
+        tree = _core.grow_tree(
             *x,
             n_features,
             y.indptr,
@@ -85,29 +80,45 @@ def _grow_tree(
             cancel=cancel,
             progress=progress,
         )
+    progress[0] = params.max_nodes  # a finished tree counts in full, however small it stayed
+    return tree
 
 
 @contextmanager
 def _reporting(
-    callback: ProgressCallback | None, progress: NDArray[np.int64], total: int
+    callback: ProgressCallback | None, progress: NDArray[np.int64], total: int, recall: Recall
 ) -> Iterator[None]:
-    """Call `callback` from a thread of its own while the core works; its errors end the report."""
+    """Call `callback` from a thread of its own while the core works.
+
+    If it raises, the work ends and its error is the one that is seen.
+    """
     if callback is None:
         yield
         return
     done = threading.Event()
+    errors: list[BaseException] = []
 
     def watch() -> None:
         while not done.wait(_POLL_SECONDS):
-            callback(min(int(progress.sum()), total), total)
+            try:
+                callback(min(int(progress.sum()), total), total)
+            except BaseException as error:
+                errors.append(error)
+                recall.flag[0] = 1
+                return
 
     watcher = threading.Thread(target=watch, name="ldsm-progress", daemon=True)
     watcher.start()
     try:
         yield
+    except BaseException:
+        if not errors:
+            raise
     finally:
         done.set()
         watcher.join()
+    if errors:
+        raise errors[0]
     callback(total, total)
 
 

@@ -18,12 +18,12 @@ from typing import Any
 from rich.markup import escape
 
 from ..classifier import LdSMClassifier
-from ..params import CONSTRAINTS, Choice, Flag, Number
+from ..params import CONSTRAINTS, Choice, Flag, NonZero, Number, Rule
 from .command import option, wrong_use
 
 _PANEL = "Trees: the parameters of LdSMClassifier"
 # A parameter without a declared constraint (random_state takes objects too) is a whole number.
-_UNDECLARED: tuple[Number | Choice | Flag, ...] = (Choice((None,)), Number(0, integer=True))
+_UNDECLARED: tuple[Rule, ...] = (Choice((None,)), Number(0, integer=True))
 _WORDS = {"none": None, "true": True, "false": False, "yes": True, "no": False}
 
 
@@ -154,7 +154,9 @@ def _is_switch(name: str) -> bool:
     return all(isinstance(rule, Flag) for rule in CONSTRAINTS.get(name, _UNDECLARED))
 
 
-def _metavar(rules: Sequence[Number | Choice | Flag]) -> str:
+def _metavar(rules: Sequence[Rule]) -> str:
+    if any(isinstance(rule, NonZero) for rule in rules):
+        return "INT"
     numbers = [rule for rule in rules if isinstance(rule, Number)]
     if not numbers:
         return "VALUE"
