@@ -71,6 +71,16 @@ struct Trainers {
 using RowMargins = void (*)(const float* weights, const uint32_t* feature, const float* value,
                             int64_t length, float* margins);
 
+// Which of 64 consecutive features a node stores, and how many it stores before them: the place of
+// a feature without a search.
+struct FeatureMap {
+    uint64_t present;
+    uint64_t before;
+};
+// Places of features among the `n_stored` of a node; -1 for one that it does not store.
+using FindPlaces = void (*)(const FeatureMap* maps, const uint32_t* feature, int64_t length,
+                            int64_t n_stored, int32_t* places);
+
 // Where a row goes: every direction with a margin above 0.5, else the largest (lowest number first).
 inline uint8_t directions_of(const float* margins, int arity) {
     unsigned mask = 0;
@@ -87,6 +97,7 @@ struct Kernels {
     Trainers nag;
     Trainers sgd;  // plain and averaged
     RowMargins margins[kMaxArity + 1];
+    FindPlaces find_places;
 };
 
 const Kernels& portable_kernels();

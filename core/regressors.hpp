@@ -410,6 +410,28 @@ void row_margins(const float* weights, const uint32_t* feature, const float* val
     std::memcpy(margins, &sums, sizeof(float) * WIDTH);
 }
 
+inline uint64_t count_bits(uint64_t x) {
+#if LDSM_AVX2
+    return static_cast<uint64_t>(_mm_popcnt_u64(x));
+#else
+    x -= (x >> 1) & 0x5555555555555555ULL;
+    x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
+    return (((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0FULL) * 0x0101010101010101ULL) >> 56;
+#endif
+}
+
+inline void find_places(const FeatureMap* maps, const uint32_t* feature, int64_t length,
+                        int64_t n_stored, int32_t* places) {
+    for (int64_t i = 0; i < length; ++i) {
+        const FeatureMap& map = maps[feature[i] / 64];
+        const uint64_t bit = uint64_t{1} << (feature[i] % 64);
+        const uint64_t at = map.before + count_bits(map.present & (bit - 1));
+        // A map is derived data, but no place outside the node may come of it.
+        const bool stored = (map.present & bit) != 0 && at < static_cast<uint64_t>(n_stored);
+        places[i] = stored ? static_cast<int32_t>(at) : -1;
+    }
+}
+
 template <bool NAG>
 inline void fill_trainers(Trainers& t) {
     t.one[2] = train_one<2, 2, NAG>;
@@ -431,6 +453,7 @@ inline Kernels make_kernels(const char* name) {
     fill_trainers<false>(k.sgd);
     for (int m = 2; m <= kMaxArity; ++m)
         k.margins[m] = m == 2 ? row_margins<2> : m <= 4 ? row_margins<4> : row_margins<8>;
+    k.find_places = find_places;
     return k;
 }
 

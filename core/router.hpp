@@ -11,10 +11,6 @@
 
 namespace ldsm {
 
-struct FeatureMap {
-    uint64_t present;
-    uint64_t before;
-};
 using FeatureMapArrays = std::vector<uint64_t>;  // pairs (present, before), `map_words` per node
 
 // A forest as the arrays of its trees, one after the other. Nothing in it is trusted: whatever is
@@ -44,8 +40,7 @@ struct ForestView {
     int64_t map_words = 0;
 };
 
-// Which of 64 consecutive features a node stores, and how many it stores before them: the place of
-// a feature without a search. Derived from a forest, worth it where there are few features.
+// The maps of all nodes. Derived from a forest, worth it where there are few features.
 FeatureMapArrays feature_maps(const ForestView& forest);
 
 // The forest's arrays contradict each other or themselves.

@@ -27,6 +27,7 @@ class Walker {
         : forest_(forest),
           x_(x),
           margins_(kernels.margins[forest.arity]),
+          find_places_(kernels.find_places),
           monitor_(monitor),
           width_(padded_width(forest.arity)),
           pad_(static_cast<uint32_t>(forest.n_features) + 1) {}
@@ -129,7 +130,11 @@ class Walker {
                     broken(node, "a child lies outside the tree or before its parent");
                 Sums sums;
                 const int64_t length = start_[step.row + 1] - start_[step.row];
-                for (int64_t i = 0; i < length; ++i, ++at) sums.add(i, at->weights, at->x, forest_.arity);
+                if (forest_.arity == 2)
+                    for (int64_t i = 0; i < length; ++i, ++at) sums.add(i, at->weights, at->x, 2);
+                else
+                    for (int64_t i = 0; i < length; ++i, ++at)
+                        sums.add(i, at->weights, at->x, forest_.arity);
                 const uint8_t directions = sums.directions(forest_.arity);
                 for (int m = 0; m < forest_.arity; ++m) {
                     if (((directions >> m) & 1) == 0) continue;
@@ -147,16 +152,22 @@ class Walker {
     }
 
     // What each feature of the row adds at a node; the weights are asked for, not yet read.
-    void collect_terms(int64_t node, int32_t row, std::vector<Term>& terms) const {
+    void collect_terms(int64_t node, int32_t row, std::vector<Term>& terms) {
         static const float kNothing[kMaxArity] = {};
         const Range entries = entries_of(node);
-        for (int64_t i = start_[row]; i < start_[row + 1]; ++i) {
-            const Place place = mapped_place(node, entries, feature_[i]);
-            const float* weights = place.stored
-                                       ? forest_.weights + (entries.begin + place.at) * forest_.arity
-                                       : kNothing;
+        const int64_t start = start_[row];
+        const int64_t length = start_[row + 1] - start;
+        places_.resize(static_cast<size_t>(length));
+        find_places_(forest_.maps + node * forest_.map_words, feature_.data() + start, length,
+                     entries.end - entries.begin, places_.data());
+        const size_t first = terms.size();
+        terms.resize(first + static_cast<size_t>(length));
+        for (int64_t i = 0; i < length; ++i) {
+            const float* weights =
+                places_[i] < 0 ? kNothing
+                               : forest_.weights + (entries.begin + places_[i]) * forest_.arity;
             __builtin_prefetch(weights);
-            terms.push_back({weights, value_[i]});
+            terms[first + static_cast<size_t>(i)] = {weights, value_[start + i]};
         }
     }
 
@@ -298,26 +309,6 @@ class Walker {
         return sums.directions(forest_.arity);
     }
 
-    struct Place {
-        int64_t at;  // among the node's entries
-        bool stored;
-    };
-    Place mapped_place(int64_t node, Range entries, uint32_t feature) const {
-        const FeatureMap& map = forest_.maps[node * forest_.map_words + feature / 64];
-        const uint64_t bit = uint64_t{1} << (feature % 64);
-        const uint64_t at = map.before + count_bits(map.present & (bit - 1));
-        // A map is derived data, but nothing here may read outside the weights.
-        const bool inside = at < static_cast<uint64_t>(entries.end - entries.begin);
-        return {static_cast<int64_t>(at), inside && (map.present & bit) != 0};
-    }
-
-    // Portable: the instruction is not in the x86-64 baseline.
-    static uint64_t count_bits(uint64_t x) {
-        x -= (x >> 1) & 0x5555555555555555ULL;
-        x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
-        return (((x + (x >> 4)) & 0x0F0F0F0F0F0F0F0FULL) * 0x0101010101010101ULL) >> 56;
-    }
-
     uint8_t standardized_directions(int64_t node, Range entries, int32_t row) const {
         Sums sums;
         const float* x = dense_.data() + static_cast<size_t>(row) * forest_.n_features;
@@ -335,6 +326,8 @@ class Walker {
     const ForestView& forest_;
     const FeatureRows& x_;
     RowMargins margins_;
+    FindPlaces find_places_;
+    std::vector<int32_t> places_;
     Monitor& monitor_;
     int width_;
     uint32_t pad_;

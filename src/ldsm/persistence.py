@@ -66,6 +66,7 @@ def classifier_state(clf: Any, *, compress: bool = False) -> tuple[dict[str, Any
         If the model cannot be saved: a label that is no str, int or bool, or damaged trees.
     """
     params = {name: _plain(value) for name, value in clf.get_params(deep=False).items()}
+    params["leaf_scores"] = clf._leaf_scores  # the one of the fit, whatever was set since
     if type(params["random_state"]) is not int:
         params["random_state"] = None  # a generator's state is no part of the model
     check_params(params, "LdSMClassifier")
