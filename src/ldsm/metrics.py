@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.metrics import f1_score as _sklearn_f1_score
 
 from .metric_inputs import (
     check_rows,
@@ -184,7 +183,9 @@ def f1_score(y_true: Any, y_pred: Any, average: str = "micro") -> float:
     # scikit-learn takes one column for a binary target: add an empty one, and leave it out again.
     true, pred = (widen(matrix, max(width, 2)) for matrix in (true, pred))
     labels = None if width > 1 else [0]
-    return float(_sklearn_f1_score(true, pred, labels=labels, average=average, zero_division=0))
+    from sklearn import metrics  # half of what `import ldsm` would take, and only this needs it
+
+    return float(metrics.f1_score(true, pred, labels=labels, average=average, zero_division=0))
 
 
 def propensities(
