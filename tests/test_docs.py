@@ -27,7 +27,10 @@ def blocks(language):
 @pytest.mark.parametrize("code", blocks("python"))
 def test_readme_python(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {})
+    names = {}
+    exec(compile(code, "README.md", "exec"), names)
+    for call, shown in re.findall(r"^(\w+\.predict\(.*\))\s+# (\[.*\])$", code, flags=re.M):
+        assert eval(call, names) == eval(shown), call
 
 
 def test_readme_shell(tmp_path):
