@@ -8,7 +8,6 @@ Every figure is a ratio to something measured beside it, alternating, best of se
 from __future__ import annotations
 
 import ctypes
-import json
 import pickle
 import subprocess
 import sys
@@ -21,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 import data
+import peers_env
 from ldsm import LdSMClassifier, _core
 from ldsm.inputs import feature_arrays, label_arrays
 
 HERE = Path(__file__).parent
-PEERS = HERE.parent / ".venv-peers" / "bin" / "python"
 table = Table("what", "measured", "must", "goal", title="The engine, one thread unless said")
 
 
@@ -39,13 +38,13 @@ def best_of(runs, work):
     return min(times)
 
 
-def run_omikuji():
-    command = [
-        str(PEERS), str(HERE / "omikuji_run.py"),
-        str(data.folder() / "delicious_train.txt"), str(data.folder() / "delicious_test.txt"),
-    ]  # fmt: skip
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    return json.loads(run.stdout.splitlines()[-1])  # it logs there too
+def run_omikuji(train, test):
+    with tempfile.TemporaryDirectory() as folder:
+        peers_env.write_data(Path(folder), "delicious", train.X, train.Y, test.X)
+        run = peers_env.run_peer("omikuji-parabel", Path(folder))
+    if run is None:
+        sys.exit("The engine is measured against omikuji, which did not run.")
+    return run.facts
 
 
 def grow(arrays, **params):
@@ -230,7 +229,7 @@ def import_time():
 
 def main():
     train, test = data.load("delicious")
-    omikuji = run_omikuji()
+    omikuji = run_omikuji(train, test)
     training_against_omikuji(arrays_of(train), omikuji)
     eurlex = data.load("eurlex57k")[0]
     with tempfile.TemporaryDirectory() as folder:
