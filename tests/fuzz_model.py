@@ -11,7 +11,6 @@ other exception than ModelFileError at load, or ValueError at predict, ends the 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -24,9 +23,11 @@ import ldsm
 from ldsm import load  # brings in all that loading needs, before anybody watches
 from ldsm.model_file import ModelFileError
 from model_bytes import put_together, seal, take_apart
+from process_memory import now_bytes, peak_bytes
 
 FORBIDDEN = ("import", "exec", "compile", "code.", "marshal.", "pickle.", "ctypes.", "os.exec")
 FORBIDDEN += ("os.fork", "os.posix_spawn", "os.spawn", "os.system", "subprocess.", "socket.")
+TEXTS = ["Cod and herring, pêche!", "beef " * 20, ""]
 events: list[str] = []
 watching = False
 slowest = 0.0
@@ -116,19 +117,16 @@ def relength(data: bytes, rng: np.random.Generator) -> bytes:
 MUTATORS = [flip, cut, overwrite, overwrite, resize, resize, reword, relength]
 
 
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def main(path: str, count: int, seed: int) -> dict:
     with open(path, "rb") as file:
         data = file.read()
     rng = np.random.default_rng(seed)
     loaded(path, False)  # the first load of a process must import nothing either
     model = loaded(path, True)
-    rows = sp.csr_array((rng.random((3, model.n_features_in_)) < 0.3).astype(np.float32))
+    n_features = getattr(model, "classifier_", model).n_features_in_
+    rows = sp.csr_array((rng.random((3, n_features)) < 0.3).astype(np.float32))
     ask(model, rows)
-    before = peak_bytes()
+    before = now_bytes()
     report: dict = {}
     for part, mutators, verify in [
         ("flips", [flip], True),
@@ -161,7 +159,7 @@ def outcome(mutant: bytes, verify: bool, rows: sp.csr_array) -> str:
             slowest = max(slowest, time.perf_counter() - start)
 
 
-def loaded(path: str, verify: bool) -> ldsm.LdSMClassifier:
+def loaded(path: str, verify: bool) -> ldsm.LdSMClassifier | ldsm.TextTagger:
     global watching
     try:
         watching = True
@@ -170,9 +168,12 @@ def loaded(path: str, verify: bool) -> ldsm.LdSMClassifier:
         watching = False
 
 
-def ask(model: ldsm.LdSMClassifier, rows: sp.csr_array) -> None:
+def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger, rows: sp.csr_array) -> None:
+    if isinstance(model, ldsm.TextTagger):
+        model.predict(TEXTS, k=1), model.predict_sets(TEXTS)
+        model = model.classifier_
     model.predict_topk(rows, k=1), model.predict_proba(rows), model.predict(rows)
-    model.decision_path(rows)
+    model.decision_path(rows), model.explain(rows[:1])
 
 
 if __name__ == "__main__":

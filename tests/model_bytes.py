@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 
 CHUNK = 4 << 20
 
 
 def checksum(data: bytes) -> bytes:
     chunks = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
-    return hashlib.sha256(b"".join(hashlib.sha256(chunk).digest() for chunk in chunks)).digest()
+    crcs = [zlib.crc32(chunk).to_bytes(4, "little") for chunk in chunks]
+    return hashlib.sha256(b"".join(crcs)).digest()
 
 
 def take_apart(data: bytes) -> tuple[dict, bytes]:

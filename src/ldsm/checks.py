@@ -6,6 +6,7 @@ file's name before them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
@@ -18,7 +19,10 @@ from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
 LARGEST = np.iinfo(np.int32).max
 MOST_FEATURES = LARGEST - 8  # as in the core
 # Entries looked at together: temporaries stay in the cache, however large the forest.
-BLOCK = 1 << 18
+BLOCK = 1 << 17
+# Entries handed to a thread at a time.
+SHARE = 1 << 22
+THREADS = min(8, os.cpu_count() or 1)
 
 
 def check_forest(forest: Forest, *, everything: bool = True) -> None:
@@ -40,9 +44,18 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         return
     _check_rising(forest, "weight_offsets")
     _check_rising(forest, "histogram_offsets")
-    with ThreadPoolExecutor(2) as pool:  # NumPy lets go of the interpreter while it works
-        checks = [_check_weights, _check_features, _check_histograms]
-        for outcome in [pool.submit(check, forest) for check in checks]:
+    tasks = [
+        (check, share)
+        for check, length in (
+            (_check_weights, len(forest.weights)),
+            (_check_features, len(forest.weight_features)),
+            (_check_labels, len(forest.histogram_labels)),
+            (_check_counts, forest.n_nodes),
+        )
+        for share in _cut(slice(0, length), SHARE)
+    ]
+    with ThreadPoolExecutor(THREADS) as pool:  # NumPy lets go of the interpreter while it works
+        for outcome in [pool.submit(check, forest, share) for check, share in tasks]:
             outcome.result()
 
 
@@ -88,7 +101,7 @@ def _check_ends(offsets: NDArray[np.int64], n_entries: int, name: str) -> None:
 
 def _check_rising(forest: Forest, name: str) -> None:
     offsets = getattr(forest, name)
-    for part in _blocks(len(offsets) - 1):
+    for part in _cut(slice(0, len(offsets) - 1)):
         falls = offsets[part.start + 1 : part.stop + 1] < offsets[part]
         _refuse(forest, falls, part, f"{name} decrease")
 
@@ -99,39 +112,36 @@ def _check_rising(forest: Forest, name: str) -> None:
 def _check_children(forest: Forest) -> None:
     """Every node but the root has one parent, which comes before it.
 
-    Blocks of `arity` children that share no node and leave none out can only begin at 1,
-    1 + arity, 1 + 2 arity ..., each once. So there must be as many internal nodes as such places,
-    and no place may be left free.
+    Children of a node lie in its tree and behind it, so none is a root. If there are as many
+    children as nodes that need a parent, and no such node is left out, each has exactly one.
     """
     arity, starts = forest.arity, forest.tree_offsets
     empty = starts[1:] <= starts[:-1]
     if empty.any():
         raise ValueError(f"tree_offsets do not rise: tree {np.argmax(empty)} has no nodes")
-    sizes = np.diff(starts)
-    places = np.concatenate([[0], np.cumsum((sizes - 1) // arity)])
-    taken = np.zeros(places[-1], dtype=bool)
+    has_parent = np.zeros(forest.n_nodes, dtype=bool)
+    has_parent[starts[:-1]] = True  # roots need none
     n_splits = 0
-    for part in _blocks(forest.n_nodes):
+    for part in _cut(slice(0, forest.n_nodes)):
         first_child = forest.first_child[part]
-        split = first_child != 0
-        # Facts of the tree that each node of this part belongs to.
+        splits = np.flatnonzero(first_child != 0)  # of bools, which is faster
+        child = first_child[splits]
+        splits += part.start
+        # Where the trees begin and end that these splits belong to.
         trees = slice(
             int(np.searchsorted(starts, part.start, side="right")) - 1,
             int(np.searchsorted(starts, part.stop, side="left")),
         )
-        edges = np.clip(starts[trees.start : trees.stop + 1], part.start, part.stop)
-        start, size, place = (
-            np.repeat(facts[trees], np.diff(edges)) for facts in (starts[:-1], sizes, places[:-1])
-        )
-        node = np.arange(part.start, part.stop) - start
-        outside = split & ((first_child <= node) | (first_child > size - arity))
-        _refuse(forest, outside, part, "a child lies outside the tree or before its parent")
-        child = first_child[split] - 1
-        if np.any(child % arity):
-            _refuse_parents(forest)
-        taken[place[split] + child // arity] = True
-        n_splits += len(child)
-    if n_splits != len(taken) or np.any((sizes - 1) % arity) or not taken.all():
+        inner = np.searchsorted(splits, starts[trees.start + 1 : trees.stop])
+        shares = np.diff(inner, prepend=0, append=len(splits))
+        first = np.repeat(starts[:-1][trees], shares) + child
+        stop = np.repeat(starts[1:][trees], shares)
+        outside = (first <= splits) | (first > stop - arity)
+        _refuse(forest, outside, splits, "a child lies outside the tree or before its parent")
+        for m in range(arity):
+            has_parent[first + m] = True
+        n_splits += len(splits)
+    if n_splits * arity != forest.n_nodes - forest.n_trees or not has_parent.all():
         _refuse_parents(forest)
 
 
@@ -154,58 +164,71 @@ def _refuse_parents(forest: Forest) -> NoReturn:
 # -- what the nodes hold -----------------------------------------------------------------------
 
 
-def _check_weights(forest: Forest) -> None:
+def _check_weights(forest: Forest, share: slice) -> None:
     for name in ("weights", "weight_means", "weight_scales"):
         values = getattr(forest, name)
-        for part in _blocks(len(values)):
+        if not len(values):  # means and scales, where nothing is standardised
+            continue
+        for part in _cut(share):
             finite = np.isfinite(values[part])
             if not finite.all():
                 bad = ~finite.reshape(len(finite), -1).all(axis=1)
                 _refuse(forest, bad, part, f"{name} are not finite", forest.weight_offsets)
 
 
-def _check_features(forest: Forest) -> None:
-    _check_numbers(forest, "weight_features", forest.n_features + 1, forest.weight_offsets)
+def _check_features(forest: Forest, share: slice) -> None:
+    limit = forest.n_features + 1  # the last one is the bias
+    _check_numbers(forest, "weight_features", limit, forest.weight_offsets, share)
 
 
-def _check_histograms(forest: Forest) -> None:
-    offsets, counts = forest.histogram_offsets, forest.histogram_counts
-    _check_numbers(forest, "histogram_labels", forest.n_labels, offsets)
-    for part in _blocks(len(counts)):
-        if counts[part].min() < 1:
-            _refuse(forest, counts[part] < 1, part, "a label count is not positive", offsets)
-    for part in _blocks(forest.n_nodes):
-        _refuse(forest, forest.node_rows[part] < 0, part, "its number of rows is negative")
-        _refuse(forest, forest.node_labels[part] < 0, part, "its number of labels is negative")
-        # A label is counted once per row: no score can exceed 1.
-        nodes = part.start + np.flatnonzero(np.diff(offsets[part.start : part.stop + 1]))
-        if len(nodes):
-            first, last = offsets[nodes[0]], offsets[nodes[-1] + 1]
-            most = np.maximum.reduceat(counts[first:last], offsets[nodes] - first)
-            more = most > forest.node_rows[nodes]
-            _refuse(forest, more, nodes, "a label is counted more often than there are rows")
+def _check_labels(forest: Forest, share: slice) -> None:
+    _check_numbers(forest, "histogram_labels", forest.n_labels, forest.histogram_offsets, share)
 
 
-def _check_numbers(forest: Forest, name: str, limit: int, offsets: NDArray[np.int64]) -> None:
+def _check_numbers(
+    forest: Forest, name: str, limit: int, offsets: NDArray[np.int64], share: slice
+) -> None:
     """Numbers of features or labels lie in range, and rise within each node."""
     numbers = getattr(forest, name)
-    for part in _blocks(len(numbers)):
+    for part in _cut(share):
         block = numbers[part]
-        if block.min() < 0 or block.max() >= limit:
+        if block.view(np.uint32).max() >= limit:  # negative numbers look large
             outside = (block < 0) | (block >= limit)
             _refuse(forest, outside, part, f"{name} must lie in [0, {limit})", offsets)
-        # Where numbers do not rise, another node must begin. The block's first is compared with the
-        # last of the block before.
-        first = max(part.start - 1, 0)
-        falls = numbers[first + 1 : part.stop] <= numbers[first : part.stop - 1]
-        falls = first + 1 + np.flatnonzero(falls)
-        inside = offsets[np.searchsorted(offsets, falls)] != falls
-        _refuse(forest, inside, falls, f"{name} do not rise", offsets)
+        # Each number is larger than the one before, but where a node begins.
+        rises = np.empty(len(block), dtype=bool)
+        rises[0] = part.start > 0 and block[0] > numbers[part.start - 1]
+        np.greater(block[1:], block[:-1], out=rises[1:])
+        first, last = np.searchsorted(offsets, (part.start, part.stop))
+        rises[offsets[first:last] - part.start] = True
+        if not rises.all():
+            _refuse(forest, ~rises, part, f"{name} do not rise", offsets)
 
 
-def _blocks(length: int) -> Iterator[slice]:
-    for start in range(0, length, BLOCK):
-        yield slice(start, min(start + BLOCK, length))
+def _check_counts(forest: Forest, share: slice) -> None:
+    offsets, counts = forest.histogram_offsets, forest.histogram_counts
+    for part in _cut(share):
+        for name in ("node_rows", "node_labels"):
+            numbers = getattr(forest, name)[part]
+            if numbers.min() < 0:
+                _refuse(forest, numbers < 0, part, f"{name} is negative")
+        edges = offsets[part.start : part.stop + 1]
+        filled = np.flatnonzero(edges[1:] != edges[:-1])
+        if not len(filled):
+            continue
+        bins = slice(edges[0], edges[-1])
+        if counts[bins].min() < 1:
+            _refuse(forest, counts[bins] < 1, bins, "a label count is not positive", offsets)
+        # A label is counted once per row: no score can exceed 1.
+        most = np.maximum.reduceat(counts[bins], edges[filled] - edges[0])
+        more = most > forest.node_rows[part][filled]
+        what = "a label is counted more often than there are rows"
+        _refuse(forest, more, filled + part.start, what)
+
+
+def _cut(whole: slice, length: int = BLOCK) -> Iterator[slice]:
+    for start in range(whole.start, whole.stop, length):
+        yield slice(start, min(start + length, whole.stop))
 
 
 def _refuse(

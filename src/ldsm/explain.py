@@ -67,7 +67,6 @@ def explain_row(
             f"The 'max_reasons' parameter must be an int >= 0. Got {max_reasons!r} instead."
         )
     _, visited = forest.visited_nodes(row)
-    parent, depth = forest.node_parent(), forest.node_depth()
     values = np.zeros(forest.n_features + 1, dtype=np.float32)
     values[row.indices] = row.values
     values[forest.n_features] = 1.0  # the bias
@@ -77,15 +76,18 @@ def explain_row(
     for tree in range(forest.n_trees):
         start = int(forest.tree_offsets[tree])
         steps, leaves = [], []
+        above = {start: (-1, 0)}  # the parent and the depth of nodes on the way
         for node in visited[tree_of == tree].tolist():
+            parent, depth = above[node]
             if forest.first_child[node] == 0:
-                leaves.append(_leaf(forest, node, parent[node], start, int(depth[node]), by_rows))
+                leaves.append(_leaf(forest, node, parent, start, depth, by_rows))
                 continue
             first = start + int(forest.first_child[node])
             directions = tuple(m for m in range(forest.arity) if first + m in went)
-            steps.append(
-                _step(forest, node, values, directions, max_reasons, start, int(depth[node]))
-            )
+            above.update((first + m, (node, depth + 1)) for m in directions)
+            # Products may leave the range of float32; the router takes them as they come.
+            with np.errstate(over="ignore", invalid="ignore"):
+                steps.append(_step(forest, node, values, directions, max_reasons, start, depth))
         paths.append(TreePath(tree, steps, leaves))
     return paths
 
@@ -101,6 +103,7 @@ def _step(
 ) -> Step:
     part = slice(*forest.weight_offsets[node : node + 2])
     features = forest.weight_features[part]
+    _check_range(features, len(values), node, "a feature number")
     x = values[features]
     if len(forest.weight_means):
         x = (x - forest.weight_means[part]) * forest.weight_scales[part]
@@ -123,14 +126,28 @@ def _leaf(forest: Any, node: int, parent: int, start: int, depth: int, by_rows: 
     offsets = forest.histogram_offsets
     if offsets[node] == offsets[node + 1] and parent >= 0:
         answering = parent  # no label reached the leaf: its parent answers
-    part = slice(*offsets[answering : answering + 2])
-    order = np.argsort(-forest.histogram_counts[part], kind="stable")
+    part = slice(*offsets[answering : answering + 2].tolist())
+    if not 0 <= part.start <= part.stop <= len(forest.histogram_labels):
+        raise _damaged(answering, "its histogram lies outside the stored ones")
+    labels = forest.histogram_labels[part]
+    _check_range(labels, forest.n_labels, answering, "a label number")
     rows = int(forest.node_rows[answering])
+    if len(labels) and rows < 1:
+        raise _damaged(answering, "it has labels and no rows")
+    order = np.argsort(-forest.histogram_counts[part], kind="stable")
     counts = forest.histogram_counts[part][order]
-    return Leaf(
-        node - start,
-        depth,
-        rows,
-        forest.histogram_labels[part][order],
-        counts / (rows if by_rows else max(1, counts.sum())),
-    )
+    shares = counts / (max(1, rows) if by_rows else max(1, counts.sum()))
+    return Leaf(node - start, depth, rows, labels[order], shares)
+
+
+# A forest that was opened unverified may hold anything: what numbers are used for is looked at.
+
+
+def _check_range(numbers: NDArray[np.int32], limit: int, node: int, what: str) -> None:
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= limit):
+        raise _damaged(node, f"{what} is out of range")
+
+
+def _damaged(node: int, reason: str) -> ValueError:
+    """As the router says it."""
+    return ValueError(f"The forest is damaged at node {node}: {reason}.")

@@ -10,11 +10,15 @@ This module knows arrays and headers only. What they mean is ``persistence``'s b
 from __future__ import annotations
 
 import bisect
+import fcntl
 import hashlib
-import mmap  # noqa: F401  numpy asks for it late, and loading a model is to import nothing
+import math
+import mmap
 import os
 import secrets
 import stat
+import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,37 +29,50 @@ from numpy.typing import NDArray
 
 from .model_header import (
     CHECKSUM,
+    CHECKSUM_BYTES,
     FORMAT_VERSION,
     MAX_HEADER_BYTES,
     Tensor,
+    UnknownVersion,
     file_order,
     make_prefix,
     parse_prefix,
 )
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "read", "refused", "write"]
+__all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "refused", "write"]
 
 PathLike = Union[str, "os.PathLike[str]"]
-# Chunks are hashed by themselves, so that several threads can share a file.
+# Chunks are summed up by themselves, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
 THREADS = min(8, os.cpu_count() or 1)
+LARGE_BYTES = 4 << 20  # from here on NumPy asks for huge pages
+# Files in the making: what begins and ends like this, nobody needs any more.
+TEMPORARY = (".ldsm-", ".tmp")
+YOUNG_SECONDS = 60.0  # a file in the making that was written to since may be about to be locked
 
 
 class ModelFileError(ValueError):
     """A model file that cannot be loaded; the message names the file and the reason."""
 
 
+class FormatVersionError(ModelFileError):
+    """A model file, sound as far as one can tell, of a format that this library does not read."""
+
+
 def refused(path: PathLike, reason: object) -> ModelFileError:
     """The error for a file, with its name and one sentence."""
     text = str(reason)[:500].rstrip(".")  # it may quote the file, which may be long-winded
-    return ModelFileError(f"The model file {os.fspath(path)!r} cannot be loaded: {text}.")
+    kind = FormatVersionError if isinstance(reason, UnknownVersion) else ModelFileError
+    return kind(f"The model file {os.fspath(path)!r} cannot be loaded: {text}.")
 
 
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
     """Write a model file; until it is complete, whatever has its name stays.
+
+    What killed processes left when they wrote the same file is removed.
 
     Parameters
     ----------
@@ -67,12 +84,18 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArra
     arrays : mapping of str to ndarray
         One or two dimensions, of the numeric types that safetensors knows; no bool.
 
+    Returns
+    -------
+    str
+        The file's checksum, as :func:`checksum` gives it.
+
     Raises
     ------
     ValueError
         If the header or an array cannot be stored.
     OSError
         If the system cannot write; the former file, if any, is untouched and no other is left.
+        The error names the path.
     """
     contents = {
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -86,10 +109,13 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArra
             spans.append(_Span(end, _bytes_of(contents[name])))
         end += contents[name].nbytes
     target = os.path.realpath(path)
-    temporary = os.path.join(os.path.dirname(target), f".ldsm-{secrets.token_hex(8)}.tmp")
+    _remove_leftovers(target)
+    temporary = temporary_name(os.path.dirname(target), _mark(target))
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
+            with suppress(OSError):  # some file systems know no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):  # a file that is replaced hands its mode on
                 os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
             digest = _digest(spans, end, lambda at, data: _write_all(descriptor, data, at))
@@ -98,11 +124,48 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArra
         finally:
             os.close(descriptor)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError):  # the system names the temporary file, or none
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
-    _sync_folder(os.path.dirname(target))
+    sync_folder(os.path.dirname(target))
+    return digest.hex()
+
+
+def temporary_name(folder: str, mark: str = "") -> str:
+    """The path of a file in the making, unlike any other; the mark is a part of it."""
+    return os.path.join(folder, f"{mark}{secrets.token_hex(8)}".join(TEMPORARY))
+
+
+def _mark(target: str) -> str:
+    """What the names of all files have in common that are to become this one; always short."""
+    return f"{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
+
+
+def _remove_leftovers(target: str) -> None:
+    """Delete what killed saves of this file have left.
+
+    Whoever makes a file holds a lock on it, which the system takes back when the process ends,
+    however it ends. What cannot be deleted stays: it is in nobody's way.
+    """
+    folder, mark = os.path.dirname(target), _mark(target)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(TEMPORARY[0] + mark) and name.endswith(TEMPORARY[1]):
+                with suppress(OSError):
+                    _remove_if_abandoned(os.path.join(folder, name))
+
+
+def _remove_if_abandoned(path: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if time.time() - os.fstat(descriptor).st_mtime > YOUNG_SECONDS:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if it is locked
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, data: memoryview, at: int) -> None:
@@ -111,8 +174,8 @@ def _write_all(descriptor: int, data: memoryview, at: int) -> None:
         data, at = data[done:], at + done
 
 
-def _sync_folder(folder: str) -> None:
-    """Make the new name last; some file systems cannot, and the file itself is safe already."""
+def sync_folder(folder: str) -> None:
+    """Make a new name last; some file systems cannot, and the file itself is safe already."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -137,10 +200,10 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
 
 
 def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None]) -> bytes:
-    """Hash the file's first `end` bytes while `move` carries them to or from the disk.
+    """The checksum of the file's first `end` bytes, which `move` carries to or from the disk.
 
-    SHA-256 over the SHA-256 of each chunk. The chunks go to threads: hashing and input/output let
-    go of the interpreter.
+    SHA-256 over the CRC-32 of each chunk. The chunks go to threads: sums and input/output let go of
+    the interpreter.
     """
     starts = [span.start for span in spans]
 
@@ -152,11 +215,11 @@ def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None
             yield max(first, start), data[max(0, first - start) : last - start]
 
     def one(first: int) -> bytes:
-        digest = hashlib.sha256()
+        crc = 0
         for at, data in parts(first, min(first + CHUNK_BYTES, end)):
             move(at, data)
-            digest.update(data)
-        return digest.digest()
+            crc = zlib.crc32(data, crc)
+        return crc.to_bytes(4, "little")
 
     chunks = range(0, end, CHUNK_BYTES)
     if len(chunks) == 1 or THREADS == 1:
@@ -208,6 +271,13 @@ def read(path: PathLike, verify: bool = True) -> tuple[dict[str, Any], dict[str,
     return header, arrays
 
 
+def checksum(path: PathLike) -> str:
+    """The checksum that a file ends with, in hexadecimal digits; it is not compared."""
+    with open(path, "rb", buffering=0) as file:
+        file.seek(-CHECKSUM_BYTES, os.SEEK_END)
+        return file.read().hex()
+
+
 def _read_prefix(descriptor: int, size: int) -> bytes:
     if size < 16:
         raise ValueError(f"it is no model file, or was cut off: it has {size} bytes")
@@ -221,8 +291,8 @@ def _read_prefix(descriptor: int, size: int) -> bytes:
 
 
 def _load(descriptor: int, prefix: bytes, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
-    """All arrays in memory of their own, each read once and hashed while it is in the cache."""
-    arrays = {tensor.name: np.empty(tensor.shape, tensor.dtype) for tensor in tensors}
+    """All arrays in memory of their own, each read once and summed up while it is in the cache."""
+    arrays = {tensor.name: empty(tensor.shape, tensor.dtype) for tensor in tensors}
     spans = [_Span(0, memoryview(prefix))]
     for tensor in tensors:
         if tensor.stop > tensor.start:
@@ -240,6 +310,19 @@ def _load(descriptor: int, prefix: bytes, tensors: list[Tensor]) -> dict[str, ND
     for array in arrays.values():
         array.flags.writeable = False
     return arrays
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """As ``np.empty``, but always in pages of the ordinary size.
+
+    A virtual machine may have to ask its host for huge pages, one by one, which can take five times
+    as long as to read the file into small ones. Prediction is no faster with huge pages.
+    """
+    n_bytes = dtype.itemsize * math.prod(shape)
+    if n_bytes < LARGE_BYTES:
+        return np.empty(shape, dtype)
+    memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def _read_all(descriptor: int, data: memoryview, at: int) -> None:

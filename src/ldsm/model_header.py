@@ -45,6 +45,10 @@ LARGEST = 1 << 62  # no size or offset may reach it
 MOST_DIGITS = 20  # of a JSON integer: longer ones take quadratic time to read
 
 
+class UnknownVersion(ValueError):
+    """The format version is not one that this library reads."""
+
+
 class Tensor(NamedTuple):
     """One array's place in the file; offsets count from the file's first byte."""
 
@@ -83,13 +87,17 @@ def make_prefix(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     return len(text).to_bytes(8, "little") + text
 
 
-def _metadata(header: Mapping[str, Any]) -> dict[str, str]:
+def library_version() -> str:
+    """The version of this library."""
     try:
-        library = metadata.version("ldsm")
+        return metadata.version("ldsm")
     except metadata.PackageNotFoundError:  # a source tree that was never installed
-        library = "0+unknown"
-    out = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "library_version": library}
-    out["kind"] = header["kind"]
+        return "0+unknown"
+
+
+def _metadata(header: Mapping[str, Any]) -> dict[str, str]:
+    out = {"format": FORMAT, "format_version": str(FORMAT_VERSION)}
+    out |= {"library_version": library_version(), "kind": header["kind"]}
     for name, value in header.items():
         if name in PLAIN:
             continue
@@ -152,12 +160,12 @@ def _read_metadata(described: Any) -> dict[str, Any]:
     if not (version.isascii() and version.isdigit() and len(version) < 10):
         raise ValueError(f"its header has no format version, but {version[:40]!r}")
     if int(version) > FORMAT_VERSION:
-        raise ValueError(
+        raise UnknownVersion(
             f"it was written by a newer version of ldsm ({library[:40]!r}), in format {version}, "
             f"and this one reads formats up to {FORMAT_VERSION}; upgrade ldsm"
         )
     if int(version) != FORMAT_VERSION:
-        raise ValueError(f"its format version {version} does not exist")
+        raise UnknownVersion(f"its format version {version} does not exist")
     if "kind" not in found:
         raise ValueError("its header does not say what kind of model it is")
     header = {

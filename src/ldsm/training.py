@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
 from .inputs import FeatureArrays, LabelArrays, data_fingerprint
 from .interrupts import Recall
 from .params import TreeParams
+from .ranking import Shortlists
 
 # Called with (nodes grown so far, nodes at most); a finished tree counts in full.
 ProgressCallback = Callable[[int, int], None]
@@ -35,53 +37,86 @@ def grow_forest(
     n_trees: int,
     n_jobs: int | None,
     callback: ProgressCallback | None = None,
-) -> Forest:
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Forest, int]:
     """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest that `seed` stands for.
 
     A tree depends on (seed, tree number) alone: any `n_jobs`, any joblib backend and any division
-    into calls give the same bits.
+    into calls give the same bits. Trees that lie in the checkpoint are taken from it, the others
+    are put there. The second result is how many were taken.
     """
+    numbers = range(first_tree, first_tree + n_trees)
+    trees = {} if checkpoint is None else checkpoint.finished(numbers)
+    n_taken = len(trees)
+    missing = [number for number in numbers if number not in trees]
+    if checkpoint is not None and missing:
+        checkpoint.check_writable()
     recall = Recall.for_tasks(n_trees)
     progress = np.zeros(n_trees, dtype=np.int64)
+    progress[[number - first_tree for number in trees]] = params.max_nodes
 
-    tasks = (
-        joblib.delayed(_grow_tree)(
-            x, y, params, n_features, seed, first_tree, i, recall, progress[i : i + 1]
+    def task(number: int) -> Any:
+        i = number - first_tree
+        return joblib.delayed(_grow_tree)(
+            recall, i, progress[i : i + 1], x, y, params, n_features, seed, number, checkpoint
         )
-        for i in range(n_trees)
-    )
+
     with _reporting(callback, progress, params.max_nodes * n_trees, recall), recall.on_failure():
         # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
-        trees = list(joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
-    return Forest.from_trees(trees, arity=params.arity, n_features=n_features, n_labels=y.n_labels)
+        grown = joblib.Parallel(n_jobs=n_jobs, prefer="threads")(map(task, missing))
+    for number, result in zip(missing, grown, strict=True):
+        trees[number] = result if checkpoint is None else checkpoint.get(result)
+    forest = Forest.from_trees(
+        [trees[number] for number in numbers],
+        arity=params.arity,
+        n_features=n_features,
+        n_labels=y.n_labels,
+    )
+    return forest, n_taken
 
 
-def _grow_tree(
+def grow_tree(
     x: FeatureArrays,
     y: LabelArrays,
     params: TreeParams,
     n_features: int,
     seed: int,
-    first_tree: int,
-    task: int,
-    recall: Recall,
-    progress: NDArray[np.int64],
-) -> dict[str, NDArray[Any]]:
+    tree: int,
+    checkpoint: Checkpoint | None = None,
+    *,
+    cancel: NDArray[np.int32] | None = None,
+    progress: NDArray[np.int64] | None = None,
+) -> Tree | Receipt:
+    """Grow one tree, the number `tree` of the forest that `seed` stands for.
+
+    Every tree of every fit comes from here, whichever process it is grown in. With a checkpoint it
+    is written there and a receipt is returned: a tree may be large, and need not be sent to whoever
+    can read it from the folder.
+    """
+    grown: Tree = _core.grow_tree(
+        *x,
+        n_features,
+        y.indptr,
+        y.indices,
+        y.n_labels,
+        seed=seed,
+        tree=tree,
+        **params.as_dict(),
+        cancel=cancel,
+        progress=progress,
+    )
+    result = grown if checkpoint is None else checkpoint.put(tree, grown)
+    if progress is not None:
+        progress[0] = params.max_nodes  # a finished tree counts in full, however small it stayed
+    return result
+
+
+def _grow_tree(
+    recall: Recall, task: int, progress: NDArray[np.int64], *arguments: Any
+) -> Tree | Receipt:
+    """`grow_tree` as one of many tasks, which can be called back but finishes what it writes."""
     with recall.entered(task) as cancel:
-        tree = _core.grow_tree(
-            *x,
-            n_features,
-            y.indptr,
-            y.indices,
-            y.n_labels,
-            seed=seed,
-            tree=first_tree + task,
-            **params.as_dict(),
-            cancel=cancel,
-            progress=progress,
-        )
-    progress[0] = params.max_nodes  # a finished tree counts in full, however small it stayed
-    return tree
+        return grow_tree(*arguments, cancel=cancel, progress=progress)
 
 
 @contextmanager
@@ -131,8 +166,8 @@ def out_of_bag(
     *,
     by_rows: bool,
     k: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Each row scored by the trees that never saw it: its k best labels, as CSR arrays.
+) -> Shortlists:
+    """Each row scored by the trees that never saw it: its k best labels.
 
     A row that every tree saw has no scores.
     """
@@ -157,7 +192,7 @@ def out_of_bag(
         labels.append(np.take_along_axis(best, order, axis=1)[found])
         scores.append(np.take_along_axis(score, order, axis=1)[found])
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    return indptr, np.concatenate(labels), np.concatenate(scores)
+    return Shortlists(indptr, np.concatenate(labels), np.concatenate(scores))
 
 
 def training_summary(

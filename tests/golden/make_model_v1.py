@@ -1,4 +1,4 @@
-"""Make model_v1.ldsm and model_v1.json: run once, with the first version that wrote format 1.
+"""Make model_v1 and tagger_v1, each .ldsm and .json: run once, when format 1 was settled.
 
 They are never made again: the test is that files of that time still load, with the same bits.
 """
@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ldsm import LdSMClassifier
+from ldsm import LdSMClassifier, TextTagger
 
 FOLDER = Path(__file__).parent
+NAMES = ["économie", "pêche", "право", "法律", "tag five", "🐟"]
+WORDS = "cod herring pêche filet закон суд статья euro crédit größe naïve import export tariff"
 
 
-def main() -> None:
+def make_classifier() -> None:
     rng = np.random.default_rng(2020)
     X = np.round(rng.random((120, 16)) * (rng.random((120, 16)) < 0.4), 3).astype(np.float32)
     weights = rng.normal(size=(16, 6))
-    names = ["économie", "pêche", "право", "法律", "tag five", "🐟"]
-    tags = [[names[k] for k in np.flatnonzero(row)] for row in X @ weights > 0.4]
-    clf = LdSMClassifier(n_estimators=4, arity=3, subsample=0.8, random_state=7).fit(X, tags)
+    tags = [[NAMES[k] for k in np.flatnonzero(row)] for row in X @ weights > 0.4]
+    clf = LdSMClassifier(n_estimators=4, arity=3, subsample=0.8, rerank=None, random_state=7)
+    clf.fit(X, tags)
     clf.tune_threshold(X, tags, per_label=True)
     clf.save(FOLDER / "model_v1.ldsm")
     labels, scores = clf.predict_topk(X[:20], k=4)
@@ -32,9 +35,43 @@ def main() -> None:
         "scores": [[float(score).hex() for score in row] for row in scores],
         "sets": clf.predict(X[:20]).toarray().tolist(),
     }
-    with open(FOLDER / "model_v1.json", "w", encoding="utf-8") as file:
+    write(FOLDER / "model_v1.json", golden)
+
+
+def make_tagger() -> None:
+    rng = np.random.default_rng(2021)
+    words = np.array(WORDS.split())
+    used = rng.random((120, len(words))) < 0.35
+    texts = [" ".join(rng.permutation(np.repeat(words[row], 2)[::3])) for row in used]
+    weights = rng.normal(size=(len(words), 6))
+    tags = [[NAMES[k] for k in np.flatnonzero(row)] for row in used @ weights > 1.0]
+    tags[5].append("редкий")  # too rare to be learned
+    clf = LdSMClassifier(n_estimators=4, subsample=1.0, rerank=None, random_state=7)
+    tagger = TextTagger(clf, min_tag_count=2)
+    tagger.fit(texts, tags).tune_threshold(texts, tags)
+    tagger.save(FOLDER / "tagger_v1.ldsm")
+    asked = [*texts[:15], "Größe: CRÉDIT", "unknown words", ""]
+    golden = {
+        "fingerprint": tagger.fingerprint_,
+        "words": tagger.vectorizer_.get_feature_names_out().tolist(),
+        "idf": [float(idf).hex() for idf in tagger.vectorizer_.idf_],
+        "rare_tags": tagger.rare_tags_,
+        "texts": asked,
+        "tags": in_hex(tagger.predict(asked, k=4)),
+        "sets": in_hex(tagger.predict_sets(asked)),
+    }
+    write(FOLDER / "tagger_v1.json", golden)
+
+
+def in_hex(answers: list[list[tuple[str, float]]]) -> list[list[list[str]]]:
+    return [[[tag, score.hex()] for tag, score in answer] for answer in answers]
+
+
+def write(path: Path, golden: dict[str, Any]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
         json.dump(golden, file, ensure_ascii=False, indent=0)
 
 
 if __name__ == "__main__":
-    main()
+    make_classifier()
+    make_tagger()

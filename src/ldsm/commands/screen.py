@@ -150,15 +150,21 @@ class Screen:
 
     def _lines_of_progress(self, what: str) -> Iterator[Report]:
         started = last = time.monotonic()
+        first: tuple[float, int] | None = None
 
         def report(done: int, total: int) -> None:
-            nonlocal last
+            nonlocal last, first
             now = time.monotonic()
+            if first is None:
+                first = now, done  # trees of a checkpoint are done, but say nothing of the pace
             if now - last < _LINE_SECONDS or done >= total:
                 return
             last = now
-            left = (now - started) * (total - done) / max(done, 1)
-            self.note(f"{what}: {100 * done / total:.0f} %, {duration(left)} left")
+            line = f"{what}: {100 * done / total:.0f} %"
+            if done > first[1]:
+                left = (now - first[0]) * (total - done) / (done - first[1])
+                line += f", {duration(left)} left"
+            self.note(line)
 
         yield report
         self.note(f"{what}: done in {duration(time.monotonic() - started)}")

@@ -1,0 +1,636 @@
+"""Checkpoints: a fit that is killed at any moment goes on and ends with the same model."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cli_runs import leftovers, within, write_data
+from ldsm import LdSMClassifier, TextTagger, _core, load, model_file
+from ldsm.checkpoint import STALE_SECONDS, Receipt, _identity, open_checkpoint
+from ldsm.datasets import Dataset
+from ldsm.inputs import feature_arrays, label_arrays
+from ldsm.model_file import FormatVersionError
+from ldsm.params import resolve
+from ldsm.training import grow_tree
+from model_bytes import seal
+from problems import make_problem
+
+X, Y = make_problem(0, "weights", n_rows=200, n_features=30, n_labels=8)
+XS, YS = sp.csr_array(X), sp.csr_array(Y)
+NAMES = list("abcdefgh")
+
+
+def small(**changes):
+    return LdSMClassifier(**{"n_estimators": 4, "random_state": 3, **changes})
+
+
+UNDISTURBED = small().fit(XS, YS).fingerprint_
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A checkpoint of four trees."""
+    small().fit(XS, YS, checkpoint_dir=tmp_path / "trees")
+    return tmp_path / "trees"
+
+
+@pytest.fixture
+def grown(monkeypatch):
+    """The numbers of the trees that the core grows."""
+    numbers = []
+    grow = _core.grow_tree
+
+    def noted(*arguments, tree, **options):
+        numbers.append(tree)
+        return grow(*arguments, tree=tree, **options)
+
+    monkeypatch.setattr(_core, "grow_tree", noted)
+    return numbers
+
+
+def trees_in(folder):
+    return sorted(path.name for path in Path(folder).glob("tree-*.ldsm"))
+
+
+# -- killed and resumed ------------------------------------------------------------------------
+
+
+def killed_fits(folder, threaded, loky, seed=1):
+    """How many fits died amid their work, by backend; the script makes sure of the rest."""
+    script = Path(__file__).with_name("killed_fits.py")
+    command = [sys.executable, script, folder, *map(str, (threaded, loky, seed))]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    return [int(line) for line in run.stdout.splitlines()]
+
+
+def test_killed_fits_go_on(tmp_path):
+    assert min(killed_fits(tmp_path, 3, 1)) > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_fits_killed_ten_times_go_on(tmp_path, seed):
+    assert min(killed_fits(tmp_path, 10, 10, seed)) >= 8
+
+
+def test_ctrl_c_keeps_the_finished_trees(tmp_path):
+    folder = tmp_path / "trees"
+    settings = {"n_estimators": 40, "n_epochs": 30, "n_jobs": 2}
+
+    pressed = threading.Event()
+
+    def press(done, total):
+        if len(trees_in(folder)) >= 3 and not pressed.is_set():
+            pressed.set()
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        small(**settings).fit(XS, YS, checkpoint_dir=folder, callback=press)
+    kept = len(trees_in(folder))
+    assert 3 <= kept < 40 and not leftovers(folder)
+    again = small(**settings).fit(XS, YS, checkpoint_dir=folder)
+    assert again.training_["trees_from_checkpoint"] == kept
+    assert again.fingerprint_ == small(**settings).fit(XS, YS).fingerprint_
+
+
+# -- the same fit ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_checkpointed_fit_is_an_undisturbed_one(tmp_path, backend):
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        clf = small().fit(XS, YS, checkpoint_dir=tmp_path / "a" / "b")
+    assert clf.fingerprint_ == UNDISTURBED
+    assert clf.training_["trees_from_checkpoint"] == 0
+    assert sorted(os.listdir(tmp_path / "a" / "b")) == [
+        "checkpoint.json",
+        *(f"tree-0000{i}.ldsm" for i in range(4)),
+    ]
+
+
+def test_the_same_fit_again_grows_nothing(folder, grown):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    seen = []
+    # None of these decides a tree; nor does the form in which the same data comes.
+    for X_form, changes in [
+        (XS, {}),
+        (X, {"n_jobs": 2, "verbose": 0}),
+        (XS.tocsc(), {"leaf_scores": "histogram"}),
+        (XS, {"n_estimators": 2, "warm_start": True}),
+    ]:
+        clf = small(**changes)
+        clf.fit(X_form, YS, checkpoint_dir=str(folder), callback=lambda *at: seen.append(at))
+        assert clf.training_["trees_from_checkpoint"] == clf.n_estimators
+        assert clf.fingerprint_ == small(**changes).fit(XS, YS).fingerprint_
+        assert grown == list(range(clf.n_estimators))  # by the second fit, which has no folder
+        grown.clear()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert all(done == total for done, total in seen)
+
+
+def test_more_trees_join_those_of_the_folder(folder, grown):
+    seen = []
+    clf = small(n_estimators=7).fit(
+        XS, YS, checkpoint_dir=folder, callback=lambda *at: seen.append(at)
+    )
+    assert grown == [4, 5, 6] and len(trees_in(folder)) == 7
+    assert clf.training_["trees_from_checkpoint"] == 4
+    assert clf.fingerprint_ == small(n_estimators=7).fit(XS, YS).fingerprint_
+    # A gap is filled, whatever lies behind it.
+    grown.clear()
+    os.unlink(folder / "tree-00002.ldsm")
+    assert small(n_estimators=7).fit(XS, YS, checkpoint_dir=folder).fingerprint_ == clf.fingerprint_
+    assert grown == [2]
+
+
+def test_trees_of_the_folder_count_as_done(folder):
+    seen = []
+    clf = small(n_estimators=5)
+    slow = threading.Event()
+    grow = _core.grow_tree
+
+    def waiting(*arguments, **options):
+        assert slow.wait(10)
+        return grow(*arguments, **options)
+
+    def note(done, total):
+        seen.append(done / total)
+        slow.set()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_core, "grow_tree", waiting)
+        clf.fit(XS, YS, checkpoint_dir=folder, callback=note)
+    assert seen[0] == 4 / 5 and seen[-1] == 1
+
+
+def test_warm_start_with_a_checkpoint(tmp_path, grown):
+    cold = small(n_estimators=6).fit(XS, YS).fingerprint_
+    grown.clear()
+    clf = small(n_estimators=2, warm_start=True, random_state=None).fit(XS, YS)
+    small_seed = clf._seed
+    folder = tmp_path / "trees"
+    for n_trees in (4, 6, 6):
+        clf.set_params(n_estimators=n_trees).fit(XS, YS, checkpoint_dir=folder)
+    assert grown == [0, 1, 2, 3, 4, 5] and len(trees_in(folder)) == 4
+    again = small(n_estimators=2, warm_start=True).fit(XS, YS)
+    with pytest.raises(ValueError, match=rf"the seed .* is {again._seed} now and {small_seed} the"):
+        again.set_params(n_estimators=4).fit(XS, YS, checkpoint_dir=folder)
+    # The two that warm starts never wrote are grown where they are missing.
+    grown.clear()
+    fresh = small(n_estimators=6, random_state=None).fit(XS, YS, checkpoint_dir=folder)
+    assert grown == [0, 1] and fresh.fingerprint_ == clf.fingerprint_ != cold
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: np.random.RandomState(7)])
+def test_a_seed_that_was_drawn_is_kept(tmp_path, make):
+    folder = tmp_path / "trees"
+    first = small(n_estimators=2, random_state=make()).fit(XS, YS, checkpoint_dir=folder)
+    again = small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
+    assert again._seed == first._seed and again.training_["trees_from_checkpoint"] == 2
+    moved_on = np.random.RandomState(99)
+    third = small(random_state=moved_on).fit(XS, YS, checkpoint_dir=folder)
+    assert third.fingerprint_ == again.fingerprint_
+    with pytest.raises(ValueError, match="the seed .* there. Choose"):
+        small(random_state=np.int64(3)).fit(XS, YS, checkpoint_dir=folder)
+
+
+def test_texts_go_on(tmp_path):
+    texts = ["cod and herring quota", "import of beef", "herring import"] * 20
+    tags = [["fish", "law"], ["meat", "trade"], ["fish", "trade"]] * 20
+
+    def fit(n_trees, **options):
+        tagger = TextTagger(LdSMClassifier(n_trees, random_state=0))
+        return tagger.fit(texts, tags, **options)
+
+    fit(2, checkpoint_dir=tmp_path / "trees")
+    tagger = fit(5, checkpoint_dir=tmp_path / "trees")
+    assert tagger.classifier_.training_["trees_from_checkpoint"] == 2
+    assert tagger.fingerprint_ == fit(5).fingerprint_
+
+    def unread():
+        raise AssertionError("the corpus was read first")
+        yield
+
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="'checkpoint_dir' parameter must name a folder"):
+        TextTagger().fit(unread(), checkpoint_dir=tmp_path / "file")
+
+
+def test_one_function_grows_a_tree_for_all(tmp_path):
+    """What a worker is given and gives back is small; the tree is in the folder."""
+    x, y = feature_arrays(XS), label_arrays(YS)
+    params = resolve(small().get_params(), x, 30)
+    checkpoint = open_checkpoint(tmp_path, x, y, params, n_features=30, seed=5, seed_given=True)
+    sent = pickle.loads(pickle.dumps(checkpoint))
+    receipt = grow_tree(x, y, params, 30, 5, 2, sent)
+    assert isinstance(receipt, Receipt) and receipt.tree == 2
+    assert len(pickle.dumps(receipt)) < 200 and len(pickle.dumps(checkpoint)) < 1000
+    tree, expected = checkpoint.get(receipt), grow_tree(x, y, params, 30, 5, 2)
+    assert tree.keys() == expected.keys()
+    assert all(np.array_equal(tree[name], expected[name], equal_nan=True) for name in tree)
+    # A file that is not the one of the receipt is noticed.
+    checkpoint.put(2, grow_tree(x, y, params, 30, 5, 3))
+    with pytest.raises(ValueError, match="'.*tree-00002.ldsm' is not the one that this fit wrote"):
+        checkpoint.get(receipt)
+
+
+def fit_in(folder):
+    return small(n_estimators=20, random_state=None).fit(XS, YS, checkpoint_dir=folder)
+
+
+def test_two_processes_may_share_a_folder(tmp_path):
+    """Without a seed of their own they agree on one, and both end with its model."""
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        for round in range(2):
+            folder = tmp_path / str(round)
+            one, other = joblib.Parallel()(joblib.delayed(fit_in)(folder) for _ in range(2))
+            assert one.fingerprint_ == other.fingerprint_ == fit_in(folder).fingerprint_
+            assert len(os.listdir(folder)) == 21
+
+
+# -- another fit -------------------------------------------------------------------------------
+
+
+def other_values():
+    changed = XS.copy()
+    changed.data[5] += 1
+    return changed
+
+
+def other_labels():
+    changed = Y.copy()
+    changed[3, 2] = 1 - changed[3, 2]
+    return sp.csr_array(changed)
+
+
+@pytest.mark.parametrize(
+    ("X_now", "y_now", "changes", "message"),
+    [
+        (
+            other_values(),
+            YS,
+            {},
+            r"fit: the hash of X is [0-9a-f]{12} now and [0-9a-f]{12} there\. ",
+        ),
+        (XS, other_labels(), {}, r"fit: the hash of the labels is \w{12} now and \w{12} there\. "),
+        (XS[:150], YS[:150], {"max_nodes": 100}, r"the number of rows is 150 now and 200 there\. "),
+        (XS[:, :29], YS, {}, r"fit: the number of features is 29 now and 30 there\. "),
+        (XS, YS[:, :7], {}, r"fit: the number of labels is 7 now and 8 there\. "),
+        (XS, Dataset(XS, YS, label_names=NAMES), {}, r"fit: the hash of the labels is .* there\. "),
+        (XS, YS, {"random_state": 4}, r"fit: the seed \(drawn from random_state\) is \d+ now and"),
+        (XS, YS, {"arity": 3}, r"arity is 3 now and 2 there; multiway_penalty is 2.0 now and 1.0"),
+        (XS, YS, {"max_nodes": 50}, "fit: max_nodes is 50 now and 100 there"),
+        (XS, YS, {"n_epochs": 1}, "n_epochs is 1 now and 3 there"),
+        (XS, YS, {"learning_rate": 0.25}, "learning_rate is 0.25 now and 0.5 there"),
+        (XS, YS, {"integrity_weight": 1.0}, "integrity_weight is 1.0 now and 2.0 there"),
+        (XS, YS, {"multiway_penalty": 0.5}, "multiway_penalty is 0.5 now and 1.0 there"),
+        (XS, YS, {"relax_integrity": False}, r"\(by relax_integrity\) is 0 now and 3 there"),
+        (XS, YS, {"optimizer": "sgd"}, "optimizer is 'sgd' now and 'asgd' there"),
+        (XS, YS, {"standardize": True}, "standardize is True now and False there"),
+        (XS, YS, {"subsample": 0.5}, "subsample is 0.5 now and 1.0 there"),
+    ],
+)
+def test_another_fit_is_refused(folder, grown, X_now, y_now, changes, message):
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    clf = small(**changes)
+    with pytest.raises(ValueError, match=message) as caught:
+        if isinstance(y_now, Dataset):
+            clf.fit(y_now, checkpoint_dir=folder)
+        else:
+            clf.fit(X_now, y_now, checkpoint_dir=folder)
+    assert repr(str(folder)) in str(caught.value) and "\n" not in str(caught.value)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not grown and not hasattr(clf, "forest_")
+
+
+def test_another_version_of_the_library_is_refused(folder, monkeypatch):
+    """It may grow other trees, and a model of both would be neither's."""
+    monkeypatch.setattr("ldsm.checkpoint.library_version", lambda: "99.0")
+    with pytest.raises(ValueError, match="the version of ldsm is '99.0' now and '.*' there"):
+        small().fit(XS, YS, checkpoint_dir=folder)
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+
+def flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def changed_tree(folder, tree, change):
+    """Another file for a tree, with a proper checksum."""
+    path = folder / f"tree-{tree:05}.ldsm"
+    header, arrays = model_file.read(path)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(header, arrays)
+    model_file.write(path, header, arrays)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda data: b"", "it has 0 bytes"),
+        (lambda data: data[:500], "cut off"),
+        (lambda data: data[:-1], "cut off"),
+        (lambda data: flipped(data, len(data) // 2), "its checksum does not fit"),
+        (lambda data: b"\0" * len(data), "no model file"),
+        (lambda data: data + b"x", "more than its header says"),
+    ],
+)
+def test_a_damaged_tree_is_grown_again(folder, grown, damage, reason):
+    path = folder / "tree-00002.ldsm"
+    good = path.read_bytes()
+    path.write_bytes(damage(good))
+    warning = rf"{path}' cannot be loaded: .*{reason}.*\. Tree 2 is grown again\."
+    with pytest.warns(UserWarning, match=warning) as caught:
+        clf = small().fit(XS, YS, checkpoint_dir=folder)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert grown == [2] and path.read_bytes() == good
+    assert clf.fingerprint_ == UNDISTURBED and clf.training_["trees_from_checkpoint"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda h, a: h.update(tree=3), "it does not hold tree 2"),
+        (lambda h, a: h.update(kind="LdSMClassifier"), "it does not hold tree 2"),
+        (lambda h, a: h.pop("tree"), "it does not hold tree 2"),
+        (lambda h, a: h.update(identity="0" * 64), "belongs to another fit"),
+        (lambda h, a: a.pop("weights"), "'weights'"),
+        (lambda h, a: a.update(more=np.zeros(3)), "'more'"),
+        (lambda h, a: a.update(tree_offsets=np.zeros(2, np.int64)), "'tree_offsets'"),
+        (lambda h, a: a["first_child"].__setitem__(0, 2**30), "node 0 of tree 0: a child lies"),
+        (lambda h, a: a["weights"].__setitem__((0, 0), np.nan), "weights are not finite"),
+        (lambda h, a: a["histogram_labels"].__setitem__(-1, 8), r"must lie in \[0, 8\)"),
+        (lambda h, a: a["weight_features"].__setitem__(-1, 99), r"must lie in \[0, 31\)"),
+        (lambda h, a: a.update(weights=a["weights"].astype(np.float16)), "of type float32"),
+        (
+            lambda h, a: a.update(epoch_objective=a["epoch_objective"][:, :2]),
+            "epoch_objective must have 3 columns",
+        ),
+        (
+            lambda h, a: a.update(
+                weight_means=np.zeros_like(a["weight_features"], dtype=np.float32),
+                weight_scales=np.ones_like(a["weight_features"], dtype=np.float32),
+            ),
+            "weight_means must have 0 entries",
+        ),
+    ],
+)
+def test_a_file_that_is_not_this_tree_is_grown_again(folder, change, reason):
+    changed_tree(folder, 2, change)
+    with pytest.warns(UserWarning, match=rf"tree-00002.ldsm.*{reason}.*Tree 2 is grown again"):
+        clf = small().fit(XS, YS, checkpoint_dir=folder)
+    assert clf.fingerprint_ == UNDISTURBED
+    assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
+
+
+def test_a_tree_of_another_format_is_an_error(folder, grown):
+    path = folder / "tree-00002.ldsm"
+    data = path.read_bytes().replace(b'"format_version":"1"', b'"format_version":"2"')
+    path.write_bytes(seal(data))
+    with pytest.raises(FormatVersionError, match="tree-00002.ldsm.* in format 2, .*upgrade ldsm"):
+        small().fit(XS, YS, checkpoint_dir=folder)
+    assert not grown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is damaged: it is no JSON"),
+        ('{"format": "ldsm-check', "is damaged: it is no JSON"),
+        ("[" * 60_000, "is damaged: it is no JSON"),
+        ("\udcff", "is damaged: it is no JSON"),
+        ('{"format": 1' + " " * 70_000 + "}", "is damaged: it is no JSON"),
+        ("[]", "does not say that it is an ldsm-checkpoint"),
+        ('{"format": "ldsm-store"}', "does not say that it is an ldsm-checkpoint"),
+        ('{"format": "ldsm-checkpoint", "version": 1}', "its checksum does not fit"),
+        ('{"format": "ldsm-checkpoint"}', "its checksum does not fit"),
+        ('{"format": "ldsm-checkpoint", "version": 2}', "has format version 2, and this ldsm read"),
+    ],
+)
+def test_a_damaged_manifest_is_refused(folder, text, message):
+    manifest = folder / "checkpoint.json"
+    manifest.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ValueError, match=message) as caught:
+        small().fit(XS, YS, checkpoint_dir=folder)
+    assert str(folder) in str(caught.value)
+    assert len(trees_in(folder)) == 4
+
+
+def test_any_altered_byte_of_the_manifest_is_noticed(folder):
+    manifest = folder / "checkpoint.json"
+    good = manifest.read_bytes()
+    for at in range(0, len(good), 7):
+        manifest.write_bytes(flipped(good, at))
+        if json.loads(good) == _json_or_none(manifest.read_bytes()):
+            continue  # a space became another
+        with pytest.raises(ValueError, match="checkpoint"):
+            small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
+
+
+def _json_or_none(data):
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def sealed_manifest(folder, change):
+    """Another manifest with a proper checksum."""
+    manifest = json.loads((folder / "checkpoint.json").read_text())
+    del manifest["identity"]
+    change(manifest)
+    manifest["identity"] = _identity(manifest)
+    (folder / "checkpoint.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.pop("seed"), "an entry is missing or of a wrong kind"),
+        (lambda m: m.update(seed="3"), "an entry is missing or of a wrong kind"),
+        (lambda m: m.update(seed=-1), "an entry is missing or of a wrong kind"),
+        (lambda m: m.update(seed=2**70), "an entry is missing or of a wrong kind"),
+        (lambda m: m.update(tree_params=[1]), "an entry is missing or of a wrong kind"),
+        (lambda m: m.pop("rows"), "the number of rows is 200 now and None there"),
+        (lambda m: m.update(rows=[[[]]]), r"the number of rows is 200 now and \[\[\[\]\]\] there"),
+        (lambda m: m["tree_params"].pop("arity"), "arity is 2 now and None there"),
+    ],
+)
+def test_a_made_up_manifest_is_refused(folder, change, message):
+    sealed_manifest(folder, change)
+    with pytest.raises(ValueError, match=message):
+        small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
+
+
+# -- the folder --------------------------------------------------------------------------------
+
+
+def test_folders_that_are_refused(tmp_path, grown):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").touch()
+    small().fit(XS, YS, checkpoint_dir=tmp_path / "headless")
+    os.unlink(tmp_path / "headless" / "checkpoint.json")
+    grown.clear()
+    for path, message in [
+        (tmp_path / "file", "'checkpoint_dir' parameter must name a folder. '.*file' is a file"),
+        (tmp_path / "full", "full' holds 'notes.txt' and no checkpoint.json"),
+        (tmp_path / "headless", "headless' holds 'tree-00000.ldsm' and no checkpoint.json"),
+        ("", "'checkpoint_dir' parameter must be a path. Got '' instead"),
+        (7, "'checkpoint_dir' parameter must be a path. Got 7 instead"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            small().fit(XS, YS, checkpoint_dir=path)
+    with pytest.raises(OSError, match="file/below"):
+        small().fit(XS, YS, checkpoint_dir=tmp_path / "file" / "below")
+    assert not grown
+
+
+def test_what_killed_processes_leave_is_ignored_and_in_time_removed(tmp_path):
+    folder = tmp_path / "trees"
+    folder.mkdir()
+    young, old = folder / ".ldsm-0123.tmp", folder / ".ldsm-4567.tmp"
+    for path in (young, old):
+        path.write_bytes(b"half a tree")
+    long_ago = time.time() - STALE_SECONDS - 60
+    os.utime(old, (long_ago, long_ago))
+    assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
+    assert young.exists() and not old.exists()
+    # Beside a manifest, other people's files do no harm.
+    (folder / "notes.txt").touch()
+    (folder / "tree-00001.ldsm.bak").touch()
+    assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
+
+
+def test_a_relative_path_holds_for_workers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        small().fit(XS, YS, checkpoint_dir="trees")
+    assert len(trees_in(tmp_path / "trees")) == 4
+
+
+@contextmanager
+def without_privileges():
+    """The superuser may write anywhere; nobody may not."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_folder_that_cannot_be_written(grown):
+    parent = Path(tempfile.mkdtemp())  # where nobody may look; not so pytest's own
+    try:
+        small(n_estimators=2).fit(XS, YS, checkpoint_dir=parent / "begun")
+        (parent / "empty").mkdir()
+        for path in (parent, parent / "begun", parent / "empty"):
+            path.chmod(0o555)
+        grown.clear()
+        with without_privileges():
+            for name in ("begun", "empty", "new"):
+                with pytest.raises(PermissionError, match=f"{parent / name}'"):
+                    small().fit(XS, YS, checkpoint_dir=parent / name)
+            # What is there can be read.
+            assert not grown
+            clf = small(n_estimators=2).fit(XS, YS, checkpoint_dir=parent / "begun")
+        assert clf.training_["trees_from_checkpoint"] == 2
+    finally:
+        for path in (parent, parent / "begun", parent / "empty"):
+            path.chmod(0o755)
+        shutil.rmtree(parent)
+
+
+@contextmanager
+def no_file_beyond(n_bytes):
+    """As if the disk were full after so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_full_disk(folder, n_jobs):
+    clf = small(n_estimators=8, n_jobs=n_jobs)
+    for n_bytes in (100, 5000):
+        with no_file_beyond(n_bytes), pytest.raises(OSError) as caught:
+            clf.fit(XS, YS, checkpoint_dir=folder)
+        assert caught.value.errno == errno.EFBIG
+        assert str(folder / "tree-0000") in str(caught.value)
+        assert len(os.listdir(folder)) == 5 and not hasattr(clf, "forest_")
+    with no_file_beyond(100), pytest.raises(OSError, match="checkpoint.json"):
+        clf.fit(XS, YS, checkpoint_dir=folder / "new")
+    assert os.listdir(folder / "new") == []
+    (folder / "new").rmdir()
+    clf.fit(XS, YS, checkpoint_dir=folder)
+    assert clf.training_["trees_from_checkpoint"] == 4
+    assert clf.fingerprint_ == small(n_estimators=8).fit(XS, YS).fingerprint_
+
+
+def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", fail)
+    for _ in range(2):
+        clf = small().fit(XS, YS, checkpoint_dir=tmp_path / "trees")
+    assert clf.fingerprint_ == UNDISTURBED and not leftovers(tmp_path / "trees")
+
+
+# -- the command line --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["train.txt", "notes.jsonl"])
+def test_the_command_goes_on(tmp_path, capsys, data):
+    write_data(tmp_path)
+    run = within(capsys)
+    trees = tmp_path / "trees"
+
+    def train(n_trees, *more):
+        file = tmp_path / "m.ldsm"
+        done = run("train", tmp_path / data, "-o", file, "--n-estimators", n_trees, *more)
+        return done, load(file) if done.code == 0 else None
+
+    done, first = train(2, "--checkpoint", trees)
+    assert done.code == 0 and "taken from" not in done.err
+    done, model = train(5, "--checkpoint", trees)
+    assert f"2 of 5 trees taken from {trees}" in done.err and len(trees_in(trees)) == 5
+    shutil.rmtree(trees)
+    # A former model is gone on with; the folder keeps what is new.
+    first.save(tmp_path / "m.ldsm")
+    for taken in (0, 3):
+        first.save(tmp_path / "m.ldsm")
+        done, warm = train(5, "--warm-start", "--checkpoint", trees)
+        assert warm.fingerprint_ == model.fingerprint_
+        assert (f"{taken} of 5 trees taken" in done.err) == (taken > 0)
+    assert trees_in(trees) == [f"tree-0000{i}.ldsm" for i in (2, 3, 4)]
+    done, _ = train(5, "--checkpoint", trees, "--arity", 3)
+    assert done.code == 1 and len(done.err.strip().splitlines()) == 1
+    assert "belongs to another fit: arity is 3 now and 2 there" in done.err
