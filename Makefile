@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long lint bench peers clean
+.PHONY: demo test test-long sanitize sanitize-address sanitize-thread lint bench peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -21,6 +21,18 @@ test: $(VENV)/.installed-test
 
 test-long: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "long or not long"
+
+# The tests on cores that report every access outside an array, every undefined operation (address)
+# and every data race (thread). Needs a compiler with these run-time libraries: g++ brings them along.
+sanitize: sanitize-address sanitize-thread
+
+sanitize-address: $(VENV)/.installed-test
+	tests/sanitizers/run.sh address $(BIN)/python
+	tests/sanitizers/run.sh address $(BIN)/python -m long \
+		tests/test_core_bounds.py tests/test_input_forms.py
+
+sanitize-thread: $(VENV)/.installed-test
+	tests/sanitizers/run.sh thread $(BIN)/python
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
@@ -56,10 +68,16 @@ $(VENV)/.installed-lint: $(VENV)/.build-tools $(SOURCES)
 	$(INSTALL) ".[lint,test]"
 	touch $(VENV)/.installed $@
 
+PEERS_INSTALL = .venv-peers/bin/python -m pip install --quiet
+WITHOUT_IT = cannot be installed here; the benchmarks do without it
+
+# PECOS asks for torch and more, which its linear models never import.
 .venv-peers/.installed: benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --upgrade pip
-	.venv-peers/bin/python -m pip install --quiet -r benchmarks/peers-requirements.txt
+	$(PEERS_INSTALL) --upgrade pip
+	$(PEERS_INSTALL) -r benchmarks/peers-requirements.txt
+	$(PEERS_INSTALL) napkinxc==0.7.2 || echo "napkinXC $(WITHOUT_IT)"
+	$(PEERS_INSTALL) --no-deps libpecos==1.2.8 || echo "PECOS $(WITHOUT_IT)"
 	touch $@
 
 clean:

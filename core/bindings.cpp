@@ -1,126 +1,16 @@
 // Trees and Python: checks what comes in, releases the GIL, hands arrays over. Only the bindings
 // know Python.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
-#include <optional>
-#include <string>
-
+#include "bindings.hpp"
 #include "grower.hpp"
 #include "router.hpp"
 
 namespace nb = nanobind;
 using namespace ldsm;
+using namespace ldsm::bindings;
 
 namespace {
-
-template <typename T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Shared = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Gives a vector's memory to NumPy without copying it.
-template <typename T>
-nb::object hand_over(std::vector<T>&& data, size_t columns = 0) {
-    auto* owned = new std::vector<T>(std::move(data));
-    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    if (columns == 0) {
-        const size_t shape[1] = {owned->size()};
-        return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 1, shape, owner));
-    }
-    const size_t shape[2] = {owned->size() / columns, columns};
-    return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 2, shape, owner));
-}
-
-[[noreturn]] void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
-
-// Offsets start at 0, never fall and end at the number of entries.
-void check_offsets(const In<int64_t>& offsets, size_t entries, const char* name) {
-    if (offsets.size() < 1) refuse(std::string(name) + " must not be empty.");
-    const int64_t* o = offsets.data();
-    if (o[0] != 0) refuse(std::string(name) + " must start at 0. Got " + std::to_string(o[0]) + ".");
-    for (size_t i = 1; i < offsets.size(); ++i)
-        if (o[i] < o[i - 1])
-            refuse(std::string(name) + " must not decrease. Got " + std::to_string(o[i - 1]) +
-                   " then " + std::to_string(o[i]) + " at position " + std::to_string(i) + ".");
-    if (o[offsets.size() - 1] != static_cast<int64_t>(entries))
-        refuse(std::string(name) + " must end at the number of entries, " +
-               std::to_string(entries) + ". Got " + std::to_string(o[offsets.size() - 1]) + ".");
-}
-
-void check_range(const In<int32_t>& indices, int64_t limit, const char* name) {
-    const int32_t* v = indices.data();
-    for (size_t i = 0; i < indices.size(); ++i)
-        if (v[i] < 0 || v[i] >= limit)
-            refuse(std::string(name) + " must lie in [0, " + std::to_string(limit) + "). Got " +
-                   std::to_string(v[i]) + " at position " + std::to_string(i) + ".");
-}
-
-FeatureRows feature_rows(const In<int64_t>& indptr, const In<int32_t>& indices,
-                         const In<float>& values, int64_t n_features) {
-    if (n_features < 0 || n_features > INT32_MAX - 8)
-        refuse("n_features must lie in [0, 2^31 - 8). Got " + std::to_string(n_features) + ".");
-    if (indices.size() != values.size())
-        refuse("X must have as many values as indices. Got " + std::to_string(values.size()) +
-               " and " + std::to_string(indices.size()) + ".");
-    check_offsets(indptr, indices.size(), "The row offsets of X");
-    check_range(indices, n_features, "The feature numbers of X");
-    if (indptr.size() - 1 > INT32_MAX) refuse("X must have fewer than 2^31 rows.");
-    for (size_t i = 0; i < values.size(); ++i)
-        if (!std::isfinite(values.data()[i]))
-            refuse("X must hold finite float32 values. Got " + std::to_string(values.data()[i]) +
-                   " at position " + std::to_string(i) + ".");
-    return {indptr.data(), indices.data(), values.data(),
-            static_cast<int64_t>(indptr.size()) - 1, static_cast<int32_t>(n_features)};
-}
-
-LabelRows label_rows(const In<int64_t>& indptr, const In<int32_t>& indices, int64_t n_labels) {
-    if (n_labels < 0 || n_labels > INT32_MAX)
-        refuse("n_labels must lie in [0, 2^31). Got " + std::to_string(n_labels) + ".");
-    check_offsets(indptr, indices.size(), "The row offsets of Y");
-    check_range(indices, n_labels, "The label numbers of Y");
-    return {indptr.data(), indices.data(), static_cast<int64_t>(indptr.size()) - 1,
-            static_cast<int32_t>(n_labels)};
-}
-
-// Lets a pending Ctrl-C through; a no-op on threads other than the main one.
-void poll_signals() {
-    nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
-// Runs `work` without the GIL; a cancelled call raises KeyboardInterrupt.
-template <typename Work>
-auto without_gil(Work&& work) {
-    try {
-        nb::gil_scoped_release release;
-        return work();
-    } catch (const Cancelled&) {
-        PyErr_SetString(PyExc_KeyboardInterrupt, "cancelled");
-        throw nb::python_error();
-    } catch (const BrokenForest& error) {
-        refuse(error.what());
-    } catch (const std::invalid_argument& error) {
-        refuse(error.what());
-    }
-}
-
-int32_t never_cancelled = 0;
-int64_t uncounted = 0;
-
-Monitor make_monitor(const std::optional<Shared<int32_t>>& cancel,
-                     const std::optional<Shared<int64_t>>& progress) {
-    if ((cancel && cancel->size() != 1) || (progress && progress->size() != 1))
-        refuse("cancel and progress must be arrays of one number.");
-    return Monitor(cancel ? cancel->data() : &never_cancelled,
-                   progress ? progress->data() : &uncounted, poll_signals);
-}
 
 Optimizer optimizer_named(const std::string& name) {
     if (name == "nag") return Optimizer::kNag;
@@ -132,7 +22,8 @@ Optimizer optimizer_named(const std::string& name) {
 void check_params(const TreeParams& p) {
     if (p.arity < 2 || p.arity > kMaxArity)
         refuse("arity must be an int in [2, 8]. Got " + std::to_string(p.arity) + " instead.");
-    if (p.max_nodes < 1) refuse("max_nodes must be at least 1. Got " + std::to_string(p.max_nodes) + ".");
+    if (p.max_nodes < 1 || p.max_nodes > INT32_MAX - kMaxArity)
+        refuse("max_nodes must lie in [1, 2^31 - 8). Got " + std::to_string(p.max_nodes) + ".");
     if (p.n_epochs < 1) refuse("n_epochs must be at least 1. Got " + std::to_string(p.n_epochs) + ".");
     if (p.relaxations < 0 || p.relaxations > 64) refuse("relaxations must lie in [0, 64].");
     if (!(p.learning_rate > 0) || !std::isfinite(p.learning_rate))
@@ -164,9 +55,8 @@ nb::dict grow(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values, i
                             block_entries};
     check_params(params);
     Monitor monitor = make_monitor(cancel, progress);
-    Tree t = without_gil([&] {
-        return grow_tree(x, y, params, seed, tree, select_kernels(simd), monitor);
-    });
+    const Kernels& kernels = select_kernels(simd);
+    Tree t = without_gil([&] { return grow_tree(x, y, params, seed, tree, kernels, monitor); });
     nb::dict out;
     out["first_child"] = hand_over(std::move(t.first_child));
     out["weight_offsets"] = hand_over(std::move(t.weight_offsets));
@@ -203,9 +93,9 @@ class ForestArrays {
         histogram_labels_ = array<In<int32_t>>(forest, "histogram_labels");
         histogram_counts_ = array<In<int32_t>>(forest, "histogram_counts");
         node_rows_ = array<In<int64_t>>(forest, "node_rows");
-        const auto arity = nb::cast<int64_t>(forest.attr("arity"));
-        const auto n_features = nb::cast<int64_t>(forest.attr("n_features"));
-        const auto n_labels = nb::cast<int64_t>(forest.attr("n_labels"));
+        const int64_t arity = number(forest, "arity");
+        const int64_t n_features = number(forest, "n_features");
+        const int64_t n_labels = number(forest, "n_labels");
         const size_t nodes = first_child_.size();
         const size_t entries = weight_features_.size();
         const bool standardized = weight_means_.size() != 0;
@@ -242,22 +132,37 @@ class ForestArrays {
         if (!with_maps) return;
         const nb::object maps = forest.attr("feature_maps");
         if (maps.is_none()) return;
-        if (!nb::try_cast(maps, feature_maps_, false))
-            refuse("The forest's feature_maps must be None or what feature_maps() returns.");
-        view.map_words = (n_features + 2 + 63) / 64;
+        if (standardized || !nb::try_cast(maps, feature_maps_, false) || !aligned(feature_maps_))
+            refuse("The forest's feature_maps must be None or what feature_maps() returns, and None "
+                   "if its features are standardised.");
+        view.map_words = map_words(view);
         if (feature_maps_.size() != nodes * static_cast<size_t>(view.map_words) * 2)
             refuse("The forest's feature_maps do not fit its nodes in size.");
         view.maps = reinterpret_cast<const FeatureMap*>(feature_maps_.data());
     }
     ForestView view;
 
+    // Words of a node's feature map, if the maps of all nodes can be counted at all.
+    static int64_t map_words(const ForestView& view) {
+        const int64_t words = (int64_t{view.n_features} + 2 + 63) / 64;  // the bias and the padding
+        if (view.n_nodes > INT64_MAX / 16 / words)
+            refuse("The forest has too many nodes and features for feature maps.");
+        return words;
+    }
+
   private:
     template <typename Array>
     static Array array(nb::handle forest, const char* name) {
         Array result;
-        if (!nb::try_cast(forest.attr(name), result, false))
+        if (!nb::try_cast(forest.attr(name), result, false) || !aligned(result))
             refuse(std::string("The forest's ") + name +
-                   " must be a contiguous array of the documented type.");
+                   " must be a contiguous, aligned array of the documented type.");
+        return result;
+    }
+    static int64_t number(nb::handle forest, const char* name) {
+        int64_t result = 0;
+        if (!nb::try_cast(forest.attr(name), result, false))
+            refuse(std::string("The forest's ") + name + " must be an int.");
         return result;
     }
     In<int64_t> tree_offsets_, weight_offsets_, histogram_offsets_, node_rows_;
@@ -304,9 +209,8 @@ nb::tuple topk(nb::handle forest, bool by_rows, In<int64_t> indptr, In<int32_t> 
     std::vector<float> scores(static_cast<size_t>(x.n_rows * k));
     const TopK out{k, fill_order.data(), allowed ? allowed->data() : nullptr, labels.data(),
                    scores.data()};
-    without_gil([&] {
-        route_topk(arrays.view, x, skipped, out, select_kernels(simd), monitor);
-    });
+    const Kernels& kernels = select_kernels(simd);
+    without_gil([&] { route_topk(arrays.view, x, skipped, out, kernels, monitor); });
     return nb::make_tuple(hand_over(std::move(labels), static_cast<size_t>(k)),
                           hand_over(std::move(scores), static_cast<size_t>(k)));
 }
@@ -323,28 +227,31 @@ nb::tuple scores(nb::handle forest, bool by_rows, In<int64_t> indptr, In<int32_t
     const FeatureRows x = rows_for(arrays.view, indptr, indices, values);
     const uint8_t* skipped = checked_skip(skip, arrays.view, x);
     Monitor monitor = make_monitor(cancel, std::nullopt);
-    return as_csr(without_gil([&] {
-        return route_scores(arrays.view, x, skipped, select_kernels(simd), monitor);
-    }));
+    const Kernels& kernels = select_kernels(simd);
+    return as_csr(
+        without_gil([&] { return route_scores(arrays.view, x, skipped, kernels, monitor); }));
 }
 
 nb::tuple nodes(nb::handle forest, In<int64_t> indptr, In<int32_t> indices, In<float> values,
                 std::optional<Shared<int32_t>> cancel, const std::string& simd) {
     const ForestArrays arrays(forest, true);
     const FeatureRows x = rows_for(arrays.view, indptr, indices, values);
+    if (arrays.view.n_nodes > INT32_MAX)
+        refuse("The nodes of a forest with 2^31 nodes or more cannot be numbered.");
     Monitor monitor = make_monitor(cancel, std::nullopt);
-    SparseScores s = without_gil([&] {
-        return route_nodes(arrays.view, x, select_kernels(simd), monitor);
-    });
+    const Kernels& kernels = select_kernels(simd);
+    SparseScores s =
+        without_gil([&] { return route_nodes(arrays.view, x, kernels, monitor); });
     return nb::make_tuple(hand_over(std::move(s.indptr)), hand_over(std::move(s.indices)));
 }
 
-// True where the arrays are a well-formed CSR matrix of the canonical kind; never reads outside them.
+// True where the arrays are a well-formed CSR matrix of the canonical kind, as the core can read it;
+// never reads outside them.
 bool canonical(In<int64_t> indptr, In<int32_t> indices, In<float> values) {
     const int64_t* offsets = indptr.data();
     const auto n = static_cast<int64_t>(indices.size());
-    if (indptr.size() < 1 || values.size() != indices.size() || offsets[0] != 0 ||
-        offsets[indptr.size() - 1] != n)
+    if (!aligned(indptr) || !aligned(indices) || !aligned(values) || indptr.size() < 1 ||
+        values.size() != indices.size() || offsets[0] != 0 || offsets[indptr.size() - 1] != n)
         return false;
     for (size_t row = 0; row + 1 < indptr.size(); ++row) {
         if (offsets[row + 1] < offsets[row] || offsets[row + 1] > n) return false;
@@ -360,6 +267,7 @@ bool canonical(In<int64_t> indptr, In<int32_t> indices, In<float> values) {
 
 nb::object maps(nb::handle forest) {
     const ForestArrays arrays(forest, true, /*with_maps=*/false);
+    ForestArrays::map_words(arrays.view);
     return hand_over(without_gil([&] { return feature_maps(arrays.view); }));
 }
 
@@ -384,11 +292,13 @@ std::vector<std::string> paths() {
 }  // namespace
 
 void bind_text_format(nb::module_& m);  // bindings_text.cpp
+void bind_ranker(nb::module_& m);       // bindings_ranker.cpp
 
 NB_MODULE(_core, m) {
     using namespace nb::literals;
     m.doc() = "The compiled core of ldsm: pure functions over arrays.";
     bind_text_format(m);
+    bind_ranker(m);
     const auto na = [](const char* name) { return nb::arg(name).noconvert(); };
     m.def("grow_tree", &grow, na("x_indptr"), na("x_indices"), na("x_values"), "n_features"_a,
           na("y_indptr"), na("y_indices"), "n_labels"_a, nb::kw_only(), "seed"_a, "tree"_a,

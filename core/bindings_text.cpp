@@ -1,13 +1,10 @@
 // The text format at Python's door: any object with a buffer in, NumPy arrays out.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "bindings.hpp"
 #include "text_format.hpp"
 
 namespace nb = nanobind;
@@ -15,8 +12,10 @@ using namespace ldsm;
 
 namespace {
 
-template <typename T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using bindings::aligned;
+using bindings::In;
+
+constexpr int64_t kLastLine = int64_t{1} << 62;  // the lines of a text can be counted on from here
 
 // Holds the bytes in place for as long as the GIL is released: a bytearray cannot be resized, nor a
 // memory map closed, while its buffer is out.
@@ -49,6 +48,8 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
                 bool sum_duplicates) {
     if (n_features < 0 || n_features > INT32_MAX - 8 || n_labels < 0 || n_labels > INT32_MAX)
         throw nb::value_error("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
+    if (first_line < 0 || first_line > kLastLine)
+        throw nb::value_error("first_line must lie in [0, 2^62].");
     const TextOptions options{std::move(name), first_line,         max_rows,
                               n_features,      n_labels,           zero_based ? 0 : 1,
                               comments,        sum_duplicates};
@@ -69,12 +70,12 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
 // The rows [0, n) of arrays that may start anywhere in a larger matrix.
 void check_offsets(const In<int64_t>& indptr, size_t entries, const char* name) {
     const int64_t* offsets = indptr.data();
-    bool fine = indptr.size() > 0 && offsets[0] >= 0 &&
+    bool fine = indptr.size() > 0 && aligned(indptr) && offsets[0] >= 0 &&
                 offsets[indptr.size() - 1] <= static_cast<int64_t>(entries);
     for (size_t i = 1; fine && i < indptr.size(); ++i) fine = offsets[i - 1] <= offsets[i];
     if (!fine)
         throw nb::value_error((std::string("The row offsets of ") + name +
-                               " must not decrease and must lie within its entries.")
+                               " must lie aligned, not decrease and lie within its entries.")
                                   .c_str());
 }
 
@@ -84,6 +85,8 @@ nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values
     check_offsets(y_indptr, y_indices.size(), "Y");
     if (x_indptr.size() != y_indptr.size())
         throw nb::value_error("X and Y must have the same number of rows.");
+    if (!aligned(x_indices) || !aligned(x_values) || !aligned(y_indices))
+        throw nb::value_error("The arrays of X and Y must lie aligned in memory.");
     const auto n_rows = static_cast<int64_t>(x_indptr.size()) - 1;
     std::string text;
     {

@@ -7,8 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 namespace ldsm {
+
+// A model's arrays contradict each other or themselves.
+struct BrokenModel : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 struct FeatureRows {
     const int64_t* indptr;

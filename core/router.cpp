@@ -196,7 +196,7 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
             taken[label] = 1;
         }
         for (int64_t i = 0; i < at; ++i) taken[labels[i]] = 0;
-        if (at < out.k) throw BrokenForest("fill_order must name every label once.");
+        if (at < out.k) throw BrokenModel("fill_order must name every label once.");
     });
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <vector>
 
 #include "csr.hpp"
@@ -42,11 +41,6 @@ struct ForestView {
 
 // The maps of all nodes. Derived from a forest, worth it where there are few features.
 FeatureMapArrays feature_maps(const ForestView& forest);
-
-// The forest's arrays contradict each other or themselves.
-struct BrokenForest : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 struct TopK {
     int64_t k;

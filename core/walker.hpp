@@ -12,7 +12,7 @@ namespace ldsm {
 constexpr int64_t kFewRows = 8;  // up to this many are walked through all trees together
 
 [[noreturn]] inline void broken(int64_t node, const char* what) {
-    throw BrokenForest("The forest is damaged at node " + std::to_string(node) + ": " + what + ".");
+    throw BrokenModel("The forest is damaged at node " + std::to_string(node) + ": " + what + ".");
 }
 
 struct Range {
@@ -93,6 +93,8 @@ class Walker {
         const Range nodes{forest_.tree_offsets[tree], forest_.tree_offsets[tree + 1]};
         if (nodes.begin < 0 || nodes.end <= nodes.begin || nodes.end > forest_.n_nodes)
             broken(nodes.begin, "the tree's nodes lie outside the forest");
+        if (nodes.end - nodes.begin > INT32_MAX - kMaxArity)
+            broken(nodes.begin, "the tree has more nodes than can be numbered");
         return nodes;
     }
 

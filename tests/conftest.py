@@ -1,4 +1,7 @@
-"""Shared fixtures. Tests on benchmark data run where LDSM_DATA names its folder."""
+"""Shared fixtures. Tests on benchmark data run where LDSM_DATA names its folder.
+
+Under `make sanitize`, which sets LDSM_SANITIZER, tests marked `not_under` are skipped.
+"""
 
 from __future__ import annotations
 
@@ -14,3 +17,19 @@ def benchmark_data():
     if not folder:
         pytest.skip("LDSM_DATA is not set: no benchmark data at hand")
     return Path(folder)
+
+
+def pytest_report_header():
+    if name := os.environ.get("LDSM_SANITIZER"):
+        from ldsm import _core
+
+        return f"{name} sanitizer, core: {_core.__file__}"
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    name = os.environ.get("LDSM_SANITIZER")
+    for item in items:
+        for mark in item.iter_markers("not_under"):
+            if name in mark.args:
+                item.add_marker(pytest.mark.skip(reason=mark.kwargs["reason"]))

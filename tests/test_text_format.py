@@ -292,6 +292,9 @@ def test_errors_name_file_line_and_reason(tmp_path, text, line, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         load_xmlrepo(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
+    if line > 1:  # the header's messages show it in words of their own
+        shown = text.split(b"\n")[line - 1].decode("latin-1")
+        assert "The line: " + ascii(shown) in str(caught.value)
     with pytest.raises(Malformed) as twin:
         slow_parse(text)
     assert twin.value.args == (line,)

@@ -129,3 +129,62 @@ def format_text(
     *,
     zero_based: bool = True,
 ) -> bytes: ...
+
+def label_pairs(
+    list_indptr: NDArray[np.int64],
+    list_labels: NDArray[np.int32],
+    y_indptr: NDArray[np.int64],
+    y_labels: NDArray[np.int32],
+    n_labels: int,
+    *,
+    fill_to: int,
+    seed: int,
+    cancel: NDArray[np.int32] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]: ...
+def train_ranker(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_values: NDArray[np.float32],
+    n_features: int,
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    positive: NDArray[np.uint8],
+    *,
+    first_label: int,
+    held_out: NDArray[np.uint8] | None = None,
+    cost: float,
+    tolerance: float,
+    max_epochs: int,
+    prune: float,
+    seed: int,
+    cancel: NDArray[np.int32] | None = None,
+    progress: NDArray[np.int64] | None = None,
+) -> tuple[
+    tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]], NDArray[np.float32]
+]: ...
+def train_centroids(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_values: NDArray[np.float32],
+    n_features: int,
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    positive: NDArray[np.uint8],
+    *,
+    left_out: NDArray[np.uint8] | None = None,
+    min_rows: int,
+    prune: float,
+    cancel: NDArray[np.int32] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+def label_products(
+    offsets: NDArray[np.int64],
+    features: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    n_features: int,
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_values: NDArray[np.float32],
+    list_indptr: NDArray[np.int64],
+    list_labels: NDArray[np.int32],
+    cancel: NDArray[np.int32] | None = None,
+) -> NDArray[np.float32]: ...

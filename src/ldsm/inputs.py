@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from . import _core
+from .sparse_checks import check_structure
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 
@@ -42,47 +43,9 @@ class FeatureArrays(NamedTuple):
         )
 
 
-def check_structure(matrix: Any, name: str) -> None:
-    """Refuse a sparse matrix whose arrays contradict each other.
-
-    scipy checks them where a matrix is made, not where they are changed later, and its routines
-    follow them blindly: such a matrix must not reach one.
-    """
-    if not sp.issparse(matrix) or matrix.format not in ("csr", "csc", "bsr", "coo"):
-        return
-    n_rows, n_columns = matrix.shape
-    data = matrix.data
-    if matrix.format == "coo":
-        for axis, indices in enumerate((matrix.row, matrix.col)):
-            _check_indices(indices, len(data), matrix.shape[axis], name)
-        return
-    if matrix.format == "bsr":
-        height, width = matrix.blocksize
-        n_rows, n_columns = n_rows // height, n_columns // width
-    major, minor = (n_columns, n_rows) if matrix.format == "csc" else (n_rows, n_columns)
-    indptr = matrix.indptr
-    if len(indptr) != major + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0):
-        raise ValueError(
-            f"The offsets of the sparse {name} must be {major + 1} numbers that start at 0 and "
-            f"never fall. Got {indptr.tolist()[:5]}{'...' if len(indptr) > 5 else ''}."
-        )
-    if indptr[-1] != len(data):
-        raise ValueError(
-            f"The offsets of the sparse {name} must end at its number of entries, {len(data)}. "
-            f"Got {indptr[-1]}."
-        )
-    _check_indices(matrix.indices, len(data), minor, name)
-
-
-def _check_indices(indices: NDArray[Any], n_entries: int, limit: int, name: str) -> None:
-    if len(indices) != n_entries:
-        raise ValueError(
-            f"The sparse {name} must have as many indices as entries, {n_entries}. "
-            f"Got {len(indices)}."
-        )
-    if n_entries and not (indices.min() >= 0 and indices.max() < limit):
-        bad = indices.max() if indices.min() >= 0 else indices.min()
-        raise ValueError(f"The indices of the sparse {name} must lie in [0, {limit}). Got {bad}.")
+def is_binary(x: FeatureArrays) -> bool:
+    """All values that are stored are the same one: features are there or not."""
+    return len(x.values) > 0 and bool(np.all(x.values == x.values[0]))
 
 
 def feature_arrays(X: Any) -> FeatureArrays:
@@ -94,7 +57,7 @@ def feature_arrays(X: Any) -> FeatureArrays:
         # A new object around the same arrays: scipy caches flags on the one it is asked about.
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
     else:
-        X = sp.csr_array(X if sp.issparse(X) else np.atleast_2d(np.asarray(X)))
+        X = sp.csr_array(X if sp.issparse(X) else _known_to_scipy(np.atleast_2d(np.asarray(X))))
     if X.data.dtype.kind != "f":
         X = X.astype(np.float64)  # duplicates of small integers must not overflow when added
     X.sum_duplicates()
@@ -115,6 +78,12 @@ def feature_arrays(X: Any) -> FeatureArrays:
     )
 
 
+def _known_to_scipy(X: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in a type that sparse matrices can have: of this machine, not of 16 bits."""
+    dtype = X.dtype.newbyteorder("=")
+    return X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
+
+
 def canonical_arrays(X: Any) -> FeatureArrays | None:
     """The core's arrays of a clean CSR matrix, without a detour; None for anything else.
 
@@ -125,6 +94,10 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
     if X.shape[1] > np.iinfo(np.int32).max or len(X.indptr) != X.shape[0] + 1:
         return None
     indices = X.indices
+    if X.indptr.dtype.kind != "i" or indices.dtype.kind != "i" or X.data.ndim != 1:
+        return None
+    if X.indptr.ndim != 1 or indices.ndim != 1:
+        return None
     if indices.dtype != np.int32:
         if len(indices) and not (indices.min() >= 0 and indices.max() < X.shape[1]):
             return None
@@ -161,6 +134,14 @@ def data_fingerprint(x: FeatureArrays, y: LabelArrays, n_features: int) -> str:
     digest = hashlib.sha256(repr((n_features, y.form, y.classes.tolist())).encode())
     for array in (*x, y.indptr, y.indices):
         digest.update(str(len(array)).encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def label_fingerprint(y: LabelArrays) -> str:
+    """Hash of the labels alone: their form, their names and whose they are."""
+    digest = hashlib.sha256(repr((y.form, y.classes.tolist())).encode())
+    for array in (y.indptr, y.indices):
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 

@@ -11,11 +11,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from .ranked_hits import top_of_dense, top_of_sparse
+from .sparse_checks import check_structure
 
 
 def read_labels(y: Any, name: str) -> tuple[sp.csr_array, bool]:
     """0/1 CSR matrix without stored zeros, and whether its width is given or just large enough."""
     if sp.issparse(y) or getattr(y, "ndim", 1) == 2:
+        check_structure(y, name)
         y = y if sp.issparse(y) else np.asarray(y)
         if y.ndim != 2 or y.dtype.kind not in "biuf":
             fail(name, f"{y.dtype} of shape {y.shape}", "a 2-D matrix of 0 and 1")
@@ -46,6 +48,7 @@ def read_labels(y: Any, name: str) -> tuple[sp.csr_array, bool]:
 def read_predictions(y_pred: Any, k: int) -> tuple[npt.NDArray[np.int32], int | None]:
     """Label ids, best first, -1 for none; and the number of labels if these were scores."""
     if sp.issparse(y_pred) and y_pred.ndim == 2:
+        check_structure(y_pred, "y_pred")
         matrix = _canonical(y_pred)
         _check_scores(matrix.data)
         return top_of_sparse(matrix, k), int(matrix.shape[1])

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ldsm.sparse_checks import check_structure
+
 _ROWS_AT_ONCE = 1 << 16
 MAX_COLUMNS = 2**31 - 9  # what the core can number
 
@@ -25,6 +27,7 @@ def csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
     matrix = sparse.csr_array((len(indptr) - 1, n_columns), dtype=values.dtype)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
     matrix.has_canonical_format = True  # spares SciPy a pass over the data to find out
+    matrix.made_by_ldsm = True  # and us the check: a matrix in a file is not read whole for it
     return matrix
 
 
@@ -35,7 +38,7 @@ def label_csr(indptr: Any, indices: Any, n_labels: int) -> Any:
 
 def feature_matrix(X: Any) -> Any:
     """Any matrix as canonical float32 CSR with int32 indices; the argument is never changed."""
-    if _is_contract(X, np.float32):
+    if _is_contract(X, np.float32, "X"):
         return X
     _check_two_dimensions(X, "X")
     with np.errstate(over="ignore"):
@@ -48,7 +51,7 @@ def feature_matrix(X: Any) -> Any:
 
 def label_matrix(Y: Any) -> Any:
     """Any 0/1 matrix as canonical CSR without explicit zeros; the argument is never changed."""
-    if _is_contract(Y, np.int32) and (Y.data == 1).all():
+    if _is_contract(Y, np.int32, "Y") and (Y.data == 1).all():
         return Y
     _check_two_dimensions(Y, "Y")
     Y = sparse.csr_array(Y, copy=True)
@@ -104,12 +107,15 @@ def map_columns(matrix: Any, mapping: NDArray[np.int64], n_columns: int) -> Any:
     return csr(result.indptr, result.indices.astype(np.int32, copy=False), result.data, n_columns)
 
 
-def _is_contract(matrix: Any, dtype: Any) -> bool:
+def _is_contract(matrix: Any, dtype: Any, name: str) -> bool:
+    if not getattr(matrix, "made_by_ldsm", False):
+        check_structure(matrix, name)
     return (
         isinstance(matrix, sparse.csr_array)
-        and matrix.ndim == 2
         and matrix.dtype == dtype
         and matrix.indices.dtype == np.int32
+        and matrix.indices.flags.aligned
+        and matrix.data.flags.aligned
         and bool(matrix.has_canonical_format)
     )
 

@@ -159,11 +159,18 @@ def _delimiter(path: PathLike, delimiter: str | None) -> str:
 
 def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
-    # Line ends within quotes belong to the cell, so the reader must see them.
-    lines = (line for _, line in read_lines(path, keep_ends=True))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    taken: list[str] = []  # the lines of the row at hand
+
+    def lines() -> Iterator[str]:
+        # Line ends within quotes belong to the cell, so the reader must see them.
+        for _, line in read_lines(path, keep_ends=True):
+            taken.append(line)
+            yield line
+
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     while True:
         number = reader.line_num + 1
+        taken.clear()
         # A setting of the whole process, so it is borrowed for one row and given back.
         former = csv.field_size_limit(_LONGEST_CELL)
         try:
@@ -171,7 +178,8 @@ def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise malformed(path, number, f"is no row of a table: {error}") from None
+            text = "".join(taken)
+            raise malformed(path, number, f"is no row of a table: {error}", text) from None
         finally:
             csv.field_size_limit(former)
         yield number, row

@@ -1,0 +1,150 @@
+// What all bindings share: the types of arrays, checks of what comes in, the way out of the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "csr.hpp"
+#include "monitor.hpp"
+
+namespace ldsm::bindings {
+
+namespace nb = nanobind;
+
+template <typename T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Shared = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Gives a vector's memory to NumPy without copying it.
+template <typename T>
+nb::object hand_over(std::vector<T>&& data, size_t columns = 0) {
+    auto* owned = new std::vector<T>(std::move(data));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    if (columns == 0) {
+        const size_t shape[1] = {owned->size()};
+        return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 1, shape, owner));
+    }
+    const size_t shape[2] = {owned->size() / columns, columns};
+    return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 2, shape, owner));
+}
+
+[[noreturn]] inline void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
+
+// NumPy can lay an array at any byte; the core, and the compiler, count on whole numbers.
+template <typename Array>
+bool aligned(const Array& array) {
+    return reinterpret_cast<uintptr_t>(array.data()) % alignof(typename Array::Scalar) == 0;
+}
+
+template <typename Array>
+void check_aligned(const Array& array, const char* name) {
+    if (!aligned(array)) refuse(std::string(name) + " must lie aligned in memory. Copy the array.");
+}
+
+// Offsets start at 0, never fall and end at the number of entries.
+inline void check_offsets(const In<int64_t>& offsets, size_t entries, const char* name) {
+    check_aligned(offsets, name);
+    if (offsets.size() < 1) refuse(std::string(name) + " must not be empty.");
+    const int64_t* o = offsets.data();
+    if (o[0] != 0) refuse(std::string(name) + " must start at 0. Got " + std::to_string(o[0]) + ".");
+    for (size_t i = 1; i < offsets.size(); ++i)
+        if (o[i] < o[i - 1])
+            refuse(std::string(name) + " must not decrease. Got " + std::to_string(o[i - 1]) +
+                   " then " + std::to_string(o[i]) + " at position " + std::to_string(i) + ".");
+    if (o[offsets.size() - 1] != static_cast<int64_t>(entries))
+        refuse(std::string(name) + " must end at the number of entries, " +
+               std::to_string(entries) + ". Got " + std::to_string(o[offsets.size() - 1]) + ".");
+}
+
+inline void check_range(const In<int32_t>& indices, int64_t limit, const char* name) {
+    check_aligned(indices, name);
+    const int32_t* v = indices.data();
+    for (size_t i = 0; i < indices.size(); ++i)
+        if (v[i] < 0 || v[i] >= limit)
+            refuse(std::string(name) + " must lie in [0, " + std::to_string(limit) + "). Got " +
+                   std::to_string(v[i]) + " at position " + std::to_string(i) + ".");
+}
+
+inline FeatureRows feature_rows(const In<int64_t>& indptr, const In<int32_t>& indices,
+                         const In<float>& values, int64_t n_features) {
+    if (n_features < 0 || n_features > INT32_MAX - 8)
+        refuse("n_features must lie in [0, 2^31 - 8). Got " + std::to_string(n_features) + ".");
+    if (indices.size() != values.size())
+        refuse("X must have as many values as indices. Got " + std::to_string(values.size()) +
+               " and " + std::to_string(indices.size()) + ".");
+    check_offsets(indptr, indices.size(), "The row offsets of X");
+    check_range(indices, n_features, "The feature numbers of X");
+    check_aligned(values, "The values of X");
+    if (indptr.size() - 1 > INT32_MAX) refuse("X must have fewer than 2^31 rows.");
+    for (size_t i = 0; i < values.size(); ++i)
+        if (!std::isfinite(values.data()[i]))
+            refuse("X must hold finite float32 values. Got " + std::to_string(values.data()[i]) +
+                   " at position " + std::to_string(i) + ".");
+    return {indptr.data(), indices.data(), values.data(),
+            static_cast<int64_t>(indptr.size()) - 1, static_cast<int32_t>(n_features)};
+}
+
+inline LabelRows label_rows(const In<int64_t>& indptr, const In<int32_t>& indices, int64_t n_labels) {
+    if (n_labels < 0 || n_labels > INT32_MAX)
+        refuse("n_labels must lie in [0, 2^31). Got " + std::to_string(n_labels) + ".");
+    check_offsets(indptr, indices.size(), "The row offsets of Y");
+    check_range(indices, n_labels, "The label numbers of Y");
+    // A label twice in a row would be counted twice, and more labels than there are would not fit
+    // the count of a row.
+    for (size_t row = 0; row + 1 < indptr.size(); ++row)
+        for (int64_t i = indptr.data()[row] + 1; i < indptr.data()[row + 1]; ++i)
+            if (indices.data()[i] <= indices.data()[i - 1])
+                refuse("The label numbers of Y must rise within a row. Got " +
+                       std::to_string(indices.data()[i - 1]) + " then " +
+                       std::to_string(indices.data()[i]) + " in row " + std::to_string(row) + ".");
+    return {indptr.data(), indices.data(), static_cast<int64_t>(indptr.size()) - 1,
+            static_cast<int32_t>(n_labels)};
+}
+
+// Lets a pending Ctrl-C through; a no-op on threads other than the main one.
+inline void poll_signals() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+// Runs `work` without the GIL; a cancelled call raises KeyboardInterrupt. (The kernels are chosen
+// before: that reads an environment variable, which another thread may set only with the GIL.)
+template <typename Work>
+auto without_gil(Work&& work) {
+    try {
+        nb::gil_scoped_release release;
+        return work();
+    } catch (const Cancelled&) {
+        PyErr_SetString(PyExc_KeyboardInterrupt, "cancelled");
+        throw nb::python_error();
+    } catch (const BrokenModel& error) {
+        refuse(error.what());
+    } catch (const std::invalid_argument& error) {
+        refuse(error.what());
+    }
+}
+
+inline int32_t never_cancelled = 0;
+inline int64_t uncounted = 0;
+
+inline Monitor make_monitor(const std::optional<Shared<int32_t>>& cancel,
+                     const std::optional<Shared<int64_t>>& progress) {
+    if ((cancel && cancel->size() != 1) || (progress && progress->size() != 1))
+        refuse("cancel and progress must be arrays of one number.");
+    if (cancel) check_aligned(*cancel, "cancel");
+    if (progress) check_aligned(*progress, "progress");
+    return Monitor(cancel ? cancel->data() : &never_cancelled,
+                   progress ? progress->data() : &uncounted, poll_signals);
+}
+
+}  // namespace ldsm::bindings

@@ -1,0 +1,138 @@
+// The second stage at Python's door.
+#include "bindings.hpp"
+#include "label_vectors.hpp"
+
+namespace nb = nanobind;
+using namespace ldsm;
+using namespace ldsm::bindings;
+
+namespace {
+
+using Mask = std::optional<In<uint8_t>>;
+
+const uint8_t* checked_mask(const Mask& mask, const FeatureRows& x, const char* name) {
+    if (!mask) return nullptr;
+    if (static_cast<int64_t>(mask->size()) != x.n_rows)
+        refuse(std::string(name) + " must have one entry per row of X, " + std::to_string(x.n_rows) +
+               ". Got " + std::to_string(mask->size()) + ".");
+    return mask->data();
+}
+
+PairsView checked_pairs(const In<int64_t>& offsets, const In<int32_t>& rows,
+                        const In<uint8_t>& positive, int64_t n_rows, uint64_t first_label) {
+    check_offsets(offsets, rows.size(), "The offsets of the pairs");
+    check_range(rows, n_rows, "The row numbers of the pairs");
+    if (positive.size() != rows.size())
+        refuse("The pairs must have as many marks as rows. Got " + std::to_string(positive.size()) +
+               " and " + std::to_string(rows.size()) + ".");
+    return {offsets.data(), rows.data(), positive.data(), static_cast<int64_t>(offsets.size()) - 1,
+            first_label};
+}
+
+void check_prune(float prune) {
+    if (!(prune >= 0) || !std::isfinite(prune))
+        refuse("prune must be finite and at least 0. Got " + std::to_string(prune) + ".");
+}
+
+nb::object vectors_out(LabelVectors&& vectors) {
+    return nb::make_tuple(hand_over(std::move(vectors.offsets)), hand_over(std::move(vectors.features)),
+                          hand_over(std::move(vectors.weights)));
+}
+
+nb::tuple pairs(In<int64_t> list_indptr, In<int32_t> list_labels, In<int64_t> y_indptr,
+                In<int32_t> y_labels, int64_t n_labels, int64_t fill_to, uint64_t seed,
+                std::optional<Shared<int32_t>> cancel) {
+    const LabelRows lists = label_rows(list_indptr, list_labels, n_labels);
+    const LabelRows y = label_rows(y_indptr, y_labels, n_labels);
+    if (lists.n_rows != y.n_rows)
+        refuse("The shortlists and Y must have the same number of rows. Got " +
+               std::to_string(lists.n_rows) + " and " + std::to_string(y.n_rows) + ".");
+    if (y.n_rows > INT32_MAX) refuse("Y must have fewer than 2^31 rows.");
+    if (fill_to < 0) refuse("fill_to must be at least 0. Got " + std::to_string(fill_to) + ".");
+    Monitor monitor = make_monitor(cancel, std::nullopt);
+    // No more than all labels can be meant, and twice as many must still be a number.
+    const int64_t fill = std::min<int64_t>(fill_to, n_labels);
+    LabelPairs out = without_gil([&] { return label_pairs(lists, y, fill, seed, monitor); });
+    return nb::make_tuple(hand_over(std::move(out.offsets)), hand_over(std::move(out.rows)),
+                          hand_over(std::move(out.positive)));
+}
+
+nb::tuple ranker(In<int64_t> indptr, In<int32_t> indices, In<float> values, int64_t n_features,
+                 In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, uint64_t first_label,
+                 Mask held_out, double cost, double tolerance, int max_epochs, float prune,
+                 uint64_t seed, std::optional<Shared<int32_t>> cancel,
+                 std::optional<Shared<int64_t>> progress) {
+    const FeatureRows x = feature_rows(indptr, indices, values, n_features);
+    const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
+    const uint8_t* held = checked_mask(held_out, x, "held_out");
+    if (!(cost > 0) || !std::isfinite(cost) || !(tolerance > 0) || max_epochs < 1)
+        refuse("cost and tolerance must be above 0 and finite, max_epochs at least 1.");
+    check_prune(prune);
+    Monitor monitor = make_monitor(cancel, progress);
+    const RankerParams params{cost, tolerance, max_epochs, prune};
+    Ranker out = without_gil([&] { return train_ranker(x, view, held, params, seed, monitor); });
+    return nb::make_tuple(vectors_out(std::move(out.vectors)),
+                          hand_over(std::move(out.held_out_margins)));
+}
+
+nb::object centroids(In<int64_t> indptr, In<int32_t> indices, In<float> values, int64_t n_features,
+                     In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, Mask left_out,
+                     int64_t min_rows, float prune, std::optional<Shared<int32_t>> cancel) {
+    const FeatureRows x = feature_rows(indptr, indices, values, n_features);
+    const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
+    const uint8_t* left = checked_mask(left_out, x, "left_out");
+    check_prune(prune);
+    Monitor monitor = make_monitor(cancel, std::nullopt);
+    return vectors_out(
+        without_gil([&] { return train_centroids(x, view, left, min_rows, prune, monitor); }));
+}
+
+nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights, int64_t n_features,
+                    In<int64_t> indptr, In<int32_t> indices, In<float> values,
+                    In<int64_t> list_indptr, In<int32_t> list_labels,
+                    std::optional<Shared<int32_t>> cancel) {
+    const FeatureRows x = feature_rows(indptr, indices, values, n_features);
+    check_aligned(offsets, "The offsets of the vectors");
+    check_aligned(features, "The features of the vectors");
+    check_aligned(weights, "The weights of the vectors");
+    if (offsets.size() < 1 || offsets.size() - 1 > INT32_MAX || features.size() != weights.size())
+        refuse("The arrays of the vectors do not fit each other in size.");
+    const auto n_labels = static_cast<int64_t>(offsets.size()) - 1;
+    // A list is in order of merit, not of labels: only its range matters here.
+    check_offsets(list_indptr, list_labels.size(), "The row offsets of the lists");
+    check_range(list_labels, n_labels, "The label numbers of the lists");
+    const LabelRows lists{list_indptr.data(), list_labels.data(),
+                          static_cast<int64_t>(list_indptr.size()) - 1, static_cast<int32_t>(n_labels)};
+    if (lists.n_rows != x.n_rows)
+        refuse("X and the lists must have the same number of rows. Got " + std::to_string(x.n_rows) +
+               " and " + std::to_string(lists.n_rows) + ".");
+    const LabelVectorsView view{offsets.data(), features.data(), weights.data(), n_labels,
+                                static_cast<int64_t>(features.size())};
+    Monitor monitor = make_monitor(cancel, std::nullopt);
+    std::vector<float> out(list_labels.size());
+    without_gil([&] { label_products(view, x, lists, out.data(), monitor); });
+    return hand_over(std::move(out));
+}
+
+}  // namespace
+
+void bind_ranker(nb::module_& m) {
+    using namespace nb::literals;
+    const auto na = [](const char* name) { return nb::arg(name).noconvert(); };
+    m.def("label_pairs", &pairs, na("list_indptr"), na("list_labels"), na("y_indptr"), na("y_labels"),
+          "n_labels"_a, nb::kw_only(), "fill_to"_a, "seed"_a, na("cancel") = nb::none(),
+          "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");
+    m.def("train_ranker", &ranker, na("x_indptr"), na("x_indices"), na("x_values"), "n_features"_a,
+          na("offsets"), na("rows"), na("positive"), nb::kw_only(), "first_label"_a,
+          na("held_out") = nb::none(), "cost"_a, "tolerance"_a, "max_epochs"_a, "prune"_a, "seed"_a,
+          na("cancel") = nb::none(), na("progress") = nb::none(),
+          "One linear classifier per label: ((offsets, features, weights), held-out margins).");
+    m.def("train_centroids", &centroids, na("x_indptr"), na("x_indices"), na("x_values"),
+          "n_features"_a, na("offsets"), na("rows"), na("positive"), nb::kw_only(),
+          na("left_out") = nb::none(), "min_rows"_a, "prune"_a, na("cancel") = nb::none(),
+          "The mean row of each label: (offsets, features, weights).");
+    m.def("label_products", &products, na("offsets"), na("features"), na("weights"), "n_features"_a,
+          na("x_indptr"), na("x_indices"), na("x_values"), na("list_indptr"), na("list_labels"),
+          na("cancel") = nb::none(),
+          "Products of unit rows with the vectors of the labels on their lists.");
+}
