@@ -79,6 +79,23 @@ def write_data(folder):
         datasets.save_svmlight(data, folder / f"{part}.svm")
 
 
+def make_documents(n, seed):
+    """Texts and tags with words that mislead, and "import" as a tag of its own now and then."""
+    random = np.random.default_rng(seed)
+    everything = sorted(word for words in WORDS.values() for word in words)
+    texts, tags = [], []
+    for _ in range(n):
+        chosen = random.choice(list(WORDS), size=random.integers(1, 3), replace=False).tolist()
+        words = [word for tag in chosen for word in random.choice(WORDS[tag], size=2)]
+        words += [*random.choice(everything, size=2), "the", "of"]
+        if "import" in words and random.random() < 0.2:
+            chosen.append("import")
+        random.shuffle(words)
+        texts.append(" ".join(words))
+        tags.append(sorted(chosen))
+    return texts, tags
+
+
 def leftovers(folder):
     """Files that an interrupted writer might leave."""
     return [name for name in os.listdir(folder) if name.startswith(".") or name.endswith(".tmp")]

@@ -36,7 +36,8 @@ def test_five_seeds_lie_within_a_point_of_the_authors_program(name, benchmark_da
     for seed in range(5):
         clf = LdSMClassifier(
             n_estimators=10, max_nodes=1000, optimizer="nag", integrity_weight=2.0,
-            relax_integrity=False, leaf_scores="histogram", random_state=seed, n_jobs=2, **params,
+            relax_integrity=False, leaf_scores="histogram", rerank=None, random_state=seed,
+            n_jobs=2, **params,
         ).fit(train)  # fmt: skip
         best = clf.predict_topk(test.X, k=5)
         found.append([100 * metrics.precision_at_k(test.Y, best, k) for k in (1, 3, 5)])

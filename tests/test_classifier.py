@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from ldsm import LdSMClassifier
-from ldsm.datasets import Dataset
+from ldsm.datasets import Dataset, make_xmc
 from ldsm.inputs import feature_arrays
 from naive import bag
 from problems import make_problem
@@ -508,14 +508,19 @@ def test_predict_before_fit():
         ("n_epochs", 10**400, r"'auto' or an int in \[1, 1000000\]"),
         ("learning_rate", 0.0, "'auto' or a float > 0"),
         ("learning_rate", float("nan"), "'auto' or a float > 0"),
-        ("integrity_weight", -1, "a float >= 0"),
-        ("multiway_penalty", "big", "'auto' or a float >= 0"),
+        ("integrity_weight", -1, r"a float in \[0, 1e\+30\]"),
+        ("integrity_weight", 1e31, r"a float in \[0, 1e\+30\]"),
+        ("multiway_penalty", "big", r"'auto' or a float in \[0, 1e\+30\]"),
         ("relax_integrity", "yes", "a bool"),
         ("optimizer", "adam", "'auto' or 'nag' or 'sgd' or 'asgd'"),
         ("leaf_scores", "counts", "'probability' or 'histogram'"),
         ("standardize", 3, "'auto' or a bool"),
-        ("subsample", 0, r"a float in \(0, 1\]"),
-        ("rerank", "linear", "None"),
+        ("subsample", 0, r"'auto' or a float in \(0, 1\]"),
+        ("rerank", "best", "'auto' or None or 'tail' or 'linear'"),
+        ("rerank", False, "'auto' or None or 'tail' or 'linear'"),
+        ("tail_blend", 1.5, r"a float in \[0, 1\]"),
+        ("tail_gamma", 0, "'auto' or a float > 0"),
+        ("tail_min_rows", 0, "an int >= 1"),
         ("n_jobs", 0, "None or an int other than 0"),
         ("optimizer", np.array(["nag", "sgd"]), "'auto' or 'nag'"),
     ],
@@ -610,6 +615,17 @@ def test_labels_come_back_as_they_went_in():
         assert set(clf.classes_.tolist()) == set(names)
 
 
+def test_probabilities_of_labels_that_exclude_each_other_sum_up_to_1():
+    """Also with a second stage, which judges each label by itself."""
+    data = make_xmc(600, 80, 12, labels_per_row=2, seed=0)
+    one_each = np.array([labels[0] if labels else 0 for labels in data.labels])
+    for rerank in ("linear", None):
+        clf = LdSMClassifier(5, rerank=rerank, random_state=0).fit(data.X, one_each)
+        scores = clf.predict_proba(data.X)
+        np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-6)
+        assert np.array_equal(clf.classes_[scores.argmax(axis=1)], clf.predict(data.X))
+
+
 def test_score_of_single_labels_wants_one_for_each_row():
     y = np.arange(300) % 3
     clf = small().fit(XS, y)
@@ -702,6 +718,7 @@ def test_verbose_reports_on_stderr(capfd):
     assert "100 %" in capfd.readouterr().err
 
 
+@pytest.mark.not_under("thread", reason="ThreadSanitizer delivers signals late")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_ends_a_fit_within_a_second(n_jobs):
     code = textwrap.dedent(

@@ -122,6 +122,7 @@ def test_a_reader_that_has_seen_enough(folder):
     assert (child.wait(timeout=60), errors) == (1, b"")
 
 
+@pytest.mark.not_under("thread", reason="trains against the clock")
 def test_a_bar_with_the_time_left_on_a_terminal(folder, tmp_path):
     options = ["--n-estimators", 200, "--n-epochs", 15, "--random-state", 0, "--validation", 0.2]
     code, shown = in_terminal("train", folder / "train.txt", "-o", tmp_path / "m", *options)
@@ -132,6 +133,7 @@ def test_a_bar_with_the_time_left_on_a_terminal(folder, tmp_path):
     assert "\x1b[" in shown and "nDCG" in shown and "60 held-out rows" in shown
 
 
+@pytest.mark.not_under("thread", reason="ThreadSanitizer delivers signals late")
 def test_ctrl_c_leaves_nothing_behind(large):
     folder, arguments = large
 
@@ -166,6 +168,7 @@ def test_a_process_that_is_told_to_stop_cleans_up(tmp_path, folder):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.not_under("address", "thread", reason="must end within a minute")
 def test_demo(tmp_path, capsys):
     """Its numbers hold what it promises, and the commands it names work as they stand."""
     file = tmp_path / "docs.ldsm"

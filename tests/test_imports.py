@@ -13,13 +13,15 @@ PACKAGE = Path(ldsm.__file__).parent
 
 # Each module may import the modules of lower levels only.
 LEVELS = [
-    {"_core", "ranked_hits", "model_header"},
+    {"_core", "ranked_hits", "model_header", "sparse_checks"},
     {"metric_inputs", "model_file"},
     {"inputs", "interrupts", "metrics", "objective", "datasets"},
-    {"explain"},
-    {"params", "forest", "thresholds"},
-    {"training", "prediction", "checks"},
-    {"persistence"},
+    {"blend", "explain"},
+    {"params", "forest", "thresholds", "second_stage", "validation"},
+    {"prediction", "checks", "ranking", "stage_state"},
+    {"persistence", "checkpoint", "score_explain"},
+    {"training"},
+    {"fitting"},
     {"classifier", "text_inputs", "text_explain"},
     {"text_state"},
     {"text"},
@@ -30,8 +32,8 @@ LEVELS = [
 ]
 # These stand alone: of the package they may import the core, their own helpers and nothing else.
 ALONE = {"metrics", "metric_inputs", "ranked_hits", "objective", "datasets"}
-ALONE |= {"model_file", "model_header"}
-HELPERS = {"metric_inputs", "ranked_hits", "model_header"}
+ALONE |= {"model_file", "model_header", "sparse_checks"}
+HELPERS = {"metric_inputs", "ranked_hits", "model_header", "sparse_checks"}
 
 
 def imported_modules(path):

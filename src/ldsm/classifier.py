@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -12,37 +12,22 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .datasets.dataset import Dataset
 from .explain import TreePath
+from .fitting import fill_order, fit_stages
 from .forest import Forest
-from .inputs import (
-    FeatureArrays,
-    LabelForm,
-    canonical_arrays,
-    check_structure,
-    feature_arrays,
-    known_labels,
-    label_arrays,
-)
+from .inputs import LabelForm, label_arrays
 from .metrics import precision_at_k
 from .model_file import PathLike, write
-from .params import TreeParams, check_params, check_warm_start, resolve
+from .params import AUTO, TreeParams, check_params, check_warm_start, resolve
 from .persistence import classifier_fingerprint, classifier_from_state, classifier_state
-from .prediction import all_scores, allowed_columns, top_columns
+from .prediction import Predictor, allowed_columns, label_weights
+from .score_explain import LabelScore, explain_scores
+from .second_stage import SecondStage
 from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
-from .training import (
-    ProgressCallback,
-    grow_forest,
-    out_of_bag,
-    report_on_stderr,
-    training_summary,
-)
-
-# Labels per row that the out-of-bag scores keep: long enough for a second stage to choose from.
-OOB_LABELS = 100
-SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are turned into the first
+from .training import ProgressCallback, training_summary
+from .validation import labelled_rows, new_rows, one_row, training_rows
 
 
 class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -82,11 +67,24 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     standardize : bool or "auto", default="auto"
         Standardise the features in every node, with the mean and deviation of its own rows. "auto":
         if at least half of X is non-zero.
-    subsample : float in (0, 1], default=1.0
-        Share of the rows, drawn without replacement, that each tree is grown on. Below 1 the
-        out-of-bag scores are kept in `oob_scores_`.
-    rerank : None, default=None
-        The second stage. Only None is available yet: the trees' own scores.
+    subsample : float in (0, 1] or "auto", default="auto"
+        Share of the rows, drawn without replacement, that each tree is grown on. "auto": 0.7 with
+        a second stage, which learns from the rows that a tree has not seen, else 1. If set below 1,
+        the out-of-bag scores are kept in `oob_scores_`.
+    rerank : {"auto", "linear", "tail"} or None, default="auto"
+        The second stage, which scores each row's 100 best labels by the trees anew. "linear": a
+        linear classifier per label, blended with the trees. "tail": the paper's re-ranking by the
+        distance to each label's centroid, which favours rare labels. "auto": the blend of trees,
+        linear classifiers and centroids that does best on out-of-bag rows, which may be the trees
+        alone; below 500 rows always these. None: the trees' own scores.
+    tail_blend : float in [0, 1], default=0.8
+        For "tail": the share of the trees' score (the paper's beta).
+    tail_gamma : float or "auto", default="auto"
+        For "tail": how fast nearness falls with the distance; rows are scaled to unit length.
+        "auto": what gives the best PSP@k on out-of-bag rows.
+    tail_min_rows : int, default=1
+        No centroid is kept for labels with fewer training rows. The centroid of a label with one
+        row is that row: with data that must not be told from the model, set it higher.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
     n_jobs : int or None, default=None
@@ -108,8 +106,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Training rows per label.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    second_stage_ : SecondStage or None
+        What re-scores the trees' shortlists: ``second_stage_.blend.kind`` tells what "auto" chose.
     oob_scores_ : csr_array
-        With `subsample` below 1: each training row's best labels by the trees that never saw it.
+        With `subsample` set below 1: each training row's best labels by trees that never saw it.
     threshold_ : float, or float32 ndarray of shape (n_labels,)
         The score from which `predict` gives a label: 0.5 until `tune_threshold`.
     training_ : dict
@@ -150,8 +150,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         optimizer: str = "auto",
         leaf_scores: str = "probability",
         standardize: bool | str = "auto",
-        subsample: float = 1.0,
-        rerank: None = None,
+        subsample: float | str = "auto",
+        rerank: str | None = "auto",
+        tail_blend: float = 0.8,
+        tail_gamma: float | str = "auto",
+        tail_min_rows: int = 1,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -170,6 +173,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.subsample = subsample
         self.rerank = rerank
+        self.tail_blend = tail_blend
+        self.tail_gamma = tail_gamma
+        self.tail_min_rows = tail_min_rows
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -184,7 +190,12 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- fitting ------------------------------------------------------------------------------
 
     def fit(
-        self, X: Any, y: Any = None, *, callback: ProgressCallback | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        callback: ProgressCallback | None = None,
+        checkpoint_dir: PathLike | None = None,
     ) -> LdSMClassifier:
         """Grow the forest.
 
@@ -197,85 +208,69 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             row.
         callback : callable, optional
             Called about ten times a second with (nodes grown, nodes at most).
+        checkpoint_dir : path, optional
+            A folder, new or empty, to which every finished tree is written. The same fit with the
+            same folder takes them from there, so that one that was killed goes on, and ends with
+            the same model as one that was not. `n_estimators` and `n_jobs` may change; without an
+            int as `random_state` the folder's own seed is used. A folder of other data, parameters
+            or seed is refused. Delete it when the model is saved. `training_` tells how many trees
+            were taken from it.
 
         Returns
         -------
         self
         """
         started = time.perf_counter()
-        check_params(self.get_params(deep=False), type(self).__name__)
+        settings = self.get_params(deep=False)
+        check_params(settings, type(self).__name__)
         more = self.warm_start and hasattr(self, "forest_")
-        X, y, names = _unpacked(X, y)
-        labels = label_arrays(y, names)
-        check_structure(X, "X")
-        # What X says of its features is noted on a stand-in: a fit that fails changes nothing here.
-        noted = self if more else type(self)()
-        X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=not more)
-        n_features = noted.n_features_in_
-        x = feature_arrays(X)
-        if x.n_rows != labels.n_rows:
-            raise ValueError(
-                f"X and y must have the same number of rows. Got inconsistent numbers of samples: "
-                f"{x.n_rows} and {labels.n_rows}."
-            )
-        params = resolve(self.get_params(deep=False), x, n_features)
-        first_tree = 0
+        x, labels, n_features, feature_names = training_rows(self, X, y, more=more)
+        params = resolve(settings, x, n_features)
         if more:
-            seed, first_tree = self._seed, self.forest_.n_trees
-            check_warm_start(self.n_estimators, first_tree, params, self.tree_params_)
+            seed = self._seed
+            check_warm_start(self.n_estimators, self.forest_.n_trees, params, self.tree_params_)
             if labels.form != self._label_form or not np.array_equal(labels.classes, self.classes_):
                 raise ValueError("With warm_start=True the labels must stay the same.")
         else:
             state = check_random_state(self.random_state)
             seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
-        if first_tree < self.n_estimators:
-            forest = grow_forest(
-                x,
-                labels,
-                params,
-                n_features=n_features,
-                seed=seed,
-                first_tree=first_tree,
-                n_trees=self.n_estimators - first_tree,
-                n_jobs=self.n_jobs,
-                callback=callback or (report_on_stderr if self.verbose else None),
-            )
-            self.forest_: Forest = self.forest_.extended(forest) if more else forest
-        self._seed = seed
+        fitted = fit_stages(
+            settings,
+            params,
+            x,
+            labels,
+            n_features=n_features,
+            seed=seed,
+            seed_given=more or isinstance(self.random_state, Integral),
+            grown=self.forest_ if more else None,
+            callback=callback,
+            checkpoint_dir=checkpoint_dir,
+        )
+        self.forest_: Forest = fitted.forest
+        self.second_stage_: SecondStage | None = fitted.stage
+        self._seed = fitted.seed
         self.n_features_in_ = n_features
-        if hasattr(noted, "feature_names_in_"):
-            self.feature_names_in_ = noted.feature_names_in_
+        if feature_names is not None:
+            self.feature_names_in_ = feature_names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.classes_ = labels.classes
         self.tree_params_ = params
         self._leaf_scores = self.leaf_scores
-        self.label_counts_ = np.bincount(labels.indices, minlength=labels.n_labels)
+        self.label_counts_ = fitted.label_counts
         self.threshold_: float | NDArray[np.float32] = DEFAULT_THRESHOLD
         self._label_form = labels.form
-        self._fill_order = np.argsort(-self.label_counts_, kind="stable").astype(np.int32)
-        self._keep_oob_scores(x)
+        self._fill_order = fill_order(fitted.label_counts)
+        self.__dict__.pop("oob_scores_", None)  # of an earlier fit
+        if fitted.oob_scores is not None and self.subsample != AUTO:
+            self.oob_scores_ = fitted.oob_scores
         seconds = time.perf_counter() - started + (self.training_["seconds"] if more else 0)
         self.training_: dict[str, Any] = training_summary(
-            x, labels, n_features=n_features, seed=seed, seconds=seconds
+            x, labels, n_features=n_features, seed=fitted.seed, seconds=seconds
         )
+        if fitted.trees_taken is not None:
+            self.training_["trees_from_checkpoint"] = fitted.trees_taken
         return self
-
-    def _keep_oob_scores(self, x: FeatureArrays) -> None:
-        if self.tree_params_.subsample == 1.0:
-            self.__dict__.pop("oob_scores_", None)  # of an earlier fit
-            return
-        n_labels = len(self.classes_)
-        indptr, labels, scores = out_of_bag(
-            self.forest_,
-            x,
-            self._seed,
-            self.tree_params_.subsample,
-            self._fill_order,
-            by_rows=self._by_rows,
-            k=min(OOB_LABELS, n_labels),
-        )
-        self.oob_scores_ = sp.csr_array((scores, labels, indptr), shape=(x.n_rows, n_labels))
 
     @property
     def fingerprint_(self) -> str:
@@ -286,7 +281,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- predicting ---------------------------------------------------------------------------
 
     def predict_topk(
-        self, X: Any, k: int = 5, *, labels: Any = None
+        self, X: Any, k: int = 5, *, labels: Any = None, tail: float = 0.0
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best labels of each row, best first, and their scores.
 
@@ -299,6 +294,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         k : int, default=5
         labels : sequence of labels, optional
             Only these compete; the others are not predicted. Scores stay as they are.
+        tail : float >= 0, default=0
+            Favour rare labels: order by score / propensity ** tail, with the propensities of
+            `ldsm.metrics.propensities`. 1 is the best order for PSP@k, if the scores are right.
+            The scores that are returned stay as they are.
 
         Returns
         -------
@@ -306,25 +305,32 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Column numbers if Y was a matrix, else the labels themselves.
         scores : float32 ndarray of shape (n_rows, k)
         """
-        x = self._validated(X)
+        x = new_rows(self, X)
         allowed = self._allowed(labels)
         most = len(self.classes_) if allowed is None else int(allowed.sum())
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
             raise ValueError(f"The 'k' parameter must be an int in [1, {most}]. Got {k!r} instead.")
 
-        columns, scores = self._top_columns(x, int(k), allowed)
+        weights = label_weights(tail, self.label_counts_, self.training_["rows"])
+        columns, scores = self._predictor.top_columns(x, int(k), allowed, weights)
         return self.classes_[columns], scores
 
     def predict_proba(self, X: Any, *, labels: Any = None) -> Any:
         """Scores of all labels: CSR for sparse y or lists, else dense.
 
-        With `labels`, as for `predict_topk`, the columns of all others are empty.
+        With `labels`, as for `predict_topk`, the columns of all others are empty. With one label
+        per row, and without `labels`, the scores of a row sum up to 1: those of a second stage are
+        scaled to that.
         """
-        x = self._validated(X)
-        scores = self._scores(x, self._allowed(labels))
+        x = new_rows(self, X)
+        scores = self._predictor.scores(x, self._allowed(labels))
         if self._label_form in ("sparse", "lists"):
             return scores
-        return scores.astype(np.float64).toarray()
+        dense = scores.astype(np.float64).toarray()
+        if self._label_form == "single" and labels is None and self.second_stage_ is not None:
+            # A second stage judges each label by itself; here they exclude each other.
+            dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return dense
 
     def predict(self, X: Any, *, labels: Any = None) -> Any:
         """The labels of each row.
@@ -333,11 +339,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reaches `threshold_`, CSR for sparse Y or lists, dense for dense Y. With `labels`, as for
         `predict_topk`, no others are predicted.
         """
-        x = self._validated(X)
+        x = new_rows(self, X)
         allowed = self._allowed(labels)
         if self._label_form == "single":
-            return self.classes_[self._top_columns(x, 1, allowed)[0][:, 0]]
-        decided = reaching(self._scores(x, allowed), self.threshold_)
+            return self.classes_[self._predictor.top_columns(x, 1, allowed)[0][:, 0]]
+        decided = reaching(self._predictor.scores(x, allowed), self.threshold_)
         decided.data = np.ones(decided.nnz, dtype=np.int64)
         return decided if self._label_form in ("sparse", "lists") else decided.toarray()
 
@@ -379,8 +385,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "With one label per row there is no threshold to tune: the best label is predicted."
             )
-        x, truth = self._with_truth(X, y)
-        scores = self._scores(x)
+        x, truth = labelled_rows(self, X, y)
+        scores = self._predictor.scores(x)
         threshold: Any = best_threshold(scores, truth, average)
         if per_label:
             threshold = best_label_thresholds(scores, truth, threshold)
@@ -398,8 +404,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if truth.form != "single" or truth.n_rows != len(right):
                 raise ValueError(f"y must hold one label for each of the {len(right)} rows of X.")
             return float(np.mean(right == truth.classes[truth.indices]))
-        x, truth = self._with_truth(X, y)
-        return precision_at_k(truth, self._top_columns(x, 1)[0], k=1)
+        x, truth = labelled_rows(self, X, y)
+        return precision_at_k(truth, self._predictor.top_columns(x, 1)[0], k=1)
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
         """The nodes that each row passes.
@@ -411,7 +417,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tree_offsets : int64 ndarray of shape (n_trees + 1,)
             Columns ``tree_offsets[t]`` to ``tree_offsets[t + 1]`` are the nodes of tree t.
         """
-        x = self._validated(X)
+        x = new_rows(self, X)
         indptr, nodes = self.forest_.visited_nodes(x)
         ones = np.ones(len(nodes), dtype=np.int8)
         shape = (x.n_rows, self.forest_.n_nodes)
@@ -422,10 +428,17 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Features and labels are numbers of columns; `feature_names_in_` and `classes_` name them.
         """
-        if not sp.issparse(x) and np.ndim(x) == 1:
-            x = np.asarray(x)[None, :]
-        row = self._validated(x)
-        return self.forest_.explain(row, max_reasons, by_rows=self._by_rows)
+        row = one_row(self, x)
+        return self.forest_.explain(row, max_reasons, by_rows=self._predictor.by_rows)
+
+    def explain_scores(self, x: Any, k: int = 5, max_reasons: int = 10) -> list[LabelScore]:
+        """Why one row's k best labels score as they do, best first.
+
+        Of each: the score, what every stage adds to its log-odds, and the features that speak most
+        for and against it by the label's linear classifier. Labels without a score are left out.
+        """
+        row = one_row(self, x)
+        return explain_scores(self._predictor, row, self.classes_, k, max_reasons)
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -433,7 +446,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Write the model to one file, which `ldsm.load` reads. See ``docs/model_format.md``.
 
         The file appears complete or not at all; a former one stays until then. It holds no code and
-        no training rows: `oob_scores_`, which are about them, are left out.
+        no training rows: `oob_scores_`, which are about them, are left out. The centroid of a label
+        with one training row is that row, though: see `tail_min_rows`.
 
         Parameters
         ----------
@@ -464,49 +478,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- helpers ------------------------------------------------------------------------------
 
     @property
-    def _by_rows(self) -> bool:
-        return self._leaf_scores == "probability"
-
-    def _validated(self, X: Any) -> FeatureArrays:
-        check_is_fitted(self, "forest_")
-        if sp.issparse(X) and X.shape[1] == self.n_features_in_ and X.shape[0] > 0:
-            # What scikit-learn's checks would pass unchanged need not wait for them.
-            arrays = canonical_arrays(X)
-            if arrays is not None and not hasattr(self, "feature_names_in_"):
-                return arrays
-        check_structure(X, "X")
-        X = validate_data(self, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=False)
-        return feature_arrays(X)
-
-    def _with_truth(self, X: Any, y: Any) -> tuple[FeatureArrays, sp.csr_array]:
-        """Rows with the labels of theirs that training saw."""
-        X, y, names = _unpacked(X, y)
-        truth = known_labels(y, names, self.classes_, self._label_form)
-        x = self._validated(X)
-        if x.n_rows != truth.shape[0]:
-            raise ValueError(
-                f"X and y must have the same number of rows. Got {x.n_rows} and {truth.shape[0]}."
-            )
-        return x, truth
-
-    def _top_columns(
-        self, x: FeatureArrays, k: int, allowed: NDArray[np.uint8] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        return top_columns(
-            self.forest_, x, k, self._fill_order, allowed, by_rows=self._by_rows, n_jobs=self.n_jobs
-        )
-
-    def _scores(self, x: FeatureArrays, allowed: NDArray[np.uint8] | None = None) -> sp.csr_array:
-        return all_scores(self.forest_, x, allowed, by_rows=self._by_rows, n_jobs=self.n_jobs)
+    def _predictor(self) -> Predictor:
+        by_rows = self._leaf_scores == "probability"
+        return Predictor(self.forest_, self.second_stage_, self._fill_order, by_rows, self.n_jobs)
 
     def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:
         return None if labels is None else allowed_columns(labels, self.classes_)
-
-
-def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
-    """Features, labels and the names of the labels, where a Dataset brings them."""
-    if not isinstance(X, Dataset):
-        return X, y, None
-    if y is not None:
-        raise ValueError("A Dataset brings its own labels: y must be left out.")
-    return X.X, X.Y, X.label_names

@@ -241,6 +241,14 @@ def propensities(
     return _jain(train, *_a_and_b(dataset, a, b))
 
 
+def jain_propensities(
+    counts: npt.ArrayLike, n_rows: int, a: float = _GENERAL[0], b: float = _GENERAL[1]
+) -> _Floats:
+    """As `propensities`, from the number of rows of each label out of `n_rows` training rows."""
+    c = (np.log(n_rows) - 1) * (b + 1) ** a
+    return np.asarray(1 / (1 + c * (np.asarray(counts) + b) ** -a))
+
+
 def ranking_report(
     y_true: Any,
     y_pred: Any,
@@ -377,9 +385,7 @@ def _jain(train: sp.csr_array, a: float, b: float) -> _Floats:
     n_rows, n_labels = train.shape
     if n_rows < 3:
         fail("y_train", f"{n_rows} rows", "of at least 3 rows: the model needs ln N > 1")
-    counts = np.bincount(train.indices, minlength=n_labels)
-    c = (np.log(n_rows) - 1) * (b + 1) ** a
-    return np.asarray(1 / (1 + c * (counts + b) ** -a))
+    return jain_propensities(np.bincount(train.indices, minlength=n_labels), n_rows, a, b)
 
 
 def _a_and_b(dataset: str | None, a: float | None, b: float | None) -> tuple[float, float]:

@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import FeatureArrays
+from .inputs import FeatureArrays, is_binary
 
 AUTO = "auto"
 # A degenerate split is tried again with half the integrity weight, this many times at most.
 RELAXATIONS = 3
 # Share of non-zeros from which data counts as dense and is standardised node by node.
 DENSE_SHARE = 0.5
+# Beyond this the objective, which statistics keep as float32, would be infinite.
+LARGEST_WEIGHT = 1e30
+# Share of the rows per tree with a second stage: each row needs trees that never saw it.
+SUBSAMPLE = 0.7
+# Fewer rows than this teach no blend: "auto" then stands for the trees alone.
+RERANK_ROWS = 500
 # Epochs and step sizes that "auto" stands for, chosen on held-out training rows (docs/tuning.md).
 EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
 RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
@@ -92,14 +98,17 @@ CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
     "max_nodes": (_AUTO, Number(1, 2**31 - 16, integer=True)),
     "n_epochs": (_AUTO, Number(1, 1_000_000, integer=True)),
     "learning_rate": (_AUTO, Number(0, open_low=True)),
-    "integrity_weight": (Number(0),),
-    "multiway_penalty": (_AUTO, Number(0)),
+    "integrity_weight": (Number(0, LARGEST_WEIGHT),),
+    "multiway_penalty": (_AUTO, Number(0, LARGEST_WEIGHT)),
     "relax_integrity": (Flag(),),
     "optimizer": (_AUTO, Choice(("nag", "sgd", "asgd"))),
     "leaf_scores": (Choice(("probability", "histogram")),),
     "standardize": (_AUTO, Flag()),
-    "subsample": (Number(0, 1, open_low=True),),
-    "rerank": (Choice((None,)),),
+    "subsample": (_AUTO, Number(0, 1, open_low=True)),
+    "rerank": (_AUTO, Choice((None, "tail", "linear"))),
+    "tail_blend": (Number(0, 1),),
+    "tail_gamma": (_AUTO, Number(0, open_low=True)),
+    "tail_min_rows": (Number(1, integer=True),),
     "warm_start": (Flag(),),
     "n_jobs": (Choice((None,)), NonZero()),
     "verbose": (Flag(), Number(0, integer=True)),
@@ -158,6 +167,23 @@ def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: Tre
         )
 
 
+def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
+    """The second stage to train, None for none.
+
+    "auto" without rows that are out of bag, or with few rows at all, is the trees alone.
+    """
+    rerank: str | None = params["rerank"]
+    if params["subsample"] == AUTO or params["subsample"] < 1:
+        return None if rerank == AUTO and n_rows < RERANK_ROWS else rerank
+    if rerank in (None, AUTO):
+        return None
+    raise ValueError(
+        "The 'subsample' parameter of LdSMClassifier must be 'auto' or below 1 with "
+        f"rerank={rerank!r}, which learns from rows that a tree has not seen. "
+        f"Got {params['subsample']!r} instead."
+    )
+
+
 def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> TreeParams:
     """Decide what is "auto", from the data alone, so that the same data gives the same trees.
 
@@ -165,6 +191,7 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> Tre
     - `optimizer`: "nag" if all values are equal (binary features), else "asgd";
     - `n_epochs`, `learning_rate`: by the optimizer, see `EPOCHS` and `RATES`;
     - `max_nodes`: half the number of rows, within [63, 65535];
+    - `subsample`: 0.7 if there is to be a second stage, which needs out-of-bag scores, else 1;
     - `multiway_penalty`: lambda 1 * max(1/2, M - 2), above which rows do not multiply (Lemma 2).
     """
     n_rows = x.n_rows
@@ -175,8 +202,10 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> Tre
         standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, n_features)
     optimizer = params["optimizer"]
     if optimizer == AUTO:
-        binary = not standardize and len(x.values) > 0 and bool(np.all(x.values == x.values[0]))
-        optimizer = "nag" if binary else "asgd"
+        optimizer = "nag" if is_binary(x) and not standardize else "asgd"
+    subsample = params["subsample"]
+    if subsample == AUTO:
+        subsample = 1.0 if rerank_kind(params, n_rows) is None else SUBSAMPLE
     n_epochs, learning_rate = params["n_epochs"], params["learning_rate"]
     max_nodes, multiway_penalty = params["max_nodes"], params["multiway_penalty"]
     return TreeParams(
@@ -193,5 +222,5 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> Tre
         relaxations=RELAXATIONS if params["relax_integrity"] else 0,
         optimizer=str(optimizer),
         standardize=bool(standardize),
-        subsample=float(params["subsample"]),
+        subsample=float(subsample),
     )

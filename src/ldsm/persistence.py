@@ -21,6 +21,7 @@ from .checks import check_forest
 from .datasets.strings import Strings
 from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
 from .params import TreeParams, check_params
+from .stage_state import stage_from_state, stage_to_state, whole_floats
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -44,6 +45,12 @@ def classifier_fingerprint(clf: Any) -> str:
     digest.update(repr((clf._leaf_scores, clf._label_form, threshold)).encode())
     digest.update(repr(clf.classes_.tolist()).encode())
     digest.update(clf.label_counts_.astype(np.int64).tobytes())
+    if clf.second_stage_ is not None:
+        stage_header, stage_arrays = stage_to_state(clf.second_stage_)
+        digest.update(repr(stage_header).encode())
+        for name, array in stage_arrays.items():
+            digest.update(f"{name}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
 
@@ -75,8 +82,12 @@ def classifier_state(clf: Any, *, compress: bool = False) -> tuple[dict[str, Any
     arrays: Arrays = {
         f"forest.{name}": getattr(forest, name) for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS)
     }
+    stage_header = None
+    if clf.second_stage_ is not None:
+        stage_header, stage_arrays = stage_to_state(clf.second_stage_)
+        arrays |= stage_arrays
     if compress:
-        arrays["forest.weights"] = _halved(forest.weights)
+        arrays |= {name: _halved(arrays[name]) for name in arrays if name.endswith(".weights")}
     arrays["label_counts"] = clf.label_counts_.astype(np.int64)
     label_dtype, label_arrays = _labels_to_arrays(clf.classes_)
     arrays |= label_arrays
@@ -95,6 +106,7 @@ def classifier_state(clf: Any, *, compress: bool = False) -> tuple[dict[str, Any
         "threshold": _plain(threshold),
         "seed": clf._seed,
         "tree_params": clf.tree_params_.as_dict(),
+        "second_stage": stage_header,
     }
     return {"parameters": params, "model": model, "training": clf.training_}, arrays
 
@@ -184,6 +196,9 @@ def classifier_from_state(
     clf._seed = _entry(model, "seed", int)
     clf.tree_params_ = _tree_params(_entry(model, "tree_params", dict))
     clf.forest_ = _forest(_entry(model, "arity", int), n_features, n_labels, arrays, verify)
+    clf.second_stage_ = stage_from_state(
+        model.get("second_stage"), arrays, n_features, counts, verify=verify
+    )
     if arrays:
         unknown = min(arrays)
         raise ValueError(f"it holds an array that this version does not know, {unknown[:80]!r}")
@@ -231,9 +246,7 @@ def _forest(arity: int, n_features: int, n_labels: int, arrays: Arrays, verify: 
         if f"forest.{name}" not in arrays:
             raise ValueError(f"it lacks the array 'forest.{name}'")
         taken[name] = arrays.pop(f"forest.{name}")
-    if taken["weights"].dtype == np.float16:
-        taken["weights"] = taken["weights"].astype(np.float32)
-        taken["weights"].flags.writeable = False
+    taken["weights"] = whole_floats(taken["weights"])
     forest = Forest(arity=arity, n_features=n_features, n_labels=n_labels, **taken)
     check_forest(forest, everything=verify)
     return forest

@@ -14,10 +14,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from .checkpoint import prepare_folder
 from .classifier import LdSMClassifier
 from .datasets.dataset import Dataset
 from .model_file import PathLike, write
 from .params import Number
+from .prediction import check_tail
 from .text_explain import TextExplanation, in_words
 from .text_inputs import TagCollector, in_chunks, read_pairs, read_texts
 from .text_state import restore_tagger, tagger_state, vectorizer_settings
@@ -51,7 +53,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     classifier : LdSMClassifier, optional
-        The trees, with any parameters; cloned at fit. None: ``LdSMClassifier()``. Its parameters
+        What learns, with any parameters; cloned at fit. None: ``LdSMClassifier()``. Its parameters
         are reached as ``classifier__n_estimators`` and so on.
     vectorizer : TfidfVectorizer, optional
         scikit-learn's, with any parameters; cloned at fit. None: `ldsm.text.default_vectorizer()`,
@@ -104,7 +106,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     # -- fitting ------------------------------------------------------------------------------
 
     def fit(
-        self, texts: Any, tags: Any = None, *, callback: ProgressCallback | None = None
+        self,
+        texts: Any,
+        tags: Any = None,
+        *,
+        callback: ProgressCallback | None = None,
+        checkpoint_dir: PathLike | None = None,
     ) -> TextTagger:
         """Learn words and trees, in one pass over the documents.
 
@@ -121,12 +128,17 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             The tags of each document; there may be none.
         callback : callable, optional
             Called about ten times a second with (nodes grown, nodes at most).
+        checkpoint_dir : path, optional
+            A folder that keeps finished trees, see `LdSMClassifier.fit`; the documents are read
+            again each time.
 
         Returns
         -------
         self
         """
         classifier, vectorizer = self._checked_parts()
+        if checkpoint_dir is not None:
+            prepare_folder(checkpoint_dir)  # refused, if need be, before the corpus is read
         collector = TagCollector(read_pairs(texts, tags))
         try:
             X = vectorizer.fit_transform(collector.texts())
@@ -144,7 +156,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 f"Got {len(rare)} tags on {len(collector)} documents."
             )
         data = Dataset(sp.csr_array(X), Y, label_names=names)
-        classifier.fit(data, callback=callback)
+        classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
         self.classifier_, self.vectorizer_, self.rare_tags_ = classifier, vectorizer, rare
         return self
 
@@ -183,7 +195,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     # -- predicting ---------------------------------------------------------------------------
 
-    def predict(self, texts: Any, k: int = 5, *, tags: Any = None) -> list[TaggedText]:
+    def predict(
+        self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
+    ) -> list[TaggedText]:
         """The best tags of each document.
 
         Parameters
@@ -193,17 +207,22 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             Tags per document at most: a tag without a score is not given.
         tags : sequence of str, optional
             Only these compete; the others are not predicted.
+        tail : float >= 0, default=0
+            Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
 
         Returns
         -------
         list of lists of (tag, score)
             One list per document, best first.
         """
-        return list(self.iter_predict(texts, k, tags=tags))
+        return list(self.iter_predict(texts, k, tags=tags, tail=tail))
 
-    def iter_predict(self, texts: Any, k: int = 5, *, tags: Any = None) -> Iterator[TaggedText]:
+    def iter_predict(
+        self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
+    ) -> Iterator[TaggedText]:
         """As `predict`, one document after the other, for streams of any length."""
         tags = self._competing(tags)
+        check_tail(tail)
         if not Number(1, integer=True).allows(k):
             raise ValueError(f"The 'k' parameter must be an int >= 1. Got {k!r} instead.")
         most = min(k, len(self.classes_ if tags is None else tags))
@@ -211,7 +230,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         def answers() -> Iterator[TaggedText]:
             for X in chunks:
-                names, scores = self.classifier_.predict_topk(X, k=most, labels=tags)
+                names, scores = self.classifier_.predict_topk(X, most, labels=tags, tail=tail)
                 for row, values in zip(names.tolist(), scores.tolist(), strict=True):
                     pairs = zip(row, values, strict=True)
                     yield [(name, score) for name, score in pairs if score > 0]
@@ -237,14 +256,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return out
 
     def predict_topk(
-        self, texts: Any, k: int = 5, *, tags: Any = None
+        self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best tags of each document and their scores as two arrays, as the classifier's.
 
         Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
         """
         tags = self._competing(tags)
-        return self.classifier_.predict_topk(self.vectorize(texts), k, labels=tags)
+        return self.classifier_.predict_topk(self.vectorize(texts), k, labels=tags, tail=tail)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents, as the trees read them: what `classifier_` takes as X."""
@@ -302,7 +321,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     # -- looking inside -----------------------------------------------------------------------
 
     def explain(self, text: str, *, max_words: int = 5, max_tags: int = 5) -> TextExplanation:
-        """Why a document gets its tags: the words that decided, split by split, and the leaves.
+        """Why a document gets its tags: what each stage adds, the words that decided, the leaves.
 
         Parameters
         ----------
@@ -334,7 +353,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         words: Sequence[str] = self.vectorizer_.get_feature_names_out().tolist()
         return in_words(
             self.classifier_.explain(X, max_reasons=_EVERY_REASON),
-            self.predict([text], k=max_tags)[0],
+            self.classifier_.explain_scores(X, max_tags, max_words),
             words,
             self.classes_.tolist(),
             max_words=max_words,
@@ -347,7 +366,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Write words and trees to one file, which `ldsm.load` reads; see `LdSMClassifier.save`.
 
         The file holds the words and the tags of the training documents, rare tags included, but
-        none of the documents.
+        none of the documents. With centroids, that of a tag of one document tells the words of
+        this document: `min_tag_count`, or the classifier's `tail_min_rows`, keeps such tags out.
 
         Raises
         ------

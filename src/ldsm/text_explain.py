@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .explain import Leaf, Step, TreePath
+from .score_explain import LabelScore
 
 BIAS = "(bias)"  # pulls every text alike; no word is spelt with brackets
 _TREES_SHOWN = 3
@@ -58,13 +59,45 @@ class TextPath:
 
 
 @dataclass(frozen=True)
+class TagScore:
+    """Where the score of one tag comes from; see `ldsm.score_explain.LabelScore`.
+
+    Attributes
+    ----------
+    tag, score, tree_score, margin, distance
+    shares : dict of str to float
+        What each stage adds to the log-odds of the score.
+    bias : float or None
+    words : list of (word, contribution)
+        What speaks for the tag (above 0) and against it, by its linear classifier, strongest first.
+    """
+
+    tag: str
+    score: float
+    tree_score: float
+    margin: float | None
+    distance: float | None
+    shares: dict[str, float]
+    bias: float | None
+    words: Weighted
+
+    def __str__(self) -> str:
+        shares = _listed(list(self.shares.items()), "+.2f")
+        if self.bias is None:
+            return f"{self.tag}: {shares}"
+        return f"{self.tag}: {shares}; words: {_listed(self.words, '+.2f')}"
+
+
+@dataclass(frozen=True)
 class TextExplanation:
     """Why a text gets its tags; ``print`` shows it.
 
     Attributes
     ----------
     tags : list of (tag, score)
-        The best tags of all trees together.
+        The best tags of all stages together.
+    scores : list of TagScore
+        Where the scores of these come from.
     words : list of (word, pull)
         The words that decided, over all splits of all trees, strongest first.
     paths : list of TextPath
@@ -72,11 +105,15 @@ class TextExplanation:
     """
 
     tags: Weighted
+    scores: list[TagScore]
     words: Weighted
     paths: list[TextPath]
 
     def __str__(self) -> str:
-        lines = [f"tags: {_listed(self.tags)}", f"words: {_listed(self.words, '+.2f')}"]
+        lines = [f"tags: {_listed(self.tags)}"]
+        # With the trees alone the score says it all.
+        lines += [f"  {score}" for score in self.scores if len(score.shares) > 1]
+        lines.append(f"words: {_listed(self.words, '+.2f')}")
         lines += map(str, self.paths[:_TREES_SHOWN])
         if len(self.paths) > _TREES_SHOWN:
             lines.append(f"... and {len(self.paths) - _TREES_SHOWN} more trees")
@@ -85,14 +122,14 @@ class TextExplanation:
 
 def in_words(
     paths: Sequence[TreePath],
-    tags: Weighted,
+    scores: Sequence[LabelScore],
     words: Sequence[str],
     classes: Sequence[str],
     *,
     max_words: int,
     max_tags: int,
 ) -> TextExplanation:
-    """Paths in numbers, with all their reasons, turned into words and tags."""
+    """Paths and scores in numbers, with all their reasons, turned into words and tags."""
     total: dict[str, float] = {}
     told = []
     for path in paths:
@@ -106,7 +143,23 @@ def in_words(
         told.append(TextPath(path.tree, steps, leaves))
     total.pop(BIAS, None)
     strongest = sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))
-    return TextExplanation(tags, strongest[:max_words], told)
+    tags = [(score.label, score.score) for score in scores]
+    tag_scores = [_in_words(score, words, max_words) for score in scores]
+    return TextExplanation(tags, tag_scores, strongest[:max_words], told)
+
+
+def _in_words(score: LabelScore, words: Sequence[str], max_words: int) -> TagScore:
+    named = [(words[feature], part) for feature, part in score.reasons[:max_words]]
+    return TagScore(
+        score.label,
+        score.score,
+        score.tree_score,
+        score.margin,
+        score.distance,
+        score.shares,
+        score.bias,
+        named,
+    )
 
 
 def _pulls(step: Step) -> Iterable[tuple[int, float]]:

@@ -64,8 +64,9 @@ def demo(
     """Try it: learn to tag the docstrings of Python's standard library.
 
     Needs no data and no network. The corpus is built from this Python's own standard library, a
-    fifth of it held out. The trees are measured beside two baselines: the most popular tags, and a
-    linear support vector machine for each tag. Then they tag questions in plain English.
+    fifth of it held out. The trees with their second stage are measured beside two baselines: the
+    most popular tags, and a linear support vector machine for each tag. Then they tag questions in
+    plain English.
     """
     with screen.progress("reading the standard library"):
         corpus = load_stdlib_docs(min_count=_MIN_COUNT)
@@ -75,7 +76,7 @@ def demo(
         f"{len(test):,} held out"
     )
     tagger = TextTagger(LdSMClassifier(n_estimators=trees, n_jobs=n_jobs, random_state=seed))
-    with screen.progress(f"growing {trees} trees") as report:
+    with screen.progress(f"learning with {trees} trees") as report:
         tagger.fit(train, callback=report)
     model = as_model(save or Path("docs.ldsm"), tagger)
     methods = _compare(screen, model, train, test, n_jobs)
@@ -94,19 +95,21 @@ def demo(
 def _compare(
     screen: Screen, model: Model, train: Dataset, test: Dataset, n_jobs: int
 ) -> list[Method]:
-    """The trees and the baselines, on the same features, threads and held-out rows."""
+    """The model and the baselines, on the same features, threads and held-out rows."""
     train, test = (in_columns(model, part)[0] for part in (train, test))
     X, words = model.features(test), model.features(train)
-    trees, trees_seconds = _timed(lambda: model.top_columns(X, max(KS)))
+    best, best_seconds = _timed(lambda: model.top_columns(X, max(KS)))
     popular, popular_seconds = _timed(lambda: popular_labels(train.Y, len(test), max(KS)))
     with screen.progress(f"training {train.n_labels} linear models") as report:
         linear, fit_seconds = _timed(lambda: OneVsRest(n_jobs).fit(words, train.Y, report))
     scores, linear_seconds = _timed(lambda: linear.scores(X))
     name = f"ldsm, {model.clf.forest_.n_trees} trees"
+    if model.clf.second_stage_ is not None:
+        name += " + second stage"
     found = [
         ("most popular tags", popular, 0.0, popular_seconds),
         ("linear SVM for each tag", scores, fit_seconds, linear_seconds),
-        (name, trees, model.clf.training_["seconds"], trees_seconds),
+        (name, best, model.clf.training_["seconds"], best_seconds),
     ]
     return [
         Method(name, {k: metrics.precision_at_k(test.Y, best, k) for k in KS}, fit, predict)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .command import wrong_use
-from .model import JobsOption, ModelArgument, open_model
+from .model import JobsOption, ModelArgument, TailOption, open_model
 from .reader import Reader
 from .scoring import propensities_of, score, show
 from .screen import Screen
@@ -28,6 +28,7 @@ def evaluate(
     ] = None,
     a: Annotated[float | None, typer.Option("--a", help="A of the propensities.")] = None,
     b: Annotated[float | None, typer.Option("--b", help="B of the propensities.")] = None,
+    tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
 ) -> None:
     """Measure a model on labelled data: P, nDCG, PSP, PSnDCG, recall and coverage at k, and F1.
@@ -46,7 +47,8 @@ def evaluate(
     except ValueError as error:
         raise wrong_use(str(error), "--propensity-dataset, --a, --b") from None
     with screen.progress(f"evaluating {data.name}"):
-        scores = score(opened, reader.load(data), sorted(set(k or (1, 3, 5))), propensities)
+        ks = sorted(set(k or (1, 3, 5)))
+        scores = score(opened, reader.load(data), ks, propensities, tail)
     if screen.json:
         screen.data(scores.as_dict())
     else:

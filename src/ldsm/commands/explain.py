@@ -1,4 +1,4 @@
-"""``ldsm explain``: why these labels: the words, the path through the trees, the leaves."""
+"""``ldsm explain``: why these labels: what each stage adds, the words, the way through a tree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..explain import TreePath
-from ..text_explain import TagLeaf, TextPath, in_words
+from ..text_explain import TagLeaf, TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
 from .model import Model, ModelArgument, open_model
 from .reader import STDIN, Reader
@@ -41,17 +41,18 @@ def explain_command(
 ) -> None:
     """Explain the labels of a text, or of a row of a data file.
 
-    Three answers: the best labels and how many trees speak for each; the words that pulled the text
-    its way, over all splits of all trees; and the way through one tree, with the words that decided
-    at each split and the training rows of the leaf at its end.
+    First the best labels, and how many trees speak for each. With a second stage then what each
+    stage adds to the log-odds of their scores, counted from the mean of the labels that the trees
+    put forward (base), and the words for and against each label. Last the words that pulled the
+    text its way, over all splits of all trees, and the way through one tree, with the words that
+    decided at each split and the training rows of the leaf at its end.
     """
     opened = open_model(model)
     X, names = _row(opened, reader, what, row)
     paths = opened.clf.explain(X, max_reasons=_ALL_REASONS)
     if tree is not None and tree >= len(paths):
         raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
-    labels, scores = opened.clf.predict_topk(X, k=min(k, len(opened.clf.classes_)))
-    best = list(zip(labels[0].tolist(), scores[0].tolist(), strict=True))
+    best = opened.clf.explain_scores(X, k, max_reasons=_ALL_REASONS)
     classes = opened.clf.classes_.tolist()
     told = in_words(
         paths, best, names, classes, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
@@ -63,18 +64,45 @@ def explain_command(
     title = f"row {row} of {what}" if opened.tagger is None else shortened(what, 60)
     rows = [
         [str(label), f"{score:.4f}", f"{len(votes.get(label, ()))} of {len(paths)}"]
-        for label, score in best
+        for label, score in told.tags
     ]
     screen.table(["label", "score", "trees"], rows, title=title)
-    rows = [[word, f"{pull:+.3f}"] for word, pull in told.words]
     kind = "feature" if opened.tagger is None else "word"
-    screen.table([kind, "pull"], rows, title="what decided, over all splits")
+    if opened.clf.second_stage_ is not None and told.scores:
+        _show_stages(screen, told.scores, kind, words)
+    rows = [[word, f"{pull:+.3f}"] for word, pull in told.words]
+    screen.table([kind, "pull"], rows, title="what decided, over all splits of the trees")
     if tree is None:
-        surest = votes.get(best[0][0], {})
+        surest = votes.get(told.tags[0][0], {}) if told.tags else {}
         tree = max(surest, key=lambda number: (surest[number], -number), default=0)
     columns = ["depth", "node", "to", "because of"]
     rows = _way(opened, told.paths[tree], words)
     screen.table(columns, rows, title=f"the way through tree {tree}", text=["because of"])
+
+
+def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: int) -> None:
+    """What each stage says of each label, and the words by which its linear classifier does."""
+    stages = list(scores[0].shares)
+    rows = [
+        [str(s.tag), f"{sum(s.shares.values()):+.2f}", *(f"{s.shares[n]:+.2f}" for n in stages)]
+        for s in scores
+    ]
+    screen.table(["label", "log-odds", *stages], rows, title="what each stage adds")
+    if scores[0].bias is None:
+        return
+    rows = []
+    for s in scores:
+        speak_for = [pair for pair in s.words if pair[1] > 0]
+        against = [pair for pair in s.words if pair[1] < 0]
+        numbers = [f"{s.margin:+.2f}", f"{s.bias:+.2f}"]
+        rows.append([str(s.tag), *numbers, _listed(speak_for, words), _listed(against, words)])
+    columns = ["label", "margin", "bias", "for", "against"]
+    title = f"{kind}s for and against each label, by its linear classifier"
+    screen.table(columns, rows, title=title, text=["for", "against"])
+
+
+def _listed(pairs: Weighted, most: int) -> str:
+    return ", ".join(f"{word} {part:+.2f}" for word, part in pairs[:most])
 
 
 def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[Any, Sequence[str]]:
@@ -119,8 +147,8 @@ def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
         step = steps[node]
         first = int(forest.first_child[start + node])
         children = [first + m for m in step.directions]
-        reasons = ", ".join(f"{word} {pull:+.2f}" for word, pull in step.words[:words])
-        rows.append([str(step.depth), str(node), ", ".join(map(str, children)), reasons])
+        to = ", ".join(map(str, children))
+        rows.append([str(step.depth), str(node), to, _listed(step.words, words)])
         todo += reversed(children)
     return rows
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..blend import TERMS
+from ..second_stage import SecondStage
 from .model import Model, ModelArgument, open_model
 from .screen import Screen, number, size
 
@@ -22,14 +24,26 @@ COLUMNS = {
     "purity": "purity",
     "leaf_entropy": "entropy",
 }
+# What the blend weighs: a term is a product of some of these.
+SIGNALS = {
+    "t": "log tree score",
+    "m": "margin",
+    "z": "likelihood",
+    "c": "log rows",
+    "q": "distance",
+}
 
 
 def inspect_command(screen: Screen, model: ModelArgument) -> None:
-    """Show a model: parameters, sizes, and the statistics of every tree.
+    """Show a model: parameters, sizes, the second stage, and the statistics of every tree.
 
     The depth is set against log_M K, the depth of a perfectly balanced tree of arity M with a leaf
     for each of the K labels. Leaves per row is how many leaves a training row reaches on average: 1
     means that no row was sent several ways.
+
+    The second stage blends what is known of a row and a label into log-odds: the trees' score; the
+    margin of the label's linear classifier, and the log-likelihood that goes with it; the label's
+    number of training rows; the squared distance to its centroid.
     """
     opened = open_model(model)
     facts = describe(opened)
@@ -38,6 +52,8 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         screen.data({**facts, "tree_statistics": statistics})
         return
     params, used = facts.pop("params"), facts.pop("tree_params")
+    stage = facts.pop("second_stage")
+    used["rerank"] = "none" if stage is None else stage["kind"]
     shown = {name.replace("_", " "): value for name, value in facts.items()}
     shown[f"log_{opened.clf.forest_.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory"):
@@ -47,7 +63,10 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         params[name] = _word(value)
         if value == "auto" and name in used:
             params[name] = f"auto: {_word(used[name])}"
-    screen.facts({"model": shown, "parameters": params})
+    screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(stage)})
+    if stage is not None:
+        terms = [[name, f"{value:+.4f}"] for name, value in stage["coefficients"].items()]
+        screen.table(["what is blended", "coefficient"], terms, title="second stage, log-odds")
     rows: list[list[Any]] = [
         [str(tree), *(statistics[name][tree] for name in COLUMNS)]
         for tree in range(opened.clf.forest_.n_trees)
@@ -62,12 +81,14 @@ def describe(model: Model) -> dict[str, Any]:
     depth = forest.node_depth()
     leaf_rows = np.where(forest.is_leaf, forest.node_rows, 0)
     roots = forest.node_rows[forest.tree_offsets[:-1]]
+    stage = clf.second_stage_
+    vectors = () if stage is None else stage.vectors()
     return {
         "file": str(model.path),
         "kind": model.kind,
         "fingerprint": model.fingerprint,
         "file_size": model.path.stat().st_size,
-        "memory": forest.nbytes,
+        "memory": forest.nbytes + sum(found.nbytes for _, found in vectors),
         "training_rows": model.n_rows,
         "features": forest.n_features,
         "labels": len(clf.classes_),
@@ -80,7 +101,46 @@ def describe(model: Model) -> dict[str, Any]:
         "log_M_K": math.log(max(len(clf.classes_), 1), forest.arity),
         "params": clf.get_params(deep=False),
         "tree_params": clf.tree_params_.as_dict(),
+        "second_stage": None if stage is None else describe_stage(stage),
     }
+
+
+def describe_stage(stage: SecondStage) -> dict[str, Any]:
+    """The second stage: what it blends and how, and the size of what it knows of the labels."""
+    blend = stage.blend
+    names = [
+        " x ".join(SIGNALS[signal] for signal in term) or "constant" for term in TERMS[blend.kind]
+    ]
+    found: dict[str, Any] = {
+        "kind": blend.kind,
+        "coefficients": dict(zip(names, blend.coefficients, strict=True)),
+    }
+    if blend.kind == "tail":
+        found |= {"tree_share": blend.tree_share, "gamma": blend.gamma}
+    for name, vectors in stage.vectors():
+        entries = np.diff(vectors.offsets)
+        found[name] = {
+            "bytes": vectors.nbytes,
+            "labels": int(np.count_nonzero(entries)),
+            "weights_per_label": float(entries.mean()),
+        }
+    return found
+
+
+def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
+    if stage is None:
+        return {"second stage": "none: the trees' own scores"}
+    shown = {"second stage": stage["kind"]}
+    for name, title in {"tree_share": "trees' share", "gamma": "gamma"}.items():
+        if name in stage:
+            shown[title] = f"{stage[name]:g}"
+    for name in ("ranker", "centroids"):
+        if name in stage:
+            vectors = stage[name]
+            shown[name] = size(vectors["bytes"])
+            shown[f"{name}: labels"] = number(vectors["labels"])
+            shown[f"{name}: weights per label"] = f"{vectors['weights_per_label']:,.1f}"
+    return shown
 
 
 def _word(value: Any) -> str:

@@ -24,6 +24,12 @@ ModelArgument = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option(help="Threads; -1 for all cores. By default what the model says.")
 ]
+TailOption = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="W", help="Favour rare labels: order by score / propensity^W; 1 suits PSP."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -70,17 +76,17 @@ class Model:
             return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
         return X
 
-    def top_columns(self, X: Any, k: int) -> NDArray[Any]:
+    def top_columns(self, X: Any, k: int, tail: float = 0.0) -> NDArray[Any]:
         """The columns of each row's k best labels."""
-        names, _ = self.clf.predict_topk(X, k=k)
+        names, _ = self.clf.predict_topk(X, k=k, tail=tail)
         column = {label: i for i, label in enumerate(self.clf.classes_.tolist())}
         return np.array([[column[name] for name in row] for row in names.tolist()], dtype=np.int32)
 
     def best(
-        self, X: Any, k: int, labels: Sequence[Any] | None = None
+        self, X: Any, k: int, labels: Sequence[Any] | None = None, tail: float = 0.0
     ) -> Iterator[list[tuple[Any, float]]]:
         """For each row its k best labels with their scores; labels without a score are left out."""
-        names, scores = self.clf.predict_topk(X, k=k, labels=labels)
+        names, scores = self.clf.predict_topk(X, k=k, labels=labels, tail=tail)
         for row, values in zip(names.tolist(), scores.tolist(), strict=True):
             yield [(name, score) for name, score in zip(row, values, strict=True) if score > 0]
 

@@ -14,7 +14,7 @@ import typer
 from ..datasets import Dataset
 from ..datasets.files import read_lines, writing
 from .command import wrong_use
-from .model import JobsOption, Model, ModelArgument, open_model
+from .model import JobsOption, Model, ModelArgument, TailOption, open_model
 from .reader import STDIN, Reader
 from .screen import Screen, json_line
 
@@ -54,6 +54,7 @@ def predict(
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Rows answered together; 1 on a terminal's stdin.")
     ] = None,
+    tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
 ) -> None:
     """Predict the labels of texts or rows, best first with their scores.
@@ -66,6 +67,8 @@ def predict(
         raise wrong_use(f"path {str(data)!r} does not exist.", "DATA")
     if k is not None and (sets or threshold is not None):
         raise wrong_use("either the k best labels or sets, not both.", "-k")
+    if tail > 0 and (sets or threshold is not None):
+        raise wrong_use("sets are decided by the scores, whatever the order.", "--tail")
     opened = open_model(model, n_jobs)
     allowed = _labels(opened, labels)
     most = len(opened.clf.classes_ if allowed is None else set(allowed))
@@ -83,7 +86,7 @@ def predict(
             if sets or threshold is not None:
                 answers = opened.sets(X, threshold, allowed)
             else:
-                answers = opened.best(X, min(k or _BEST, most), allowed)
+                answers = opened.best(X, min(k or _BEST, most), allowed, tail)
             for pairs in answers:
                 write(json_line(_record(pairs)) if screen.json else _line(pairs))
             if output is None:

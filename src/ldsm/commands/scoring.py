@@ -80,11 +80,12 @@ def score(
     data: Dataset,
     ks: Sequence[int] = (1, 3, 5),
     propensities: NDArray[np.float64] | None = None,
+    tail: float = 0.0,
 ) -> Scores:
-    """All metrics of the model on labelled rows."""
+    """All metrics of the model on labelled rows; `tail` favours rare labels in the order."""
     aligned, unseen = in_columns(model, data)
     X = model.features(aligned)
-    best = model.top_columns(X, min(max(ks), len(model.clf.classes_)))
+    best = model.top_columns(X, min(max(ks), len(model.clf.classes_)), tail)
     found = metrics.ranking_report(aligned.Y, best, ks, propensities=propensities)
     if unseen.dropped_per_row.any():
         # Over all true labels: those without a column get one that is never predicted.

@@ -12,6 +12,7 @@ import typer
 
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset
+from ..text import TextTagger
 from .command import wrong_use
 from .estimator import EstimatorOptions
 from .model import Model, as_model, open_model
@@ -46,6 +47,13 @@ def train(
     compress: Annotated[
         bool, typer.Option("--compress", help="Half the size: weights in 16 bits.")
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep finished trees in this folder; a run that was killed goes on from there.",
+        ),
+    ] = None,
 ) -> None:
     """Train a model and save it to one file.
 
@@ -54,6 +62,9 @@ def train(
 
     The file appears whole at the end, or not at all; a former one is replaced. With --warm-start
     the former one is gone on with: its trees are kept, and more are grown from the same data.
+
+    With --checkpoint every finished tree is kept in a folder, whatever happens to the run: the same
+    command goes on from there and ends with the same model. The folder stays; delete it in the end.
     """
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
         raise wrong_use(f"{output} cannot be written.", "--output")
@@ -63,9 +74,9 @@ def train(
     rows, held_out = _rows(reader, data, validation, seed)
     with screen.progress(f"training on {data.name}") as report:
         if params.get("warm_start") and output.exists():
-            model = _gone_on(output, params, rows or reader.load(data), report)
+            model = _gone_on(output, params, rows or reader.load(data), report, checkpoint)
         else:
-            model = _fitted(output, params, words, rows, reader, data, report)
+            model = _fitted(output, params, words, rows, reader, data, report, checkpoint)
     seconds = time.perf_counter() - started
     scores = None
     if held_out is not None:
@@ -74,6 +85,9 @@ def train(
         scores = score(model, held_out, propensities=propensities_of(model))
         model.clf.training_["validation"] = scores.as_dict()
     model.estimator.save(output, compress=compress)
+    taken = model.clf.training_.get("trees_from_checkpoint", 0)
+    if taken:
+        screen.note(f"{taken:,} of {model.clf.forest_.n_trees:,} trees taken from {checkpoint}")
     _show(screen, model, scores, seconds, tune_threshold)
 
 
@@ -96,26 +110,36 @@ def _fitted(
     reader: Reader,
     data: Path,
     report: Report,
+    checkpoint: Path | None,
 ) -> Model:
+    estimator: LdSMClassifier | TextTagger
     if rows is not None and rows.texts is None:
         words.refuse(str(data))
-        return as_model(output, LdSMClassifier(**params).fit(rows, callback=report))
+        estimator = LdSMClassifier(**params)
+    else:
+        estimator = words.tagger(params)
     corpus = reader.documents(data) if rows is None else rows
-    return as_model(output, words.tagger(params).fit(corpus, callback=report))
+    return as_model(output, estimator.fit(corpus, callback=report, checkpoint_dir=checkpoint))
 
 
-def _gone_on(output: Path, params: EstimatorOptions, rows: Dataset, report: Report) -> Model:
+def _gone_on(
+    output: Path,
+    params: EstimatorOptions,
+    rows: Dataset,
+    report: Report,
+    checkpoint: Path | None,
+) -> Model:
     """The former model with more trees."""
     model = open_model(output)
     aligned, _ = in_columns(model, rows)
     aligned = replace(aligned, X=model.features(aligned), texts=None)
     model.clf.set_params(**params)
-    model.clf.fit(aligned, callback=report)
+    model.clf.fit(aligned, callback=report, checkpoint_dir=checkpoint)
     return model
 
 
 def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool) -> None:
-    forest = model.clf.forest_
+    forest, stage = model.clf.forest_, model.clf.second_stage_
     facts: dict[str, Any] = {
         "model": str(model.path),
         "kind": model.kind,
@@ -124,6 +148,7 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         "labels": len(model.clf.classes_),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
+        "second_stage": None if stage is None else stage.blend.kind,
         "seconds": round(seconds, 3),
         "bytes": model.path.stat().st_size,
         "fingerprint": model.fingerprint,
@@ -133,7 +158,8 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         return
     screen.note(
         f"{facts['rows']:,} rows, {facts['features']:,} features, {facts['labels']:,} labels: "
-        f"{facts['trees']:,} trees, {facts['nodes']:,} nodes in {duration(seconds)}"
+        f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, second stage: "
+        f"{facts['second_stage'] or 'none'}, in {duration(seconds)}"
     )
     if model.tagger is not None and model.tagger.rare_tags_:
         screen.note(f"{len(model.tagger.rare_tags_):,} rare tags were not learned")

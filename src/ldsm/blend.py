@@ -1,0 +1,203 @@
+"""How the stages' opinions of a (row, label) pair become one probability.
+
+A logistic model of a few terms: the trees' score, the linear ranker's margin and its likelihood,
+the distance to the label's centroid, each alone and times the label's frequency, because all of
+them mean less for a label that few rows taught. It is fitted on held-out pairs, so what comes out
+is calibrated as well as ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Signals of one pair: t log tree score, m margin, z log-likelihood of the margin, c log of the
+# label's training rows, q squared distance to the centroid. A term is a product of signals.
+TREES: tuple[str, ...] = ("", "t")
+LINEAR: tuple[str, ...] = (*TREES, "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
+LINEAR_AND_TAIL: tuple[str, ...] = (*LINEAR, "q", "qc")
+# What each kind of blend is made of. "tail" is the paper's formula, made a probability.
+TERMS: Mapping[str, tuple[str, ...]] = {
+    "trees": TREES,
+    "tail": TREES,
+    "linear": LINEAR,
+    "linear+tail": LINEAR_AND_TAIL,
+}
+STAGES = {"t": "trees", "m": "linear", "z": "linear", "c": "frequency", "q": "tail"}
+LEAST_SCORE = 1e-4  # of a tree, before its logarithm is taken
+_RIDGE = 1.0
+_STEPS = 100
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What is known of some (row, label) pairs, one entry each.
+
+    Attributes
+    ----------
+    tree_scores, label_rows : ndarray
+        The trees' score of the label, and the label's number of training rows.
+    margins, distances : ndarray, optional
+        The ranker's margin, and the squared distance to the label's centroid.
+    """
+
+    tree_scores: NDArray[Any]
+    label_rows: NDArray[Any]
+    margins: NDArray[Any] | None = None
+    distances: NDArray[Any] | None = None
+
+    def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
+        margins = None if self.margins is None else self.margins[chosen]
+        distances = None if self.distances is None else self.distances[chosen]
+        return Pairs(self.tree_scores[chosen], self.label_rows[chosen], margins, distances)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """A fitted blend.
+
+    Attributes
+    ----------
+    kind : {"trees", "tail", "linear", "linear+tail"}
+    coefficients : tuple of float
+        One for each term of ``TERMS[kind]``.
+    tree_share, gamma : float
+        Of "tail" alone: beta and gamma of the paper's formula.
+    """
+
+    kind: str
+    coefficients: tuple[float, ...]
+    tree_share: float = 1.0
+    gamma: float = 0.0
+
+    def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
+        """The probability that the row has the label."""
+        odds = np.zeros(len(pairs.tree_scores))
+        # Term by term: the order of the additions is the same for any number of pairs.
+        for coefficient, term in zip(self.coefficients, self._terms(pairs), strict=True):
+            odds += coefficient * term
+        return _logistic(odds).astype(np.float32)
+
+    def shares(self, pairs: Pairs) -> dict[str, Floats]:
+        """What each stage adds to the log-odds; a term of two stages is split between them."""
+        n = len(pairs.tree_scores)
+        out = {"base": np.zeros(n)}
+        terms = zip(TERMS[self.kind], self.coefficients, self._terms(pairs), strict=True)
+        for name, coefficient, term in terms:
+            stages = [STAGES[signal] for signal in name] or ["base"]
+            for stage in stages:
+                share = out.setdefault(stage, np.zeros(n))
+                share += coefficient * term / len(stages)
+        if self.kind == "tail":
+            # Summed before the logarithm: the tail's share is what it adds to the trees alone.
+            alone = np.log(self.tree_share * pairs.tree_scores.astype(np.float64) + LEAST_SCORE)
+            trees = self.coefficients[1] * alone
+            out["tail"], out["trees"] = out["trees"] - trees, trees
+        return out
+
+    def _terms(self, pairs: Pairs) -> list[Floats]:
+        return _terms(self.kind, pairs, self.tree_share, self.gamma)
+
+
+def fit_blend(
+    kind: str, pairs: Pairs, truth: NDArray[Any], *, tree_share: float = 1.0, gamma: float = 0.0
+) -> Blend:
+    """The blend of a kind that explains best which pairs are true.
+
+    A blend of the trees alone never turns their order round: it is a calibration.
+    """
+    design = np.stack(_terms(kind, pairs, tree_share, gamma), axis=1)
+    coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64))
+    if kind in ("trees", "tail") and not coefficients[1] > 0:
+        coefficients = np.array([0.0, 1.0])
+    # Six digits: far finer than what the data tells, and coarser than what the order of some
+    # machine's additions may change.
+    rounded = tuple(float(f"{value:.6g}") for value in coefficients)
+    return Blend(kind, rounded, tree_share, gamma)
+
+
+def tail_scores(pairs: Pairs, tree_share: float, gamma: float) -> Floats:
+    """The paper's re-ranking score: beta * tree + (1 - beta) / (1 + exp(gamma * distance / 2))."""
+    assert pairs.distances is not None
+    nearness = _logistic(-0.5 * gamma * pairs.distances.astype(np.float64))
+    return tree_share * pairs.tree_scores + (1 - tree_share) * nearness
+
+
+def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> list[Floats]:
+    scores = pairs.tree_scores.astype(np.float64)
+    if kind == "tail":
+        scores = tail_scores(pairs, tree_share, gamma)
+    signals = {
+        "t": np.log(scores + LEAST_SCORE),
+        "c": np.log1p(pairs.label_rows.astype(np.float64)),
+    }
+    if pairs.margins is not None:
+        signals["m"] = pairs.margins.astype(np.float64)
+        signals["z"] = -np.logaddexp(0.0, -2.0 * signals["m"])
+    if pairs.distances is not None:
+        signals["q"] = pairs.distances.astype(np.float64)
+    return [_product([signals[name] for name in term], len(scores)) for term in TERMS[kind]]
+
+
+def _product(factors: Sequence[Floats], n: int) -> Floats:
+    out = np.ones(n)
+    for factor in factors:
+        out = out * factor
+    return out
+
+
+def _logistic(odds: Floats) -> Floats:
+    return np.exp(-np.logaddexp(0.0, -odds))
+
+
+def _logistic_regression(design: Floats, truth: Floats) -> Floats:
+    """Newton's method with a slight ridge on the standardised terms; the first term is constant."""
+    mean, scale = design.mean(axis=0), design.std(axis=0)
+    mean[0], scale = 0.0, np.where(scale > 1e-12, scale, 1.0)
+    x = (design - mean) / scale
+    ridge = np.full(x.shape[1], _RIDGE)
+    ridge[0] = 1e-9
+    w = np.zeros(x.shape[1])
+
+    def loss(w: Floats) -> float:
+        odds = _apply(x, w)
+        return float(np.sum(np.logaddexp(0.0, odds) - truth * odds) + 0.5 * np.sum(ridge * w * w))
+
+    at = loss(w)
+    for _ in range(_STEPS):
+        p = _logistic(_apply(x, w))
+        slope = _products(x, (p - truth)[:, None])[:, 0] + ridge * w
+        curvature = _products(x, x * (p * (1 - p))[:, None]) + np.diag(ridge)
+        step = np.linalg.solve(curvature, slope)
+        size = 1.0
+        while size > 1e-6 and loss(w - size * step) > at:
+            size /= 2
+        w = w - size * step
+        before, at = at, loss(w)
+        if before - at <= 1e-10 * abs(before):
+            break
+    w = w / scale
+    w[0] -= np.sum(w[1:] * mean[1:])
+    return w
+
+
+def _products(left: Floats, right: Floats) -> Floats:
+    """left.T @ right in small blocks of rows, added up in order.
+
+    The bits of one large product of matrices may depend on the number of the machine's threads.
+    """
+    out = np.zeros((left.shape[1], right.shape[1]))
+    for start in range(0, len(left), _BLOCK):
+        out += left[start : start + _BLOCK].T @ right[start : start + _BLOCK]
+    return out
+
+
+def _apply(matrix: Floats, vector: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,j->i", matrix, vector, optimize=False))

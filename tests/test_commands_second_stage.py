@@ -1,0 +1,158 @@
+"""The commands on models with a second stage, run within this process."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import ldsm
+from cli_runs import make_documents, within, write_data
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics
+
+FEW = ("--n-estimators", "3", "--random-state", "0", "-q")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    write_data(path)
+    train = datasets.load_xmlrepo(path / "train.txt")
+    notes = make_documents(600, seed=0)
+    for rerank in ("linear", "tail"):
+        trees = LdSMClassifier(3, rerank=rerank, random_state=0)
+        trees.fit(train).save(path / f"{rerank}.ldsm")
+    TextTagger(LdSMClassifier(3, rerank="linear", random_state=0)).fit(*notes).save(
+        path / "notes.ldsm"
+    )
+    LdSMClassifier(3, random_state=0).fit(train).save(path / "trees.ldsm")
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    return within(capsys)
+
+
+def test_training_names_the_second_stage(run, folder, tmp_path):
+    file, data = tmp_path / "m.ldsm", folder / "train.txt"
+    options = ["--rerank", "linear", "--subsample", 0.6]
+    done = run("train", data, "-o", file, *FEW, *options, "--json").json
+    expected = LdSMClassifier(3, rerank="linear", subsample=0.6, random_state=0)
+    expected.fit(datasets.load_xmlrepo(data))
+    assert done["fingerprint"] == expected.fingerprint_ and done["second_stage"] == "linear"
+    options = ["--rerank", "tail", "--tail-blend", 0.5, "--tail-gamma", 2, "--tail-min-rows", 3]
+    assert run("train", data, "-o", file, *FEW, *options).code == 0
+    clf = ldsm.load(file)
+    assert clf.second_stage_.blend.gamma == 2 and clf.second_stage_.blend.tree_share == 0.5
+    assert clf.get_params()["tail_min_rows"] == 3
+    done = run("train", data, "-o", file, "--n-estimators", 3, "--rerank", "none")
+    assert "second stage: none" in done.err
+    assert ldsm.load(file).get_params()["rerank"] is None
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "allowed"),
+    [
+        ("--rerank", "best", "'auto' or None or 'tail' or 'linear'"),
+        ("--tail-blend", "2", "a float in [0, 1]"),
+        ("--tail-gamma", "0", "'auto' or a float > 0"),
+        ("--tail-min-rows", "0.5", "an int >= 1"),
+    ],
+)
+def test_values_that_are_not_allowed_are_wrong_use(run, folder, tmp_path, option, text, allowed):
+    done = run("train", folder / "train.txt", "-o", tmp_path / "m", option, text)
+    assert done.code == 2 and f"Invalid value for {option}" in done.err and allowed in done.err
+
+
+def test_predictions_that_favour_rare_labels(run, folder):
+    model, X = folder / "linear.ldsm", datasets.load_xmlrepo(folder / "test.txt").X
+    done = run("predict", model, folder / "test.txt", "-k", 4, "--tail", 1.5, "--json")
+    labels, scores = ldsm.load(model).predict_topk(X, k=4, tail=1.5)
+    known = scores > 0
+    assert [json.loads(line)["labels"] for line in done.lines] == [
+        row[mask].tolist() for row, mask in zip(labels, known, strict=True)
+    ]
+    assert done.out != run("predict", model, folder / "test.txt", "-k", 4, "--json").out
+    for option in (["--sets"], ["--threshold", 0.2]):
+        wrong = run("predict", model, folder / "test.txt", "--tail", 1, *option)
+        assert wrong.code == 2 and "--tail" in wrong.err and "decided by the scores" in wrong.err
+    assert run("predict", model, folder / "test.txt", "--tail", -1).code == 2
+
+
+def test_evaluation_in_an_order_for_rare_labels(run, folder):
+    train, test = (datasets.load_xmlrepo(folder / f"{part}.txt") for part in ("train", "test"))
+    clf = ldsm.load(folder / "linear.ldsm")
+    done = run("evaluate", folder / "linear.ldsm", folder / "test.txt", "--tail", 1, "--json").json
+    top, _ = clf.predict_topk(test.X, k=5, tail=1)
+    expected = metrics.ranking_report(test.Y, top, y_train=train.Y)
+    assert {name: done[name] for name in expected} == pytest.approx(expected)
+    plain = run("evaluate", folder / "linear.ldsm", folder / "test.txt", "--json").json
+    assert done["f1_micro"] == plain["f1_micro"] and done["psp@5"] != plain["psp@5"]
+
+
+def test_inspection_of_the_second_stage(run, folder):
+    clf = ldsm.load(folder / "linear.ldsm")
+    whole = run("inspect", folder / "linear.ldsm", "--json").json
+    found = whole["second_stage"]
+    assert found["kind"] == "linear" and found["ranker"]["bytes"] == clf.second_stage_.ranker.nbytes
+    assert list(found["coefficients"].values()) == list(clf.second_stage_.blend.coefficients)
+    assert list(found["coefficients"])[:3] == ["constant", "log tree score", "margin"]
+    per_label = len(clf.second_stage_.ranker.weights) / 25
+    assert found["ranker"]["weights_per_label"] == pytest.approx(per_label)
+    assert "centroids" not in found and "gamma" not in found
+    assert whole["memory"] == clf.forest_.nbytes + clf.second_stage_.ranker.nbytes
+    plain = run("inspect", folder / "linear.ldsm").lines
+    assert "second stage\tlinear" in plain and "what is blended\tcoefficient" in plain
+    assert f"ranker: weights per label\t{per_label:,.1f}" in plain
+    tail = run("inspect", folder / "tail.ldsm", "--json").json["second_stage"]
+    assert tail["tree_share"] == 0.8 and tail["gamma"] > 0 and tail["centroids"]["labels"] <= 25
+    assert "trees' share\t0.8" in run("inspect", folder / "tail.ldsm").lines
+    assert run("inspect", folder / "trees.ldsm", "--json").json["second_stage"] is None
+    lines = run("inspect", folder / "trees.ldsm").lines
+    assert "second stage\tnone: the trees' own scores" in lines and "rerank\tauto: none" in lines
+
+
+def test_explanation_of_a_text_by_stages(run, folder):
+    text = "cod and herring in court"
+    done = run("explain", folder / "notes.ldsm", text, "-k", 3, "--json").json
+    expected = ldsm.load(folder / "notes.ldsm").explain(text, max_tags=3, max_words=10)
+    assert [score["tag"] for score in done["scores"]] == [score.tag for score in expected.scores]
+    for found, score in zip(done["scores"], expected.scores, strict=True):
+        assert found["shares"] == pytest.approx(score.shares)
+        assert [tuple(pair) for pair in found["words"]] == score.words
+    lines = run("explain", folder / "notes.ldsm", text, "-k", 3).lines
+    heads = [line.split("\t")[0] for line in lines]
+    assert lines[0] == "label\tscore\ttrees"
+    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfrequency"
+    assert lines[8] == "label\tmargin\tbias\tfor\tagainst" and heads[12] == "word"
+    assert heads[1:4] == heads[5:8] == heads[9:12] == [score.tag for score in expected.scores]
+    for line in lines[5:8]:
+        odds, *shares = map(float, line.split("\t")[1:])
+        assert odds == pytest.approx(sum(shares), abs=0.03)
+    fish = lines[9 + heads[1:4].index("fish")].split("\t")
+    assert "cod +" in fish[3] and "court" not in fish[3]
+
+
+def test_explanation_of_a_row_by_stages(run, folder):
+    test = datasets.load_xmlrepo(folder / "test.txt")
+    for kind, parts in (("linear", {"trees", "linear", "frequency"}), ("tail", {"trees", "tail"})):
+        model = folder / f"{kind}.ldsm"
+        done = run("explain", model, folder / "test.txt", "--row", 4, "-k", 2, "--json").json
+        best, scores = ldsm.load(model).predict_topk(test.X[[4]], k=2)
+        assert [label for label, _ in done["tags"]] == best[0].tolist()
+        np.testing.assert_allclose([score for _, score in done["tags"]], scores[0])
+        assert all(score["shares"].keys() == {"base", *parts} for score in done["scores"])
+        shown = run("explain", model, folder / "test.txt", "--row", 4)
+        assert shown.code == 0 and ("margin" in shown.out) == (kind == "linear")
+    # The trees alone are shown as ever.
+    shown = run("explain", folder / "trees.ldsm", folder / "test.txt")
+    assert shown.code == 0 and "log-odds" not in shown.out
+
+
+def test_a_search_with_a_second_stage(run, folder):
+    pytest.importorskip("optuna")
+    options = ["--trials", 2, "--n-estimators", 2, "--rerank", "linear", "--json"]
+    done = run("tune", folder / "train.txt", *options)
+    assert done.code == 0 and done.json["best"]["rerank"] == "linear"

@@ -1,0 +1,189 @@
+"""Why labels score as they do: parts that add up, for every kind of second stage."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ldsm import LdSMClassifier, datasets
+from ldsm.blend import Blend, Pairs
+from ldsm.inputs import feature_arrays
+from ldsm.score_explain import STAGES, LabelScore
+from ldsm.second_stage import SecondStage
+
+TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))
+# What the scores of each model are made of.
+PARTS = {
+    None: {"trees"},
+    "calibrated": {"base", "trees"},
+    "tail": {"base", "trees", "tail"},
+    "linear": {"base", "trees", "linear", "frequency"},
+    "both": {"base", "trees", "linear", "tail", "frequency"},
+}
+
+
+@cache
+def model(rerank):
+    if rerank not in ("calibrated", "both"):
+        return LdSMClassifier(5, rerank=rerank, random_state=0).fit(TRAIN)
+    # What "auto" may choose, put together by hand.
+    clf = LdSMClassifier(5, rerank=None, random_state=0).fit(TRAIN)
+    if rerank == "calibrated":
+        clf.second_stage_ = SecondStage(Blend("trees", (0.3, 0.9)), 150, clf.label_counts_)
+        return clf
+    linear, tail = model("linear").second_stage_, model("tail").second_stage_
+    blend = Blend("linear+tail", (*linear.blend.coefficients, -0.7, 0.1))
+    clf.second_stage_ = dataclasses.replace(linear, blend=blend, centroids=tail.centroids)
+    return clf
+
+
+def logit(score):
+    return np.log(score) - np.log1p(-score)
+
+
+@pytest.fixture(params=PARTS, ids=str)
+def rerank(request):
+    return request.param
+
+
+def test_scores_and_order_are_those_of_predict_topk(rerank):
+    clf = model(rerank)
+    labels, scores = clf.predict_topk(TEST.X[:20], k=30)
+    for row in range(20):
+        found = clf.explain_scores(TEST.X[[row]], k=30)
+        known = scores[row] > 0
+        assert [label.label for label in found] == labels[row][known].tolist()
+        assert [label.score for label in found] == scores[row][known].tolist()
+        assert found[:2] == clf.explain_scores(TEST.X[[row]], k=2)
+
+
+def test_shares_sum_up_to_the_log_odds(rerank):
+    clf = model(rerank)
+    checked = 0
+    for row in range(20):
+        for found in clf.explain_scores(TEST.X[[row]], k=30):
+            assert found.shares.keys() == PARTS[rerank]
+            total = sum(found.shares.values())
+            assert 1 / (1 + np.exp(-total)) == pytest.approx(found.score, abs=1e-6)
+            if 0.01 < found.score < 0.99:  # beyond, float32 scores tell the log-odds badly
+                assert total == pytest.approx(logit(found.score), abs=1e-4)
+                checked += 1
+    assert checked > 20
+
+
+def test_tree_scores_are_those_of_the_trees(rerank):
+    clf = model(rerank)
+    trees = clf.forest_.scores(feature_arrays(TEST.X[:5]), by_rows=True)
+    trees = sp.csr_array((trees[2], trees[1], trees[0]), shape=(5, 30)).toarray()
+    for row in range(5):
+        for found in clf.explain_scores(TEST.X[[row]]):
+            assert found.tree_score == pytest.approx(trees[row, found.column], abs=1e-6)
+            if rerank is None:
+                assert found.score == found.tree_score
+
+
+def test_reasons_and_bias_sum_up_to_the_margin():
+    clf = model("linear")
+    ranker = clf.second_stage_.ranker
+    for row in range(10):
+        x = TEST.X[[row]]
+        unit = x.toarray()[0] / np.linalg.norm(x.toarray())
+        for found in clf.explain_scores(x, max_reasons=1000):
+            dense = np.zeros(151)
+            part = slice(*ranker.offsets[found.column : found.column + 2])
+            dense[ranker.features[part]] = ranker.weights[part]
+            assert found.bias == dense[150]
+            total = found.bias + sum(part for _, part in found.reasons)
+            assert total == pytest.approx(found.margin, abs=1e-5)
+            for feature, part in found.reasons:
+                assert part == pytest.approx(dense[feature] * unit[feature], abs=1e-6)
+            sizes = [abs(part) for _, part in found.reasons]
+            assert sizes == sorted(sizes, reverse=True) and min(sizes) > 0
+            assert {feature for feature, _ in found.reasons} <= set(x.indices.tolist())
+        best = clf.explain_scores(x, k=1, max_reasons=3)[0]
+        assert best.reasons == clf.explain_scores(x, k=1, max_reasons=1000)[0].reasons[:3]
+        assert clf.explain_scores(x, k=1, max_reasons=0)[0].reasons == []
+
+
+def test_what_a_model_does_not_have_is_none(rerank):
+    found = model(rerank).explain_scores(TEST.X[[0]], k=1)[0]
+    linear, tail = rerank in ("linear", "both"), rerank in ("tail", "both")
+    assert (found.margin is not None) == (found.bias is not None) == bool(found.reasons) == linear
+    assert (found.distance is not None) == tail
+
+
+def test_the_base_is_the_mean_of_the_shortlist():
+    """Of all labels on the shortlist the base is the same, and the other shares have mean 0."""
+    for kind in ("linear", "tail", "both"):
+        found = model(kind).explain_scores(TEST.X[[3]], k=30)
+        assert len({label.shares["base"] for label in found}) == 1
+        mean = np.mean([sum(label.shares.values()) for label in found])
+        assert found[0].shares["base"] == pytest.approx(mean, abs=1e-9)
+        for stage in PARTS[kind] - {"base"}:
+            assert np.mean([label.shares[stage] for label in found]) == pytest.approx(0, abs=1e-9)
+
+
+def test_shares_come_in_one_order():
+    found = model("both").explain_scores(TEST.X[[0]], k=1)[0]
+    assert list(found.shares) == ["base", *STAGES]
+
+
+def test_nearness_has_a_share_of_its_own_in_the_papers_formula():
+    """Two labels alike but for the distance differ in the share of the tail alone."""
+    blend = Blend("tail", (0.5, 0.8), tree_share=0.6, gamma=3.0)
+    pairs = Pairs(np.array([0.3, 0.3]), np.array([9, 9]), distances=np.array([0.2, 1.4]))
+    shares = blend.shares(pairs)
+    assert shares["trees"][0] == shares["trees"][1]
+    assert shares["tail"][0] > shares["tail"][1] > 0
+    total = sum(shares.values())
+    np.testing.assert_allclose(total, logit(blend.probabilities(pairs)), atol=1e-5)
+
+
+def test_forms_of_a_row_and_of_labels():
+    clf = model("linear")
+    sparse = clf.explain_scores(TEST.X[[0]])
+    dense = TEST.X[[0]].toarray()
+    assert clf.explain_scores(dense) == clf.explain_scores(dense[0]) == sparse
+    named = LdSMClassifier(5, rerank="linear", random_state=0)
+    named.fit(TRAIN.X, [[f"tag {label}" for label in row] for row in TRAIN.labels])
+    names = [found.label for found in named.explain_scores(TEST.X[[0]])]
+    assert names == named.predict_topk(TEST.X[[0]], k=5)[0][0].tolist()
+    assert all(isinstance(name, str) and name.startswith("tag ") for name in names)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sparse[0].score = 1.0
+    assert isinstance(sparse[0], LabelScore)
+
+
+def test_rows_without_features(rerank):
+    """The bias is all there is."""
+    found = model(rerank).explain_scores(sp.csr_array((1, 150), dtype=np.float32))
+    labels, scores = model(rerank).predict_topk(sp.csr_array((1, 150), dtype=np.float32))
+    assert [f.label for f in found] == labels[0][scores[0] > 0].tolist()
+    for label in found:
+        assert label.reasons == [] and label.margin == label.bias
+
+
+def test_certainty_without_a_second_stage_is_infinite():
+    clf = LdSMClassifier(2, random_state=0).fit([[1, 0], [0, 1]] * 10, [["a"], ["b"]] * 10)
+    (found,) = clf.explain_scores([1, 0])
+    assert (found.label, found.score, found.shares) == ("a", 1.0, {"trees": np.inf})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((TEST.X[:2],), "explain_scores takes exactly one row. Got 2"),
+        ((TEST.X[[0]], 0), "'k' parameter must be an int >= 1. Got 0"),
+        ((TEST.X[[0]], True), "'k' parameter must be an int >= 1. Got True"),
+        ((TEST.X[[0]], 5, -1), "'max_reasons' parameter must be an int >= 0. Got -1"),
+        ((TEST.X[[0]], 5, 1.5), "'max_reasons' parameter must be an int >= 0. Got 1.5"),
+        ((np.zeros(3),), "3 features"),
+    ],
+)
+def test_what_cannot_be_explained(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        model("linear").explain_scores(*arguments)
