@@ -418,3 +418,18 @@ def _cut(arrays: Any, name: str) -> None:
 def _retype(arrays: Any, name: str) -> None:
     key = f"second_stage.ranker.{name}"
     arrays[key] = arrays[key].astype(np.float64)
+
+
+def test_the_ranker_holds_no_training_row(tmp_path: Any) -> None:
+    X, Y, _, _ = text_like()
+    canary = sp.lil_array(X)
+    value = np.float32(0.71828175)
+    canary[7, 3] = value
+    canary = sp.csr_array(canary)
+    clf = LdSMClassifier(**SMALL, rerank="linear").fit(canary, Y)
+    clf.save(tmp_path / "m.ldsm")
+    content = (tmp_path / "m.ldsm").read_bytes()
+    scaled = value / np.linalg.norm(canary[[7]].toarray())
+    for number in (value, scaled):
+        for dtype in (np.float32, np.float64):
+            assert dtype(number).tobytes() not in content

@@ -58,8 +58,8 @@ def tune(
     """Search for good parameters on held-out rows.
 
     Tries the estimator's defaults, then settings of the paper's grid, with Optuna
-    (pip install 'ldsm\\[tune]'). Parameters given as options are kept fixed. The grid is one of trees:
-    the second stage is left to --rerank, which by default compares its forms in every trial.
+    (pip install 'ldsm\\[tune]'). Parameters given as options are kept fixed. The grid is one of
+    trees: the second stage is left to --rerank, which by default compares its forms in every trial.
 
     With --storage, a search that was interrupted, or that should go on, continues where it stopped:
     the same seed tries the same settings, in one run or in several.
