@@ -6,9 +6,15 @@ Under `make sanitize`, which sets LDSM_SANITIZER, tests marked `not_under` are s
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests
+# that send it would wait for ever. A handler of our own is not passed on.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import NoReturn
 
 import numpy as np
@@ -55,7 +55,9 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         for share in _cut(slice(0, length), SHARE)
     ]
     with ThreadPoolExecutor(THREADS) as pool:  # NumPy lets go of the interpreter while it works
-        for outcome in [pool.submit(check, forest, share) for check, share in tasks]:
+        outcomes = [pool.submit(check, forest, share) for check, share in tasks]
+        wait(outcomes, return_when=FIRST_EXCEPTION)
+        for outcome in outcomes:
             outcome.result()
 
 

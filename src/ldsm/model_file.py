@@ -20,7 +20,7 @@ import stat
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, NamedTuple, Union
 
@@ -226,7 +226,9 @@ def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None
         return hashlib.sha256(b"".join(map(one, chunks))).digest()
     pool = ThreadPoolExecutor(THREADS)
     try:
-        return hashlib.sha256(b"".join(pool.map(one, chunks))).digest()
+        crcs = [pool.submit(one, first) for first in chunks]
+        wait(crcs, return_when=FIRST_EXCEPTION)  # rather than wake up for each of them
+        return hashlib.sha256(b"".join(crc.result() for crc in crcs)).digest()
     finally:
         # Threads still at work use the file's descriptor: it must not be closed under them.
         pool.shutdown(wait=True, cancel_futures=True)
