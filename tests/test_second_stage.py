@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ldsm
 from ldsm import LdSMClassifier, metrics
-from ldsm.blend import LEAST_SCORE, TERMS, Blend, Pairs, fit_blend, tail_scores
+from ldsm.blend import TERMS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
 from ldsm.datasets import make_xmc
 from ldsm.second_stage import SHORTLIST, best_first
 
@@ -133,7 +133,7 @@ def test_tail_reranking_is_the_papers_formula() -> None:
         got, probabilities = clf.predict_topk(new[[row]], int(known.sum()))
         assert np.array_equal(got[0], labels[row][known][np.argsort(-score, kind="stable")])
         b, a = stage.blend.coefficients
-        expected = 1 / (1 + np.exp(-(b + a * np.log(np.sort(score)[::-1] + LEAST_SCORE))))
+        expected = 1 / (1 + np.exp(-(b + a * tree_log_odds(np.sort(score)[::-1]))))
         np.testing.assert_allclose(probabilities[0], expected, atol=1e-4)
 
 
@@ -236,7 +236,7 @@ def some_pairs(n: int = 4000) -> tuple[Pairs, Any]:
         rng.normal(size=n).astype(np.float32),
         rng.random(n),
     )
-    odds = 2 * np.log(pairs.tree_scores + LEAST_SCORE) + 1.5 * pairs.margins - pairs.distances
+    odds = 2 * tree_log_odds(pairs.tree_scores) + 1.5 * pairs.margins - pairs.distances
     return pairs, rng.random(n) < 1 / (1 + np.exp(-odds))
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Signals of one pair: t log tree score, m margin, z log-likelihood of the margin, c log of the
-# label's training rows, q squared distance to the centroid. A term is a product of signals.
+# Signals of one pair: t log-odds of the tree score, m margin, z log-likelihood of the margin, c log
+# of the label's training rows, q squared distance to the centroid. A term is a product of signals.
 TREES: tuple[str, ...] = ("", "t")
 LINEAR: tuple[str, ...] = (*TREES, "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
 LINEAR_AND_TAIL: tuple[str, ...] = (*LINEAR, "q", "qc")
@@ -30,7 +30,7 @@ TERMS: Mapping[str, tuple[str, ...]] = {
     "linear+tail": LINEAR_AND_TAIL,
 }
 STAGES = {"t": "trees", "m": "linear", "z": "linear", "c": "frequency", "q": "tail"}
-LEAST_SCORE = 1e-4  # of a tree, before its logarithm is taken
+LEAST_SCORE = 1e-4  # how near to 0 and 1 a tree's score can be, before its log-odds are taken
 _RIDGE = 1.0
 _STEPS = 100
 _BLOCK = 512
@@ -96,8 +96,8 @@ class Blend:
                 share = out.setdefault(stage, np.zeros(n))
                 share += coefficient * term / len(stages)
         if self.kind == "tail":
-            # Summed before the logarithm: the tail's share is what it adds to the trees alone.
-            alone = np.log(self.tree_share * pairs.tree_scores.astype(np.float64) + LEAST_SCORE)
+            # Summed before the log-odds: the tail's share is what it adds to the trees alone.
+            alone = tree_log_odds(self.tree_share * pairs.tree_scores.astype(np.float64))
             trees = self.coefficients[1] * alone
             out["tail"], out["trees"] = out["trees"] - trees, trees
         return out
@@ -130,12 +130,18 @@ def tail_scores(pairs: Pairs, tree_share: float, gamma: float) -> Floats:
     return tree_share * pairs.tree_scores + (1 - tree_share) * nearness
 
 
+def tree_log_odds(scores: Floats) -> Floats:
+    """Finite for any score: what lies outside [0, 1], as in a damaged file, counts as 0 or 1."""
+    scores = np.clip(scores, 0.0, 1.0)
+    return np.asarray(np.log(scores + LEAST_SCORE) - np.log(1 + LEAST_SCORE - scores))
+
+
 def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> list[Floats]:
     scores = pairs.tree_scores.astype(np.float64)
     if kind == "tail":
         scores = tail_scores(pairs, tree_share, gamma)
     signals = {
-        "t": np.log(scores + LEAST_SCORE),
+        "t": tree_log_odds(scores),
         "c": np.log1p(pairs.label_rows.astype(np.float64)),
     }
     if pairs.margins is not None:
