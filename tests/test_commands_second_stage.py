@@ -98,7 +98,7 @@ def test_inspection_of_the_second_stage(run, folder):
     found = whole["second_stage"]
     assert found["kind"] == "linear" and found["ranker"]["bytes"] == clf.second_stage_.ranker.nbytes
     assert list(found["coefficients"].values()) == list(clf.second_stage_.blend.coefficients)
-    assert list(found["coefficients"])[:3] == ["constant", "log tree score", "margin"]
+    assert list(found["coefficients"])[:3] == ["constant", "tree log-odds", "margin"]
     per_label = len(clf.second_stage_.ranker.weights) / 25
     assert found["ranker"]["weights_per_label"] == pytest.approx(per_label)
     assert "centroids" not in found and "gamma" not in found

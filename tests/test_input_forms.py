@@ -367,6 +367,42 @@ def test_twelve_malformed_matrices_give_value_errors(case):
         check_malformed(matrix)
 
 
+def replaced(form, **arrays):
+    matrix = getattr(sp, f"{form}_array")(np.eye(4, dtype=np.float32))
+    for name, array in arrays.items():
+        setattr(matrix, name, array)
+    return matrix
+
+
+OTHER_FORMS = {
+    "fewer offsets than diagonals": replaced("dia", data=np.ones((3, 4), np.float32)),
+    "more offsets than diagonals": replaced("dia", offsets=np.arange(3, dtype=np.int32)),
+    "diagonals at no whole places": replaced("dia", offsets=np.array([0.5])),
+    "rows of lists missing": replaced("lil", rows=np.array([[0], [1]], dtype=object)),
+    "a list too short": replaced("lil", data=np.array([[1], [1], [1], []], dtype=object)),
+    "a list with a far column": replaced(
+        "lil", rows=np.array([[0], [1], [2], [10**8]] + [None], dtype=object)[:4]
+    ),
+    "blocks that do not divide": replaced("bsr", data=np.ones((4, 3, 3), np.float32)),
+    "blocks of no size": replaced("bsr", data=np.ones((4, 0, 0), np.float32)),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_FORMS)
+def test_other_malformed_forms_give_value_errors(case):
+    good = sp.csr_array(np.eye(4, dtype=np.float32))
+    fitted = small().fit(good, good)
+    for use in (
+        lambda matrix: small().fit(matrix, good),
+        lambda matrix: small().fit(good, matrix),
+        fitted.predict_proba,
+        lambda matrix: Dataset(matrix, good),
+        lambda matrix: metrics.precision_at_k(good, matrix, k=1),
+    ):
+        with pytest.raises(ValueError):
+            use(OTHER_FORMS[case])
+
+
 malformed_cases = {
     "derandomize": True,
     "deadline": None,

@@ -129,7 +129,6 @@ def format_text(
     *,
     zero_based: bool = True,
 ) -> bytes: ...
-
 def label_pairs(
     list_indptr: NDArray[np.int64],
     list_labels: NDArray[np.int32],

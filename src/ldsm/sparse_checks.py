@@ -20,7 +20,8 @@ def check_structure(matrix: Any, name: str) -> None:
     if matrix.ndim != 2:
         raise ValueError(f"The sparse {name} must have two dimensions. Got shape {matrix.shape}.")
     if matrix.format not in ("csr", "csc", "bsr", "coo"):
-        matrix = matrix.tocoo()  # Python's own loops, which follow no offsets
+        _check_parts(matrix, name)
+        matrix = matrix.tocoo()
     data = matrix.data
     if matrix.format == "coo":
         for axis, indices in enumerate((matrix.row, matrix.col)):
@@ -46,6 +47,20 @@ def check_structure(matrix: Any, name: str) -> None:
             f"Got {indptr[-1]}."
         )
     _check_indices(matrix.indices, len(data), minor, name)
+
+
+def _check_parts(matrix: Any, name: str) -> None:
+    """The parts of a matrix by lists or diagonals belong together: converting it is safe."""
+    if matrix.format == "dia":
+        _check_integers(matrix.offsets, name)
+        fits = matrix.data.ndim == 2 and len(matrix.offsets) == len(matrix.data)
+    elif matrix.format == "lil":
+        lengths = [[len(row) for row in part] for part in (matrix.rows, matrix.data)]
+        fits = lengths[0] == lengths[1] and len(lengths[0]) == matrix.shape[0]
+    else:
+        return
+    if not fits:
+        raise ValueError(f"The parts of the sparse {name} must be of the same lengths.")
 
 
 def _block_size(matrix: Any, name: str) -> tuple[int, int]:

@@ -9,14 +9,13 @@ cd "$(dirname "$0")/../.."
 
 # Builds the core in build/sanitize-<name> and puts it, with the package, into the environment there.
 build() {
-    mkdir -p "$folder"
-    export PATH
-    PATH=$(dirname "$python"):$PATH
-    cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DLDSM_SANITIZE="$sanitizer" -DPython_EXECUTABLE="$(realpath -s "$python")"
-    cmake --build "$folder"
+    local tools packages
+    tools=$(dirname "$(realpath -s "$python")")
+    PATH=$tools:$PATH cmake -S . -B "$folder" -G Ninja --log-level=WARNING \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLDSM_SANITIZE="$sanitizer" \
+        -DPython_EXECUTABLE="$tools/$(basename "$python")"
+    PATH=$tools:$PATH cmake --build "$folder"
     "$python" -m venv --without-pip "$folder/venv"
-    local packages
     packages=$(packages_of "$folder/venv/bin/python")
     packages_of "$python" > "$packages/borrowed.pth"
     rm -rf "$packages/ldsm"
@@ -60,8 +59,7 @@ main() {
     folder=$PWD/build/sanitize-$sanitizer
     reports=$folder/reports
     set_options
-    mkdir -p "$folder"
-    (build) > "$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
+    build
     rm -rf "$reports"
     mkdir "$reports"
     # Python is not instrumented, so the run-time library must be there before it; and libstdc++ too,

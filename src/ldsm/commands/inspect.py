@@ -26,7 +26,7 @@ COLUMNS = {
 }
 # What the blend weighs: a term is a product of some of these.
 SIGNALS = {
-    "t": "log tree score",
+    "t": "tree log-odds",
     "m": "margin",
     "z": "likelihood",
     "c": "log rows",
