@@ -1,3 +1,4 @@
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -47,11 +48,15 @@ void label_products(const LabelVectorsView& vectors, const FeatureRows& x, const
         for (int64_t e = begin; e < end; ++e) {
             const int32_t feature = vectors.features[e];
             if (feature < 0 || feature > x.n_features) damaged(label, "a feature out of range");
+            if (!std::isfinite(vectors.weights[e])) damaged(label, "a weight that is not finite");
             spread[feature] = vectors.weights[e];
         }
         const float constant = spread[x.n_features];
-        for (int64_t at = pairs.start[label]; at < pairs.start[label + 1]; ++at)
-            products[pairs.place[at]] = rows.product(pairs.row[at], spread.data()) + constant;
+        for (int64_t at = pairs.start[label]; at < pairs.start[label + 1]; ++at) {
+            const float product = rows.product(pairs.row[at], spread.data()) + constant;
+            if (!std::isfinite(product)) damaged(label, "weights too large to add up");
+            products[pairs.place[at]] = product;
+        }
         for (int64_t e = begin; e < end; ++e) spread[vectors.features[e]] = 0;
     }
 }

@@ -379,6 +379,8 @@ HEADERS = {
     "long parameter": (entry("parameters", arity="x" * 10_000), "'arity' parameter"),
     "random_state as text": (entry("parameters", random_state="x"), "'random_state' is no int"),
     "training as text": (facts(training='"x"'), "no proper entry 'training'"),
+    "training of no rows": (without("training", "rows"), "no proper entry 'rows'"),
+    "training for infinity": (entry("training", seconds=1e999), "no proper"),
 }
 
 
@@ -456,14 +458,15 @@ def fuzz(tmp_path, data, count, seed=0):
     return report
 
 
-@pytest.fixture(scope="module", params=["sparse", "standardised", "text"])
+@pytest.fixture(scope="module", params=["trees", "standardised, linear", "text, tail"])
 def plain(request, tmp_path_factory):
     """Files of a few dozen kB, without feature names, that the fuzzer can predict with."""
     path = tmp_path_factory.mktemp("plain") / "m.ldsm"
-    standardize = request.param == "standardised"
-    clf = LdSMClassifier(n_estimators=3, random_state=3, max_nodes=31, standardize=standardize)
+    form, _, rerank = request.param.partition(", ")
+    clf = LdSMClassifier(n_estimators=3, random_state=3, max_nodes=31, rerank=rerank or None)
+    clf.set_params(standardize=form == "standardised")
     tags = [[NAMES[k] for k in np.flatnonzero(row)] for row in Y]
-    if request.param == "text":
+    if form == "text":
         words = np.array(["cod", "herring", "beef", "pork", "pêche", "import", "court", "law"])
         texts = [" ".join(words[row > 0]) for row in X[:, :8]]
         TextTagger(clf, min_tag_count=2).fit(texts, tags).save(path)

@@ -203,6 +203,8 @@ def classifier_from_state(
         unknown = min(arrays)
         raise ValueError(f"it holds an array that this version does not know, {unknown[:80]!r}")
     clf.training_ = _entry(header, "training", dict)
+    for name, kind in (("rows", int), ("seconds", float)):  # what the estimator itself reads of it
+        _entry(clf.training_, name, kind)
     clf.n_features_in_ = n_features
     clf.label_counts_ = counts
     clf._fill_order = np.argsort(-counts, kind="stable").astype(np.int32)

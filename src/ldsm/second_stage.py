@@ -124,6 +124,7 @@ class SecondStage:
         out = np.zeros(labels.shape, dtype=np.float32)
         known = tree_scores > 0
         known[:, SHORTLIST:] = False
+        tree_scores = np.minimum(tree_scores, 1)  # those of a damaged file may be infinite
         for start in range(0, x.n_rows, _CHUNK):
             rows = slice(start, min(start + _CHUNK, x.n_rows))
             mask = known[rows]

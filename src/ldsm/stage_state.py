@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +12,7 @@ from .blend import TERMS, Blend
 from .second_stage import LabelVectors, SecondStage
 
 Arrays = dict[str, NDArray[Any]]
+LARGEST = 1e30  # of a coefficient: times any float32, and summed, it stays finite
 # Which vectors each kind of blend asks for.
 VECTORS = {
     "trees": (),
@@ -70,8 +70,8 @@ def _blend(header: Any) -> Blend:
     if type(coefficients) is not list or len(coefficients) != len(TERMS[kind]):
         raise ValueError("its second stage has a wrong number of coefficients")
     numbers = [*coefficients, header["tree_share"], header["gamma"]]
-    if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
-        raise ValueError("its second stage has coefficients that are not finite numbers")
+    if not all(type(n) in (int, float) and abs(n) <= LARGEST for n in numbers):
+        raise ValueError(f"its second stage has coefficients that are no numbers up to {LARGEST:g}")
     return Blend(kind, tuple(map(float, coefficients)), float(numbers[-2]), float(numbers[-1]))
 
 
