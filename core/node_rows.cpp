@@ -14,7 +14,10 @@ NodeRows::NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, b
       block_entries_(block_entries),
       features_(x.n_features, 2),
       labels_(y.n_labels, 1) {
-    if (standardize_) dense_row_.resize(x.n_features);
+    if (standardize_)
+        dense_row_.resize(x.n_features);
+    else
+        largest_.resize(static_cast<size_t>(x.n_features) + 2, 0.0f);
 }
 
 int64_t NodeRows::block_end(const std::vector<int32_t>& rows, int64_t from) const {
@@ -61,6 +64,7 @@ void NodeRows::measure(const std::vector<int32_t>& rows) {
 }
 
 void NodeRows::begin(const std::vector<int32_t>& rows) {
+    if (!standardize_) std::fill_n(largest_.begin(), features_.size(), 0.0f);
     features_.clear();
     labels_.clear();
     if (!standardize_) return;
@@ -118,9 +122,11 @@ void NodeRows::fill(const std::vector<int32_t>& rows, int64_t from, int64_t to) 
         } else {
             for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i) {
                 const float v = x_.values[i];
-                *feature++ = features_.of(x_.indices[i]);
+                const uint32_t f = features_.of(x_.indices[i]);
+                *feature++ = f;
                 *value++ = v;
                 square += static_cast<double>(v) * v;
+                largest_[f] = std::max(largest_[f], std::fabs(v));
             }
         }
         while (feature < end) {

@@ -77,6 +77,8 @@ class NodeRows {
         return local == kBiasFeature ? x_.n_features : features_.global(local);
     }
     const Standardizer& standardizer() const { return standardizer_; }
+    // The largest |x| of each feature among the node's rows; 1 for features that are standardised.
+    float largest_value(uint32_t local) const { return standardize_ ? 1.0f : largest_[local]; }
 
     // NAG divides by the largest |x| seen of each feature. `raw` are the values as they came.
     std::vector<float>& scaled_values() { return value_; }
@@ -99,7 +101,7 @@ class NodeRows {
     std::vector<int64_t> start_, label_start_;
     std::vector<uint32_t> feature_, label_;
     std::vector<int32_t> label_count_;
-    std::vector<float> value_, raw_;
+    std::vector<float> value_, raw_, largest_;
     std::vector<double> squared_norm_;
 };
 

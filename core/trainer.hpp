@@ -60,6 +60,7 @@ class Trainer {
     void begin_block();
     bool end_attempt();
     void extend();
+    float final_weight(uint32_t feature, int direction) const;
     bool collect_weights();
     void route();
     double objective() const;

@@ -8,7 +8,7 @@ precision, with these choices where the paper leaves one:
 - regressors start at zero, have a bias, and are trained on the logistic loss of the raw margin;
 - a split with an empty child, or a child that has all the rows, is tried again with half of
   lambda 1, `relaxations` times, then given up;
-- small weights are dropped before the rows are routed.
+- weights that can add little to a margin are dropped before the rows are routed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
+PRUNED_SHARE = 0.1
 
 
 def mix(z):
@@ -252,8 +253,29 @@ class NaiveTree:
             node.epoch_objective.append(self.objective(A, B, C, integrity_weight))
         if averaged:
             w = [{f: v / averaged for f, v in total[m].items()} for m in range(M)]
+        node.weights = self.pruned(w, self.largest_values(node))
+
+    def largest_values(self, node):
+        if self.standardize:
+            return dict.fromkeys(range(self.D), 1.0)
+        largest = {}
+        for row in node.rows:
+            for f, v in self.X[row].items():
+                largest[f] = max(largest.get(f, 0.0), abs(v))
+        return largest
+
+    def pruned(self, w, largest):
+        """Without what is next to nothing, or adds next to nothing beside the strongest feature."""
+        most = max((abs(v) * largest[f] for d in w for f, v in d.items() if f != self.D), default=0)
         least = min(1e-3, 1 / max(1, self.D))
-        node.weights = [{f: v for f, v in w[m].items() if abs(v) >= least} for m in range(M)]
+        return [
+            {
+                f: v
+                for f, v in direction.items()
+                if abs(v) >= least and (f == self.D or abs(v) * largest[f] >= PRUNED_SHARE * most)
+            }
+            for direction in w
+        ]
 
     def objective(self, A, B, C, integrity_weight):
         pairs = list(itertools.combinations(range(self.M), 2))
