@@ -2,6 +2,9 @@
 // know Python.
 #include <nanobind/stl/vector.h>
 
+#include <cerrno>
+#include <system_error>
+
 #include "bindings.hpp"
 #include "grower.hpp"
 #include "router.hpp"
@@ -33,7 +36,7 @@ void check_params(const TreeParams& p) {
         refuse("integrity_weight and multiway_penalty must be finite and at least 0.");
     if (!(p.subsample > 0) || p.subsample > 1)
         refuse("subsample must lie in (0, 1]. Got " + std::to_string(p.subsample) + ".");
-    if (p.block_entries < 1) refuse("block_entries must be at least 1.");
+    if (p.memory_limit < 1) refuse("memory_limit must be at least 1.");
 }
 
 nb::dict grow(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values, int64_t n_features,
@@ -41,7 +44,8 @@ nb::dict grow(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values, i
               uint64_t tree, int arity, int64_t max_nodes, int n_epochs, double learning_rate,
               double integrity_weight, double multiway_penalty, int relaxations,
               const std::string& optimizer, bool standardize, double subsample,
-              int64_t block_entries, std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress,
+              int64_t memory_limit, const std::string& scratch_folder, std::optional<Shared<int32_t>> cancel,
+              std::optional<Shared<int64_t>> progress,
               const std::string& simd) {
     const FeatureRows x = feature_rows(x_indptr, x_indices, x_values, n_features);
     const LabelRows y = label_rows(y_indptr, y_indices, n_labels);
@@ -52,11 +56,18 @@ nb::dict grow(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values, i
     const TreeParams params{arity,          max_nodes,        n_epochs,    learning_rate,
                             integrity_weight, multiway_penalty, relaxations,
                             optimizer_named(optimizer), standardize, subsample,
-                            block_entries};
+                            memory_limit, scratch_folder};
     check_params(params);
     Monitor monitor = make_monitor(cancel, progress);
     const Kernels& kernels = select_kernels(simd);
-    Tree t = without_gil([&] { return grow_tree(x, y, params, seed, tree, kernels, monitor); });
+    Tree t;
+    try {
+        t = without_gil([&] { return grow_tree(x, y, params, seed, tree, kernels, monitor); });
+    } catch (const std::system_error& error) {  // of the scratch file
+        errno = error.code().value();
+        PyErr_SetFromErrnoWithFilename(PyExc_OSError, scratch_folder.c_str());
+        throw nb::python_error();
+    }
     nb::dict out;
     out["first_child"] = hand_over(std::move(t.first_child));
     out["weight_offsets"] = hand_over(std::move(t.weight_offsets));
@@ -304,7 +315,8 @@ NB_MODULE(_core, m) {
           na("y_indptr"), na("y_indices"), "n_labels"_a, nb::kw_only(), "seed"_a, "tree"_a,
           "arity"_a, "max_nodes"_a, "n_epochs"_a, "learning_rate"_a, "integrity_weight"_a,
           "multiway_penalty"_a, "relaxations"_a, "optimizer"_a, "standardize"_a, "subsample"_a,
-          "block_entries"_a = int64_t{6} << 20, na("cancel") = nb::none(), na("progress") = nb::none(), "simd"_a = "auto",
+          "memory_limit"_a = int64_t{256} << 20, "scratch_folder"_a = "", na("cancel") = nb::none(),
+          na("progress") = nb::none(), "simd"_a = "auto",
           "Grow one tree; returns its arrays by name.");
     m.def("route_topk", &topk, "forest"_a, "by_rows"_a, na("indptr"), na("indices"), na("values"),
           "k"_a, na("fill_order"), na("allowed") = nb::none(), na("skip") = nb::none(),

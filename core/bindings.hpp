@@ -13,6 +13,7 @@
 
 #include "csr.hpp"
 #include "monitor.hpp"
+#include "scratch.hpp"
 
 namespace ldsm::bindings {
 
@@ -25,17 +26,32 @@ using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Shared = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+template <typename T>
+nb::object as_array(T* data, size_t size, size_t columns, const nb::capsule& owner) {
+    if (columns == 0) {
+        const size_t shape[1] = {size};
+        return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, shape, owner));
+    }
+    const size_t shape[2] = {size / columns, columns};
+    return nb::cast(nb::ndarray<nb::numpy, T>(data, 2, shape, owner));
+}
+
 // Gives a vector's memory to NumPy without copying it.
 template <typename T>
 nb::object hand_over(std::vector<T>&& data, size_t columns = 0) {
     auto* owned = new std::vector<T>(std::move(data));
     nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    if (columns == 0) {
-        const size_t shape[1] = {owned->size()};
-        return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 1, shape, owner));
-    }
-    const size_t shape[2] = {owned->size() / columns, columns};
-    return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), 2, shape, owner));
+    return as_array(owned->data(), owned->size(), columns, owner);
+}
+
+// The same for an array that may lie in a file.
+template <typename T>
+nb::object hand_over(FlatArray<T>&& array, size_t columns = 0) {
+    using Kept = std::shared_ptr<void>;
+    const size_t size = array.size();
+    auto [data, kept] = array.take();
+    nb::capsule owner(new Kept(kept), [](void* p) noexcept { delete static_cast<Kept*>(p); });
+    return as_array(data, size, columns, owner);
 }
 
 [[noreturn]] inline void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "random.hpp"
@@ -13,7 +14,6 @@ namespace ldsm {
 
 namespace {
 
-constexpr int64_t kBlockRows = 4096;
 constexpr int64_t kWindowBlocks = 64;
 constexpr int64_t kRowsPerCheck = 256;
 
@@ -50,11 +50,32 @@ struct Node {
     std::vector<int32_t> rows;
     Histogram histogram;
     Split split;
+    int64_t scratch_at = -1;  // where the scratch file has the weights; -1: they are in `split`
     Training state = Training::kNone;
     double entropy = 0;
     double objective = std::numeric_limits<double>::quiet_NaN();
     double balancedness = objective;
     double purity = objective;
+};
+
+// The parts of a split that a tree keeps.
+struct Weights {
+    explicit Weights(Split& of) : split(of) {}
+    template <typename Visit>
+    void each(Visit&& visit) {
+        visit(split.features);
+        visit(split.weights);
+        visit(split.mean);
+        visit(split.scale);
+    }
+    int64_t bytes() {
+        int64_t total = 0;
+        each([&](auto& numbers) {
+            total += static_cast<int64_t>(numbers.capacity() * sizeof numbers[0]);
+        });
+        return total;
+    }
+    Split& split;
 };
 
 template <typename T>
@@ -84,7 +105,10 @@ class Grower {
             const int32_t node = queue_.begin()->node;
             queue_.erase(queue_.begin());
             train(node);
-            if (nodes_[node].split.found) create_children(node);
+            if (nodes_[node].split.found) {
+                create_children(node);
+                keep_weights(node);
+            }
             nodes_[node].split.directions = {};
             release(nodes_[node].rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
@@ -229,6 +253,38 @@ class Grower {
         if (!answers_for_child) nodes_[parent].histogram = {};
     }
 
+    // Finished weights that grow too many go to a file, all that are in memory at once.
+    void keep_weights(int32_t node) {
+        in_memory_.push_back(node);
+        bytes_in_memory_ += Weights(nodes_[node].split).bytes();
+        if (bytes_in_memory_ <= params_.memory_limit / 4 || params_.scratch_folder.empty()) return;
+        if (!scratch_) scratch_ = std::make_unique<ScratchFile>(params_.scratch_folder);
+        for (const int32_t i : in_memory_) {
+            nodes_[i].scratch_at = scratch_->size();
+            Weights(nodes_[i].split).each([&](auto& numbers) {
+                const auto n = static_cast<int64_t>(numbers.size());
+                scratch_->append(&n, sizeof n);
+                scratch_->append(numbers.data(), n * static_cast<int64_t>(sizeof numbers[0]));
+                numbers = {};
+            });
+        }
+        in_memory_.clear();
+        bytes_in_memory_ = 0;
+    }
+
+    void fetch_weights(Node& node) const {
+        int64_t at = node.scratch_at;
+        if (at < 0) return;
+        Weights(node.split).each([&](auto& numbers) {
+            int64_t n = 0;
+            scratch_->read(at, &n, sizeof n);
+            numbers.resize(static_cast<size_t>(n));
+            const int64_t n_bytes = n * static_cast<int64_t>(sizeof numbers[0]);
+            scratch_->read(at + static_cast<int64_t>(sizeof n), numbers.data(), n_bytes);
+            at += static_cast<int64_t>(sizeof n) + n_bytes;
+        });
+    }
+
     // J, beta and alpha from routed histograms: P_j^k = child_j[k] / node[k], pi_k = node[k] / sum.
     void measure(Node& node) {
         const int arity = params_.arity;
@@ -275,6 +331,12 @@ class Grower {
             entries += node.first_child != 0 ? node.split.features.size() : 0;
             bins += node.histogram.labels.size();
         }
+        if (scratch_) {
+            t.weight_features.use_file(params_.scratch_folder);
+            t.weights.use_file(params_.scratch_folder);
+            t.weight_means.use_file(params_.scratch_folder);
+            t.weight_scales.use_file(params_.scratch_folder);
+        }
         t.weight_features.reserve(entries);
         t.weights.reserve(entries * static_cast<size_t>(params_.arity));
         t.histogram_labels.reserve(bins);
@@ -293,10 +355,12 @@ class Grower {
             t.purity.push_back(node.purity);
             if (node.first_child != 0) {
                 t.integrity_weight.push_back(static_cast<float>(node.split.integrity_weight));
-                append(t.weight_features, node.split.features);
-                append(t.weights, node.split.weights);
-                append(t.weight_means, node.split.mean);
-                append(t.weight_scales, node.split.scale);
+                fetch_weights(node);
+                t.weight_features.append(node.split.features);
+                t.weights.append(node.split.weights);
+                t.weight_means.append(node.split.mean);
+                t.weight_scales.append(node.split.scale);
+                Weights(node.split).each([](auto& numbers) { numbers = {}; });
                 append(t.epoch_objective, node.split.epoch_objective);
             } else {
                 t.integrity_weight.push_back(std::numeric_limits<float>::quiet_NaN());
@@ -313,6 +377,9 @@ class Grower {
     TreeParams params_;
     Monitor& monitor_;
     void (*pair_)(TrainingRun&, TrainingRun&);
+    std::unique_ptr<ScratchFile> scratch_;
+    std::vector<int32_t> in_memory_;    // nodes whose finished weights are
+    int64_t bytes_in_memory_ = 0;
     std::array<Trainer, 2> trainers_;
     std::array<int32_t, 2> trained_{};  // the node each trainer is at
     std::vector<int32_t> counts_;       // all zero between uses

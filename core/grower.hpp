@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "scratch.hpp"
 #include "trainer.hpp"
 
 namespace ldsm {
@@ -13,10 +14,10 @@ namespace ldsm {
 struct Tree {
     std::vector<int32_t> first_child;       // 0: a leaf
     std::vector<int64_t> weight_offsets;    // into weight_features; leaves have no entries
-    std::vector<int32_t> weight_features;   // ascending within a node; D is the bias
-    std::vector<float> weights;             // arity numbers per entry
-    std::vector<float> weight_means;        // per entry, when standardised, else empty
-    std::vector<float> weight_scales;
+    FlatArray<int32_t> weight_features;   // ascending within a node; D is the bias
+    FlatArray<float> weights;             // arity numbers per entry
+    FlatArray<float> weight_means;        // per entry, when standardised, else empty
+    FlatArray<float> weight_scales;
     std::vector<int64_t> histogram_offsets; // leaves, and parents that answer for an empty leaf
     std::vector<int32_t> histogram_labels;  // ascending within a node
     std::vector<int32_t> histogram_counts;

@@ -1,19 +1,47 @@
 #include "node_rows.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
 namespace ldsm {
 
+namespace {
+
+// Asks the system to read a part of a memory-mapped file; memory of other kinds stays as it is.
+template <typename T>
+void will_need(const T* begin, const T* end) {
+    static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<uintptr_t>(begin) / page * page;
+    const auto last = reinterpret_cast<uintptr_t>(end);
+    if (last > first) posix_madvise(reinterpret_cast<void*>(first), last - first, POSIX_MADV_WILLNEED);
+}
+
+// A vector that grows by itself takes up to twice what it needs.
+template <typename T>
+void resize_exactly(std::vector<T>& numbers, int64_t n) {
+    const auto size = static_cast<size_t>(n);
+    if (size > numbers.capacity()) {
+        std::vector<T>().swap(numbers);  // what it held is not needed
+        numbers.reserve(size);
+    }
+    numbers.resize(size);
+}
+
+}  // namespace
+
 NodeRows::NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, bool keep_raw,
-                   int64_t block_entries)
+                   int64_t block_bytes)
     : x_(x),
       y_(y),
       standardize_(standardize),
       keep_raw_(keep_raw),
-      block_entries_(block_entries),
+      block_bytes_(block_bytes),
       features_(x.n_features, 2),
-      labels_(y.n_labels, 1) {
+      labels_(y.n_labels, 1),
+      wanted_(static_cast<size_t>(x.n_rows / kBlockRows) + 1, 0) {
     if (standardize_)
         dense_row_.resize(x.n_features);
     else
@@ -22,13 +50,15 @@ NodeRows::NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, b
 
 int64_t NodeRows::block_end(const std::vector<int32_t>& rows, int64_t from) const {
     const int64_t n = static_cast<int64_t>(rows.size());
-    int64_t entries = 0;
+    const int64_t per_entry = keep_raw_ ? 12 : 8;
+    int64_t bytes = 0;
     int64_t to = from;
     while (to < n) {
         const int64_t row = rows[to];
         const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
-        entries += length + 4 + (y_.indptr[row + 1] - y_.indptr[row]);
-        if (entries > block_entries_ && to > from) break;
+        // With the bias and the padding; a row and its labels need some more numbers each.
+        bytes += per_entry * (length + kLanes) + 4 * (y_.indptr[row + 1] - y_.indptr[row] + kLanes) + 32;
+        if (bytes > block_bytes_ && to > from) break;
         ++to;
     }
     return to;
@@ -72,6 +102,23 @@ void NodeRows::begin(const std::vector<int32_t>& rows) {
     for (int32_t f = 0; f < x_.n_features; ++f) features_.of(f);
 }
 
+// X may be a file that does not fit into memory. A large node wants a good part of each block: one
+// long read then takes the place of thousands of single pages, asked for in random order.
+void NodeRows::read_ahead(const std::vector<int32_t>& rows, int64_t from, int64_t to) {
+    constexpr int32_t kManyRows = kBlockRows / 16;
+    if (to - from < kManyRows) return;
+    for (int64_t r = from; r < to; ++r) ++wanted_[rows[r] / kBlockRows];
+    for (size_t block = 0; block < wanted_.size(); ++block) {
+        const int32_t wanted = wanted_[block];
+        wanted_[block] = 0;
+        if (wanted < kManyRows) continue;
+        const int64_t row = static_cast<int64_t>(block) * kBlockRows;
+        const int64_t first = x_.indptr[row], last = x_.indptr[std::min(x_.n_rows, row + kBlockRows)];
+        will_need(x_.indices + first, x_.indices + last);
+        will_need(x_.values + first, x_.values + last);
+    }
+}
+
 // A node's rows lie scattered over X: asking for a row in time hides most of the way to memory.
 void NodeRows::prefetch(int64_t row) const {
     constexpr int64_t kLine = 64 / sizeof(float);
@@ -82,6 +129,7 @@ void NodeRows::prefetch(int64_t row) const {
 }
 
 void NodeRows::fill(const std::vector<int32_t>& rows, int64_t from, int64_t to) {
+    read_ahead(rows, from, to);
     const auto n = static_cast<size_t>(to - from);
     start_.resize(n + 1);
     label_start_.resize(n + 1);
@@ -96,9 +144,9 @@ void NodeRows::fill(const std::vector<int32_t>& rows, int64_t from, int64_t to) 
         label_start_[r + 1] = label_start_[r] + (n_labels + kLanes - 1) / kLanes * kLanes;
         label_count_[r] = static_cast<int32_t>(n_labels);
     }
-    feature_.resize(static_cast<size_t>(start_[n]));
-    value_.resize(static_cast<size_t>(start_[n]));
-    label_.resize(static_cast<size_t>(label_start_[n]));
+    resize_exactly(feature_, start_[n]);
+    resize_exactly(value_, start_[n]);
+    resize_exactly(label_, label_start_[n]);
 
     for (size_t r = 0; r < n; ++r) {
         const int64_t row = rows[from + static_cast<int64_t>(r)];

@@ -10,6 +10,10 @@
 
 namespace ldsm {
 
+// Rows that lie together stay together in a tree's order (see tree_rows), so that X can be read from
+// disk block by block.
+constexpr int64_t kBlockRows = 4096;
+
 // Local numbers that are taken: the padding and the bias among features, the padding among labels.
 constexpr uint32_t kPadFeature = 0;
 constexpr uint32_t kBiasFeature = 1;
@@ -56,10 +60,10 @@ struct Standardizer {
 class NodeRows {
   public:
     // `standardize`: every row is spread over all features and (x - mean) * scale is stored.
-    // A block's copy holds `block_entries` entries (8 to 12 bytes each) or one row: larger nodes are
-    // streamed through it once per epoch, all others are copied once and stay.
+    // A copy takes `block_bytes`, or one row: larger nodes are streamed through it once per epoch, all
+    // others are copied once and stay.
     NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, bool keep_raw,
-             int64_t block_entries);
+             int64_t block_bytes);
 
     // Starts a node: forgets the local numbers, measures the features if they are standardised.
     void begin(const std::vector<int32_t>& rows);
@@ -87,17 +91,19 @@ class NodeRows {
 
   private:
     void measure(const std::vector<int32_t>& rows);
+    void read_ahead(const std::vector<int32_t>& rows, int64_t from, int64_t to);
     void prefetch(int64_t row) const;
 
     FeatureRows x_;
     LabelRows y_;
     bool standardize_;
     bool keep_raw_;
-    int64_t block_entries_;
+    int64_t block_bytes_;
     LocalIds features_;
     LocalIds labels_;
     Standardizer standardizer_;
     std::vector<float> dense_row_;
+    std::vector<int32_t> wanted_;  // of each block of X, all zero between uses
     std::vector<int64_t> start_, label_start_;
     std::vector<uint32_t> feature_, label_;
     std::vector<int32_t> label_count_;

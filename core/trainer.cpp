@@ -9,7 +9,7 @@ namespace {
 
 // A feature that can add less than this share of what the strongest one can is dropped: on text a
 // tree shrinks to a third, and no data set that was tried loses accuracy (docs/tuning.md).
-constexpr double kPrunedShare = 0.1;
+constexpr double kPrunedShare = 0.03;
 
 bool all_unit(const FeatureRows& x) {
     const int64_t nnz = x.indptr[x.n_rows];
@@ -36,7 +36,7 @@ Trainer::Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& par
       n_features_(x.n_features),
       width_(padded_width(params.arity)),
       tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !all_unit(x))),
-      rows_(x, y, params.standardize, tracks_scales_, params.block_entries) {}
+      rows_(x, y, params.standardize, tracks_scales_, params.memory_limit / 4) {}
 
 void Trainer::start(const Rows& rows, uint64_t key, Split& out) {
     node_rows_ = &rows;

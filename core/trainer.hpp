@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels.hpp"
@@ -21,7 +22,10 @@ struct TreeParams {
     Optimizer optimizer;
     bool standardize;
     double subsample;
-    int64_t block_entries;  // memory of a node's copy; does not change the tree
+    // In bytes; how much there is does not change the tree. Half is for the copies of the rows that
+    // are being trained on, a quarter for the weights of finished nodes; the others wait in a file.
+    int64_t memory_limit;
+    std::string scratch_folder;
 };
 
 // A trained node: sparse weights by global feature (the bias is feature D), `arity` per feature.

@@ -21,7 +21,7 @@ import numpy as np
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
-PRUNED_SHARE = 0.1
+PRUNED_SHARE = 0.03
 
 
 def mix(z):

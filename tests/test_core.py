@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -166,15 +167,27 @@ def test_row_order_follows_the_block_shuffle(n_rows, subsample):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
-def test_streaming_a_node_in_blocks_gives_the_same_bits(kind, optimizer):
+def test_little_memory_gives_the_same_bits(kind, optimizer, tmp_path):
     X, Y = make_problem(3, kind, n_rows=200)
     params = tree_params(optimizer=optimizer, standardize=KINDS[kind], integrity_weight=4.0)
     whole = _core.grow_tree(*core_arguments(X, Y), **params)
     assert len(whole["first_child"]) > 3
-    for block_entries in (1, 97, 1000):
-        streamed = _core.grow_tree(*core_arguments(X, Y), **params, block_entries=block_entries)
-        for name, array in whole.items():
-            assert array.tobytes() == streamed[name].tobytes(), name
+    # Rows are streamed one by one, or in larger blocks; weights wait in memory or in a file.
+    for memory_limit in (1, 5000, 50_000):
+        for scratch_folder in ("", str(tmp_path)):
+            memory = {"memory_limit": memory_limit, "scratch_folder": scratch_folder}
+            streamed = _core.grow_tree(*core_arguments(X, Y), **params, **memory)
+            for name, array in whole.items():
+                assert array.shape == streamed[name].shape, name
+                assert array.tobytes() == streamed[name].tobytes(), name
+    assert not os.listdir(tmp_path)
+
+
+def test_a_scratch_folder_that_cannot_be_used_is_named():
+    X, Y = make_problem(3, "binary", n_rows=200)
+    memory = {"memory_limit": 1, "scratch_folder": "/no/such/folder"}
+    with pytest.raises(FileNotFoundError, match="/no/such/folder"):
+        _core.grow_tree(*core_arguments(X, Y), **tree_params(), **memory)
 
 
 # -- a hand-built tree ------------------------------------------------------------------------

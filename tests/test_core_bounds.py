@@ -186,7 +186,7 @@ def test_routers_refuse_other_types(change):
         ({"max_nodes": LARGEST}, "max_nodes must lie in"),
         ({"max_nodes": 2**62}, "max_nodes must lie in"),
         ({"max_nodes": -1}, "max_nodes must lie in"),
-        ({"block_entries": 0}, "block_entries"),
+        ({"memory_limit": 0}, "memory_limit"),
         ({"relaxations": 65}, "relaxations"),
         ({"subsample": np.nan}, "subsample"),
     ],
