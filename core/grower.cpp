@@ -78,6 +78,12 @@ struct Weights {
     Split& split;
 };
 
+// Gives the memory back, which `numbers = {}` does not.
+template <typename T>
+void release(std::vector<T>& numbers) {
+    std::vector<T>().swap(numbers);
+}
+
 template <typename T>
 void shuffle(T* first, int64_t n, Stream& stream) {
     for (int64_t i = n - 1; i > 0; --i)
@@ -109,7 +115,7 @@ class Grower {
                 create_children(node);
                 keep_weights(node);
             }
-            nodes_[node].split.directions = {};
+            release(nodes_[node].split.directions);
             release(nodes_[node].rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
         }
@@ -179,8 +185,6 @@ class Grower {
             return;
         }
     }
-
-    static void release(std::vector<int32_t>& rows) { std::vector<int32_t>().swap(rows); }
 
     Node& add_node() { return nodes_.emplace_back(); }
 
@@ -265,7 +269,7 @@ class Grower {
                 const auto n = static_cast<int64_t>(numbers.size());
                 scratch_->append(&n, sizeof n);
                 scratch_->append(numbers.data(), n * static_cast<int64_t>(sizeof numbers[0]));
-                numbers = {};
+                release(numbers);
             });
         }
         in_memory_.clear();
@@ -343,7 +347,7 @@ class Grower {
         t.histogram_counts.reserve(bins);
         const auto append = [](auto& to, auto& from) {
             to.insert(to.end(), from.begin(), from.end());
-            from = {};
+            release(from);
         };
         for (Node& node : nodes_) {
             t.first_child.push_back(node.first_child);
@@ -360,7 +364,7 @@ class Grower {
                 t.weights.append(node.split.weights);
                 t.weight_means.append(node.split.mean);
                 t.weight_scales.append(node.split.scale);
-                Weights(node.split).each([](auto& numbers) { numbers = {}; });
+                Weights(node.split).each([](auto& numbers) { release(numbers); });
                 append(t.epoch_objective, node.split.epoch_objective);
             } else {
                 t.integrity_weight.push_back(std::numeric_limits<float>::quiet_NaN());
