@@ -62,7 +62,8 @@ class Trainer {
     void begin_attempt();
     void begin_epoch();
     void begin_block();
-    bool end_attempt();
+    bool one_sided() const;
+    bool found_split();
     void extend();
     float final_weight(uint32_t feature, int direction) const;
     bool collect_weights();
