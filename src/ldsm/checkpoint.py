@@ -115,8 +115,12 @@ class Checkpoint:
             except FormatVersionError:
                 raise
             except ModelFileError as error:
-                warnings.warn(f"{error} Tree {tree} is grown again.", stacklevel=5)
+                warnings.warn(f"{error} Tree {tree} is grown again.", stacklevel=6)
         return found
+
+    def receipt(self, tree: int) -> Receipt | None:
+        """That of a tree which is here, whole."""
+        return Receipt(tree, checksum(self.path(tree))) if self.finished([tree]) else None
 
     def get(self, receipt: Receipt) -> Tree:
         """The tree that a receipt was given for."""
@@ -130,7 +134,7 @@ class Checkpoint:
 
     def check_writable(self) -> None:
         """Raise now rather than after the first tree."""
-        _check_writable(self.folder)
+        check_writable(self.folder)
 
     def _read(self, tree: int) -> Tree:
         path = self.path(tree)
@@ -240,7 +244,7 @@ def prepare_folder(folder: PathLike) -> str:
             "The 'checkpoint_dir' parameter must name a new or empty folder, or a checkpoint. "
             f"{path!r} holds {min(foreign)!r} and no {MANIFEST}."
         )
-    _check_writable(path)
+    check_writable(path)
     return path
 
 
@@ -332,7 +336,8 @@ def _is_temporary(name: str) -> bool:
     return name.startswith(TEMPORARY[0]) and name.endswith(TEMPORARY[1])
 
 
-def _check_writable(folder: str) -> None:
+def check_writable(folder: str) -> None:
+    """Raise unless a file can be made there."""
     name = temporary_name(folder)
     try:
         with open(name, "xb"):

@@ -26,7 +26,7 @@ from .prediction import Predictor, allowed_columns, label_weights
 from .score_explain import LabelScore, explain_scores
 from .second_stage import SecondStage
 from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
-from .training import ProgressCallback, training_summary
+from .training import ProgressCallback, Spread, training_summary
 from .validation import labelled_rows, new_rows, one_row, training_rows
 
 
@@ -87,6 +87,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         row is that row: with data that must not be told from the model, set it higher.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
+    memory_limit : int or "auto", default="auto"
+        Bytes that the trees that grow at once may take beside the training rows; "auto" is a
+        quarter of what is free. Nodes whose rows do not fit are streamed, from disk if X is a store
+        that was opened; with a number, weights that do not fit wait in a file, in the folder of
+        temporary files. The result does not depend on it.
     n_jobs : int or None, default=None
         Threads for growing and predicting; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -156,6 +161,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tail_gamma: float | str = "auto",
         tail_min_rows: int = 1,
         warm_start: bool = False,
+        memory_limit: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -177,6 +183,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.tail_gamma = tail_gamma
         self.tail_min_rows = tail_min_rows
         self.warm_start = warm_start
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -220,12 +227,24 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        return self._fit(X, y, callback, checkpoint_dir)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        callback: ProgressCallback | None,
+        checkpoint_dir: PathLike | None,
+        spread: Spread | None = None,
+    ) -> LdSMClassifier:
+        """`fit`; a `spread` has the trees grown elsewhere."""
         started = time.perf_counter()
         settings = self.get_params(deep=False)
         check_params(settings, type(self).__name__)
         more = self.warm_start and hasattr(self, "forest_")
-        x, labels, n_features, feature_names = training_rows(self, X, y, more=more)
-        params = resolve(settings, x, n_features)
+        rows, feature_names = training_rows(self, X, y, more=more)
+        labels, n_features = rows.y, rows.n_features
+        params = resolve(settings, rows.x, n_features)
         if more:
             seed = self._seed
             check_warm_start(self.n_estimators, self.forest_.n_trees, params, self.tree_params_)
@@ -237,12 +256,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = fit_stages(
             settings,
             params,
-            x,
-            labels,
-            n_features=n_features,
+            rows,
             seed=seed,
             seed_given=more or isinstance(self.random_state, Integral),
             grown=self.forest_ if more else None,
+            spread=spread,
             callback=callback,
             checkpoint_dir=checkpoint_dir,
         )
@@ -266,7 +284,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.oob_scores_ = fitted.oob_scores
         seconds = time.perf_counter() - started + (self.training_["seconds"] if more else 0)
         self.training_: dict[str, Any] = training_summary(
-            x, labels, n_features=n_features, seed=fitted.seed, seconds=seconds
+            rows.x, labels, n_features=n_features, seed=fitted.seed, seconds=seconds
         )
         if fitted.trees_taken is not None:
             self.training_["trees_from_checkpoint"] = fitted.trees_taken

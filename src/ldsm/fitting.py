@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -16,8 +17,17 @@ from .inputs import FeatureArrays, LabelArrays
 from .model_file import PathLike
 from .params import AUTO, TreeParams, rerank_kind
 from .ranking import Shortlists, TailParams, train_second_stage
+from .rows import Rows
 from .second_stage import SHORTLIST, SecondStage
-from .training import ProgressCallback, grow_forest, out_of_bag, report_on_stderr
+from .training import (
+    ProgressCallback,
+    Spread,
+    TreeWork,
+    by_joblib,
+    grow_forest,
+    out_of_bag,
+    report_on_stderr,
+)
 
 
 @dataclass(frozen=True)
@@ -49,13 +59,12 @@ class FittedStages:
 def fit_stages(
     settings: Mapping[str, Any],
     params: TreeParams,
-    x: FeatureArrays,
-    y: LabelArrays,
+    rows: Rows,
     *,
-    n_features: int,
     seed: int,
     seed_given: bool,
     grown: Forest | None,
+    spread: Spread | None,
     callback: ProgressCallback | None,
     checkpoint_dir: PathLike | None,
 ) -> FittedStages:
@@ -67,18 +76,18 @@ def fit_stages(
         The estimator's parameters, checked.
     params : TreeParams
         What they mean for the trees.
-    x, y
-        The rows and their labels.
-    n_features : int
+    rows : Rows
     seed : int
     seed_given : bool
         False: the seed was drawn, and a checkpoint's own may take its place.
     grown : Forest, optional
         Trees of an earlier fit, which stay.
+    spread : callable, optional
+        Who has the trees grown; None: joblib, in `n_jobs` threads.
     callback, checkpoint_dir
         As `LdSMClassifier.fit` has them.
     """
-    n_jobs = settings["n_jobs"]
+    x, y, n_features = rows.x, rows.y, rows.n_features
     checkpoint, trees_taken = None, None
     if checkpoint_dir is not None:
         checkpoint = open_checkpoint(
@@ -88,16 +97,18 @@ def fit_stages(
     first_tree = 0 if grown is None else grown.n_trees
     if grown is None or first_tree < settings["n_estimators"]:
         forest, n_taken = grow_forest(
-            x,
-            y,
-            params,
-            n_features=n_features,
-            seed=seed,
+            TreeWork(
+                rows,
+                params,
+                seed,
+                checkpoint,
+                None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
+                joblib.effective_n_jobs(settings["n_jobs"]),
+            ),
+            spread or by_joblib(settings["n_jobs"]),
             first_tree=first_tree,
             n_trees=settings["n_estimators"] - first_tree,
-            n_jobs=n_jobs,
             callback=callback or (report_on_stderr if settings["verbose"] else None),
-            checkpoint=checkpoint,
         )
         forest = forest if grown is None else grown.extended(forest)
         trees_taken = None if trees_taken is None else n_taken

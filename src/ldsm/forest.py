@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from . import _core
 from .explain import TreePath, explain_row
 from .inputs import FeatureArrays
+from .memory import joined_on_disk
 
 # Arrays that prediction reads, with the one type each may have. Offsets are int64: their totals may
 # pass 2**31. Numbers of nodes, features and labels are int32.
@@ -105,11 +106,18 @@ class Forest:
 
     @classmethod
     def from_trees(
-        cls, trees: Sequence[dict[str, NDArray[Any]]], *, arity: int, n_features: int, n_labels: int
+        cls,
+        trees: Sequence[dict[str, NDArray[Any]]],
+        *,
+        arity: int,
+        n_features: int,
+        n_labels: int,
+        folder: str | None = None,
     ) -> Forest:
         """Concatenate grown trees, as `_core.grow_tree` returns them.
 
-        The trees are emptied on the way: a large forest must not be held twice.
+        The trees are emptied on the way: a large forest must not be held twice. With a `folder` it
+        is put into files there, without names, that are mapped.
         """
         sizes = [len(tree["first_child"]) for tree in trees]
         arrays: dict[str, NDArray[Any]] = {
@@ -118,7 +126,7 @@ class Forest:
         for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
             if name == "tree_offsets":
                 continue
-            arrays[name] = _join(name, [tree.pop(name) for tree in trees])
+            arrays[name] = _join(name, [tree.pop(name) for tree in trees], folder)
             assert arrays[name].dtype == dtype, name
         return cls._frozen(arity, n_features, n_labels, arrays)
 
@@ -136,6 +144,36 @@ class Forest:
         for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
             parts = [getattr(self, name), getattr(more, name)]
             arrays[name] = _join(name, parts)
+        return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
+
+    def trees(self, start: int, stop: int) -> Forest:
+        """The trees from `start` up to, without, `stop`: views of this forest's arrays."""
+        if not 0 <= start < stop <= self.n_trees:
+            raise ValueError(
+                f"'start' and 'stop' must be ints with 0 <= start < stop <= {self.n_trees}. "
+                f"Got {start!r} and {stop!r}."
+            )
+        nodes = slice(*self.tree_offsets[[start, stop]].tolist())
+        ends = [nodes.start, nodes.stop]
+        inner = slice(*(int(np.count_nonzero(self.first_child[:end])) for end in ends))
+        entries = slice(*self.weight_offsets[ends].tolist())
+        bins = slice(*self.histogram_offsets[ends].tolist())
+        parts = {
+            "tree_offsets": slice(start, stop + 1),
+            "weight_offsets": slice(nodes.start, nodes.stop + 1),
+            "histogram_offsets": slice(nodes.start, nodes.stop + 1),
+            "weight_features": entries,
+            "weights": entries,
+            "weight_means": entries,  # empty, and so is any slice, unless nodes are standardised
+            "weight_scales": entries,
+            "histogram_labels": bins,
+            "histogram_counts": bins,
+            "epoch_objective": inner,
+        }
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+            array = getattr(self, name)[parts.get(name, nodes)]
+            arrays[name] = array - array[0] if name.endswith("_offsets") else array
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
 
     # -- reading ------------------------------------------------------------------------------
@@ -280,10 +318,10 @@ class Forest:
         return _core.route_nodes(self, *x)
 
 
-def _join(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
     """Concatenated arrays; offsets are shifted behind those of the parts before."""
     if not name.endswith("_offsets"):
-        return np.concatenate(parts)
+        return np.concatenate(parts) if folder is None else joined_on_disk(folder, parts)
     ends = np.cumsum([0] + [part[-1] for part in parts[:-1]])
     shifted = [part[1:] + end for part, end in zip(parts, ends, strict=True)]
     return np.concatenate([parts[0][:1], *shifted]).astype(np.int64)

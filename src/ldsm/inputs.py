@@ -45,7 +45,10 @@ class FeatureArrays(NamedTuple):
 
 def is_binary(x: FeatureArrays) -> bool:
     """All values that are stored are the same one: features are there or not."""
-    return len(x.values) > 0 and bool(np.all(x.values == x.values[0]))
+    values = x.values
+    # In parts: the values may lie on disk, and comparing them all at once takes memory.
+    parts = (values[start : start + (1 << 20)] for start in range(0, len(values), 1 << 20))
+    return len(values) > 0 and all(bool(np.all(part == values[0])) for part in parts)
 
 
 def feature_arrays(X: Any) -> FeatureArrays:

@@ -19,6 +19,8 @@ RELAXATIONS = 3
 DENSE_SHARE = 0.5
 # Beyond this the objective, which statistics keep as float32, would be infinite.
 LARGEST_WEIGHT = 1e30
+# A memory_limit is in bytes; who writes 256 means something else.
+LEAST_MEMORY = 1 << 20
 # Share of the rows per tree with a second stage: each row needs trees that never saw it.
 SUBSAMPLE = 0.7
 # Fewer rows than this teach no blend: "auto" then stands for the trees alone.
@@ -48,7 +50,7 @@ class Number:
     def __str__(self) -> str:
         kind = "an int" if self.integer else "a float"
         if np.isinf(self.high):
-            return f"{kind} {'>' if self.open_low else '>='} {self.low:g}"
+            return f"{kind} {'>' if self.open_low else '>='} {self.low:.12g}"
         return f"{kind} in {'(' if self.open_low else '['}{self.low}, {self.high}]"
 
 
@@ -110,6 +112,7 @@ CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
     "tail_gamma": (_AUTO, Number(0, open_low=True)),
     "tail_min_rows": (Number(1, integer=True),),
     "warm_start": (Flag(),),
+    "memory_limit": (_AUTO, Number(LEAST_MEMORY, integer=True)),
     "n_jobs": (Choice((None,)), NonZero()),
     "verbose": (Flag(), Number(0, integer=True)),
 }

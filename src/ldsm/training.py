@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Protocol
 
 import joblib
 import numpy as np
@@ -18,110 +20,166 @@ from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
 from .inputs import FeatureArrays, LabelArrays, data_fingerprint
 from .interrupts import Recall
+from .memory import tree_memory
 from .params import TreeParams
 from .ranking import Shortlists
+from .rows import Rows, StoredRows
 
 # Called with (nodes grown so far, nodes at most); a finished tree counts in full.
 ProgressCallback = Callable[[int, int], None]
 _POLL_SECONDS = 0.1
 
 
+@dataclass(frozen=True)
+class TreeWork:
+    """All that growing any tree of one fit takes.
+
+    Small if the rows lie in a store, so that any process can be handed it. What decides a tree is
+    in the first three; what does not, as where to put it, comes after them.
+    """
+
+    rows: Rows | StoredRows
+    params: TreeParams
+    seed: int
+    checkpoint: Checkpoint | None = None
+    memory_limit: int | None = None  # None: a share of what is free where the tree grows
+    trees_at_once: int = 1  # on one machine
+
+    @property
+    def scratch_folder(self) -> str | None:
+        """Where to put what does not fit the memory; None: it was not said how much may be used."""
+        return None if self.memory_limit is None else tempfile.gettempdir()
+
+
+class Spread(Protocol):
+    """Has trees grown, here or elsewhere, and gives back what `grow_tree` returned for each.
+
+    `progress` has a count of nodes for each tree, to be kept up to date; whoever sets the flag of
+    `recall` wants no more of it.
+    """
+
+    def __call__(
+        self, work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], recall: Recall
+    ) -> list[Any]: ...
+
+
 def grow_forest(
-    x: FeatureArrays,
-    y: LabelArrays,
-    params: TreeParams,
+    work: TreeWork,
+    spread: Spread,
     *,
-    n_features: int,
-    seed: int,
     first_tree: int,
     n_trees: int,
-    n_jobs: int | None,
     callback: ProgressCallback | None = None,
-    checkpoint: Checkpoint | None = None,
 ) -> tuple[Forest, int]:
-    """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest that `seed` stands for.
+    """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest that the seed stands for.
 
-    A tree depends on (seed, tree number) alone: any `n_jobs`, any joblib backend and any division
-    into calls give the same bits. Trees that lie in the checkpoint are taken from it, the others
-    are put there. The second result is how many were taken.
+    A tree depends on (seed, tree number) alone: any `spread` and any division into calls give the
+    same bits. Trees that lie in the checkpoint are taken from it, the others are put there. The
+    second result is how many were taken.
     """
     numbers = range(first_tree, first_tree + n_trees)
+    checkpoint, max_nodes = work.checkpoint, work.params.max_nodes
     trees = {} if checkpoint is None else checkpoint.finished(numbers)
     n_taken = len(trees)
     missing = [number for number in numbers if number not in trees]
     if checkpoint is not None and missing:
         checkpoint.check_writable()
-    recall = Recall.for_tasks(n_trees)
-    progress = np.zeros(n_trees, dtype=np.int64)
-    progress[[number - first_tree for number in trees]] = params.max_nodes
+    recall = Recall.for_tasks(len(missing))
+    progress = np.zeros(len(missing), dtype=np.int64)
 
-    def task(number: int) -> Any:
-        i = number - first_tree
-        return joblib.delayed(_grow_tree)(
-            recall, i, progress[i : i + 1], x, y, params, n_features, seed, number, checkpoint
-        )
+    def done() -> int:
+        return n_taken * max_nodes + int(progress.sum())
 
-    with _reporting(callback, progress, params.max_nodes * n_trees, recall), recall.on_failure():
-        # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
-        grown = joblib.Parallel(n_jobs=n_jobs, prefer="threads")(map(task, missing))
+    with _reporting(callback, done, max_nodes * n_trees, recall), recall.on_failure():
+        grown = spread(work, missing, progress, recall) if missing else []
     for number, result in zip(missing, grown, strict=True):
         trees[number] = result if checkpoint is None else checkpoint.get(result)
+    rows = work.rows.opened()
     forest = Forest.from_trees(
         [trees[number] for number in numbers],
-        arity=params.arity,
-        n_features=n_features,
-        n_labels=y.n_labels,
+        arity=work.params.arity,
+        n_features=rows.n_features,
+        n_labels=rows.y.n_labels,
+        folder=work.scratch_folder,
     )
     return forest, n_taken
 
 
+def by_joblib(n_jobs: int | None) -> Spread:
+    """Trees in threads, unless `joblib.parallel_config` names another backend."""
+
+    def spread(
+        work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], recall: Recall
+    ) -> list[Any]:
+        shared = _Shared(recall, progress)
+        tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
+        # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
+        return list(joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+
+    return spread
+
+
 def grow_tree(
-    x: FeatureArrays,
-    y: LabelArrays,
-    params: TreeParams,
-    n_features: int,
-    seed: int,
+    work: TreeWork,
     tree: int,
-    checkpoint: Checkpoint | None = None,
     *,
     cancel: NDArray[np.int32] | None = None,
     progress: NDArray[np.int64] | None = None,
 ) -> Tree | Receipt:
-    """Grow one tree, the number `tree` of the forest that `seed` stands for.
+    """Grow one tree, the number `tree` of a fit.
 
     Every tree of every fit comes from here, whichever process it is grown in. With a checkpoint it
     is written there and a receipt is returned: a tree may be large, and need not be sent to whoever
     can read it from the folder.
     """
+    rows = work.rows.opened()
     grown: Tree = _core.grow_tree(
-        *x,
-        n_features,
-        y.indptr,
-        y.indices,
-        y.n_labels,
-        seed=seed,
+        *rows.x,
+        rows.n_features,
+        rows.y.indptr,
+        rows.y.indices,
+        rows.y.n_labels,
+        seed=work.seed,
         tree=tree,
-        **params.as_dict(),
+        **work.params.as_dict(),
+        memory_limit=tree_memory(work.memory_limit, work.trees_at_once),
+        scratch_folder=work.scratch_folder or "",
         cancel=cancel,
         progress=progress,
     )
-    result = grown if checkpoint is None else checkpoint.put(tree, grown)
+    result = grown if work.checkpoint is None else work.checkpoint.put(tree, grown)
     if progress is not None:
-        progress[0] = params.max_nodes  # a finished tree counts in full, however small it stayed
+        progress[0] = work.params.max_nodes  # a finished tree counts in full, however small
     return result
 
 
-def _grow_tree(
-    recall: Recall, task: int, progress: NDArray[np.int64], *arguments: Any
-) -> Tree | Receipt:
+@dataclass(frozen=True)
+class _Shared:
+    """What the tasks of one process share; in another one they get their own, which nobody reads.
+
+    Such a copy is made anew: backends may hand over arrays that cannot be written to.
+    """
+
+    recall: Recall
+    progress: NDArray[np.int64]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Shared._of, (len(self.progress),)
+
+    @classmethod
+    def _of(cls, n_tasks: int) -> _Shared:
+        return cls(Recall.for_tasks(n_tasks), np.zeros(n_tasks, dtype=np.int64))
+
+
+def _grow_tree(shared: _Shared, task: int, work: TreeWork, tree: int) -> Tree | Receipt:
     """`grow_tree` as one of many tasks, which can be called back but finishes what it writes."""
-    with recall.entered(task) as cancel:
-        return grow_tree(*arguments, cancel=cancel, progress=progress)
+    with shared.recall.entered(task) as cancel:
+        return grow_tree(work, tree, cancel=cancel, progress=shared.progress[task : task + 1])
 
 
 @contextmanager
 def _reporting(
-    callback: ProgressCallback | None, progress: NDArray[np.int64], total: int, recall: Recall
+    callback: ProgressCallback | None, done_so_far: Callable[[], int], total: int, recall: Recall
 ) -> Iterator[None]:
     """Call `callback` from a thread of its own while the core works.
 
@@ -136,7 +194,7 @@ def _reporting(
     def watch() -> None:
         while not done.wait(_POLL_SECONDS):
             try:
-                callback(min(int(progress.sum()), total), total)
+                callback(min(done_so_far(), total), total)
             except BaseException as error:
                 errors.append(error)
                 recall.flag[0] = 1

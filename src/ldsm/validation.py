@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,28 +13,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .datasets.dataset import Dataset
 from .inputs import (
     FeatureArrays,
-    LabelArrays,
     canonical_arrays,
     feature_arrays,
     known_labels,
     label_arrays,
 )
+from .rows import Rows
 from .sparse_checks import check_structure
 
 SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are turned into the first
 
 
-class TrainingRows(NamedTuple):
-    """Rows to train on. `feature_names` is None unless X brings names."""
+def training_rows(clf: Any, X: Any, y: Any, *, more: bool) -> tuple[Rows, NDArray[Any] | None]:
+    """X and y as they were given to `fit`, and the features' names if X brings them.
 
-    x: FeatureArrays
-    labels: LabelArrays
-    n_features: int
-    feature_names: NDArray[Any] | None
-
-
-def training_rows(clf: Any, X: Any, y: Any, *, more: bool) -> TrainingRows:
-    """X and y as they were given to `fit`; with `more`, X must fit the former fit."""
+    With `more`, X must fit the former fit.
+    """
+    store = X.store if isinstance(X, Dataset) else None
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
     check_structure(X, "X")
@@ -48,7 +43,7 @@ def training_rows(clf: Any, X: Any, y: Any, *, more: bool) -> TrainingRows:
             f"{x.n_rows} and {labels.n_rows}."
         )
     feature_names = getattr(noted, "feature_names_in_", None)
-    return TrainingRows(x, labels, noted.n_features_in_, feature_names)
+    return Rows(x, labels, noted.n_features_in_, store), feature_names
 
 
 def new_rows(clf: Any, X: Any) -> FeatureArrays:

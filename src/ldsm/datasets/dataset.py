@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,13 @@ from .strings import Strings
 
 if TYPE_CHECKING:
     from .files import PathLike
+
+
+class StoreLocation(NamedTuple):
+    """Where a store lies and which one it is: small, so that any process can be handed it."""
+
+    folder: str  # absolute
+    identity: str  # hash of what stands for its content
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +41,12 @@ class Dataset:
         Names of the columns of `X` and `Y`.
     source : str, default=""
         Where the data came from.
+
+    Attributes
+    ----------
+    store : StoreLocation or None
+        The store that these are the rows of, all of them and unchanged: what ``open_store`` gives
+        has one, whatever is made of it has none.
 
     Examples
     --------
@@ -54,6 +67,8 @@ class Dataset:
     feature_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
     source: str = ""
+    # No argument of `replace`, so that changed rows never point to the store of the former ones.
+    store: StoreLocation | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if (self.X is None) == (self.texts is None):

@@ -9,6 +9,7 @@ the checksums of small arrays and of the ends of large ones, which takes millise
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .array_file import ArrayFile, map_array
-from .dataset import Dataset
+from .dataset import Dataset, StoreLocation
 from .files import PathLike, printable
 from .matrices import MAX_COLUMNS, csr, label_csr
 from .strings import Strings
@@ -123,6 +124,27 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
     return _Reader(folder, verify).dataset()
 
 
+def locate_store(folder: PathLike) -> StoreLocation:
+    """Where a store lies and which one it is; reads no more than its ``meta.json``."""
+    return _Reader(folder, verify=False).location
+
+
+def open_located(store: StoreLocation) -> Dataset:
+    """Open the very store that was located, perhaps by another process or on another machine."""
+    check_located(store)
+    return open_store(store.folder)
+
+
+def check_located(store: StoreLocation) -> None:
+    """Raise unless this process, too, finds that store there."""
+    if not os.path.isdir(store.folder):
+        raise FileNotFoundError(f"There is no store {printable(store.folder)}.")
+    if locate_store(store.folder) != store:
+        raise ValueError(
+            f"The store {printable(store.folder)} is another one here: its {_META} differs."
+        )
+
+
 class _Writer:
     """Appends blocks of rows to arrays on disk; `commit` makes them the store."""
 
@@ -215,6 +237,12 @@ class _Reader:
         self.verify = verify
         self.meta = self._read_meta()
 
+    @property
+    def location(self) -> StoreLocation:
+        # The meta names the checksums of all arrays: equal ones stand for equal data.
+        text = json.dumps(self.meta, sort_keys=True).encode("utf-8")
+        return StoreLocation(os.path.abspath(self.folder), hashlib.sha256(text).hexdigest())
+
     def dataset(self) -> Dataset:
         rows, features, labels = (self.meta[key] for key in ("rows", "features", "labels"))
         X = texts = None
@@ -230,7 +258,7 @@ class _Reader:
         y_indices = self._array("y_indices")
         y_offsets = self._offsets("y_indptr", rows, len(y_indices))
         self._check_range("y_indices", y_indices, labels)
-        return Dataset(
+        data = Dataset(
             X,
             label_csr(y_offsets, y_indices, labels),
             texts=texts,
@@ -238,6 +266,8 @@ class _Reader:
             label_names=self._strings("label_names", "label_name_offsets", labels),
             source=self.meta["source"],
         )
+        object.__setattr__(data, "store", self.location)
+        return data
 
     def _damaged(self, reason: str) -> ValueError:
         return ValueError(f"The store {printable(self.folder)} is damaged: {reason}.")

@@ -1,0 +1,57 @@
+"""How much memory growing trees may take."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Share of what is free that trees in the making may take unless somebody says how much; the rest is
+# for finished trees, the second stage, and others.
+_SHARE = 0.25
+_LEAST = 64 << 20
+# Where a control group says how much its processes may use (versions 2 and 1).
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def tree_memory(memory_limit: int | None, trees_at_once: int) -> int:
+    """Bytes for one of the trees that grow at once on this machine. No tree depends on it."""
+    if memory_limit is not None:
+        return max(1, memory_limit // trees_at_once)
+    return max(_LEAST, int(available_bytes() * _SHARE) // trees_at_once)
+
+
+def available_bytes() -> int:
+    """Memory that is free, or that the system can free at once, as far as it tells."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        found = int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):  # another system
+        pass
+    for path in _LIMITS:
+        try:
+            with open(path, encoding="ascii") as file:
+                found = min(found, int(file.read()))
+        except (OSError, ValueError):  # none, or "max"
+            continue
+    return found
+
+
+def joined_on_disk(folder: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Concatenated arrays in a file without a name, which the system may move out of memory."""
+    shape = (sum(len(part) for part in parts), *parts[0].shape[1:])
+    dtype = parts[0].dtype
+    n_bytes = dtype.itemsize * math.prod(shape)
+    if n_bytes == 0:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-") as file:
+        os.posix_fallocate(file.fileno(), 0, n_bytes)  # a full disk is an error now, no crash later
+        out = np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
+    return np.concatenate(parts, out=out)

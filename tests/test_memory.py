@@ -1,0 +1,73 @@
+"""Training with little memory: the same model, whatever the limit."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldsm import LdSMClassifier, datasets, memory
+from ldsm.memory import available_bytes, joined_on_disk, tree_memory
+
+SMALL = 1 << 20  # the least that is allowed; the data below is several times larger
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+    folder = tmp_path_factory.mktemp("memory") / "store"
+    data = datasets.make_xmc(3000, 4000, 60, nonzeros_per_row=100, seed=2)
+    assert data.X.nnz * 8 > 2 * SMALL
+    data.save(folder)
+    return datasets.open_store(folder)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("settings", [{}, {"arity": 4, "optimizer": "nag", "n_epochs": 2}])
+def test_the_limit_does_not_change_the_model(store, seed, settings, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    clf = LdSMClassifier(2, max_nodes=101, rerank=None, random_state=seed, **settings)
+    expected = clf.fit(np.asarray(store.X.todense()), store.Y).fingerprint_
+    assert clf.fit(store).fingerprint_ == expected
+    clf.set_params(memory_limit=SMALL)
+    assert clf.fit(store).fingerprint_ == expected
+    assert clf.set_params(n_jobs=2).fit(store).fingerprint_ == expected
+    assert not os.listdir(tmp_path)  # what was put there had no name
+    clf.fit(store, checkpoint_dir=tmp_path / "checkpoint")
+    assert clf.fingerprint_ == expected
+    clf.save(tmp_path / "m.ldsm")
+
+
+def test_a_forest_that_was_joined_on_disk_is_as_good(store: datasets.Dataset, tmp_path) -> None:
+    there = LdSMClassifier(3, max_nodes=101, random_state=0, memory_limit=SMALL).fit(store)
+    here = LdSMClassifier(3, max_nodes=101, random_state=0).fit(store)
+    np.testing.assert_array_equal(there.predict_topk(store.X)[1], here.predict_topk(store.X)[1])
+    more = there.set_params(warm_start=True, n_estimators=4).fit(store)
+    again = here.set_params(warm_start=True, n_estimators=4).fit(store)
+    assert more.fingerprint_ == again.fingerprint_
+
+
+def test_joined_on_disk(tmp_path: Path) -> None:
+    parts = [np.arange(6, dtype=np.float32).reshape(3, 2), np.ones((1, 2), np.float32)]
+    joined = joined_on_disk(str(tmp_path), parts)
+    np.testing.assert_array_equal(joined, np.concatenate(parts))
+    assert joined.dtype == np.float32
+    assert joined_on_disk(str(tmp_path), [np.zeros(0, np.int32)] * 2).shape == (0,)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 < available_bytes() < 1 << 50
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 << 30)
+    assert tree_memory(None, 1) == 2 << 30
+    assert tree_memory(None, 4) == 512 << 20
+    assert tree_memory(None, 10_000) == 64 << 20  # a tree needs some
+    assert tree_memory(256 << 20, 2) == 128 << 20
+
+
+@pytest.mark.parametrize("value", [0, 256, 1.5e9, "256MB", None, True])
+def test_limits_that_are_none(store: datasets.Dataset, value: object) -> None:
+    with pytest.raises(ValueError, match="memory_limit.*'auto' or an int >= 1048576"):
+        LdSMClassifier(memory_limit=value).fit(store)  # type: ignore[arg-type]
