@@ -18,10 +18,11 @@ from ldsm import datasets
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
+FIGURES = (ROOT / "docs" / "figures.md").read_text() if (ROOT / "docs").exists() else ""
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language, page=README):
+    return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("code", blocks("python"))
@@ -31,6 +32,15 @@ def test_readme_python(code, tmp_path, monkeypatch):
     exec(compile(code, "README.md", "exec"), names)
     for call, shown in re.findall(r"^(\w+\.predict\(.*\))\s+# (\[.*\])$", code, flags=re.M):
         assert eval(call, names) == eval(shown), call
+
+
+def test_figures_python(tmp_path, monkeypatch):
+    """The blocks of the page go on from each other."""
+    monkeypatch.chdir(tmp_path)
+    code = "".join(blocks("python", FIGURES))
+    exec(compile(code, "docs/figures.md", "exec"), {})
+    saved = re.findall(r'"([\w.]+\.(?:png|html))"', code)
+    assert len(saved) >= 3 and all((tmp_path / name).stat().st_size > 0 for name in saved)
 
 
 def test_readme_shell(tmp_path):

@@ -13,25 +13,28 @@ PACKAGE = Path(ldsm.__file__).parent
 
 # Each module may import the modules of lower levels only.
 LEVELS = [
-    {"_core", "ranked_hits", "model_header", "sparse_checks"},
+    {"_core", "ranked_hits", "model_header", "sparse_checks", "wording", "memory"},
     {"metric_inputs", "model_file"},
-    {"inputs", "interrupts", "metrics", "objective", "datasets"},
-    {"blend", "explain"},
+    {"inputs", "interrupts", "metrics", "calibration", "objective", "datasets"},
+    {"blend", "explain", "rows"},
     {"params", "forest", "thresholds", "second_stage", "validation"},
-    {"prediction", "checks", "ranking", "stage_state"},
+    {"prediction", "checks", "ranking", "stage_state", "levels"},
     {"persistence", "checkpoint", "score_explain"},
     {"training"},
     {"fitting"},
     {"classifier", "text_inputs", "text_explain"},
-    {"text_state"},
+    {"text_state", "model_facts"},
     {"text"},
-    {"loading"},
+    {"loading", "held_out"},
+    {"plotting"},
+    {"report"},
+    {"dask"},
     {"commands"},
     {"cli"},
     {"__main__"},
 ]
 # These stand alone: of the package they may import the core, their own helpers and nothing else.
-ALONE = {"metrics", "metric_inputs", "ranked_hits", "objective", "datasets"}
+ALONE = {"metrics", "calibration", "metric_inputs", "ranked_hits", "objective", "datasets"}
 ALONE |= {"model_file", "model_header", "sparse_checks"}
 HELPERS = {"metric_inputs", "ranked_hits", "model_header", "sparse_checks"}
 

@@ -25,6 +25,7 @@ from .commands.explain import explain_command
 from .commands.inspect import inspect_command
 from .commands.predict import predict
 from .commands.reader import Reader
+from .commands.report import report_command
 from .commands.screen import Screen
 from .commands.train import train
 from .commands.training import TaggerOptions
@@ -46,6 +47,7 @@ command(app)(demo)
 command(app, Reader, TaggerOptions, EstimatorOptions)(train)
 command(app, Reader)(predict)
 command(app, Reader)(evaluate)
+command(app, Reader)(report_command)
 command(app)(inspect_command)
 command(app, Reader)(explain_command)
 command(app, Reader)(convert)

@@ -112,11 +112,8 @@ def _step(
     others = contributions[:, ~taken].mean(axis=1) if not taken.all() else np.float32(0)
     pull = contributions[:, taken].mean(axis=1) - others
     order = np.lexsort((features, -np.abs(pull)))[:max_reasons]
-    reasons = [
-        Reason(int(features[i]), float(x[i]), contributions[i])
-        for i in order
-        if np.any(contributions[i])
-    ]
+    order = order[contributions[order].any(axis=1)]
+    reasons = [Reason(int(features[i]), float(x[i]), contributions[i]) for i in order.tolist()]
     margins = contributions.sum(axis=0, dtype=np.float32)
     return Step(node - start, depth, margins, directions, reasons)
 

@@ -39,7 +39,7 @@ from .metric_inputs import (
     read_weights,
     widen,
 )
-from .ranked_hits import Ranking
+from .ranked_hits import Ranking, RankingSums
 
 __all__ = [
     "coverage_at_k",
@@ -65,7 +65,8 @@ _FAMILIES = {
     "amazon": _AMAZON,
 }
 _WEIGHTED = ("psp", "psndcg")
-_METRICS = ("precision", "ndcg", "recall", "coverage", *_WEIGHTED)
+_UNWEIGHTED = ("precision", "ndcg", "recall", "coverage")
+_METRICS = (*_UNWEIGHTED, *_WEIGHTED)
 
 
 def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
@@ -90,7 +91,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     >>> precision_at_k([[0, 2], [1]], [[2, 1], [1, 0]], k=2)
     0.5
     """
-    return _rank(y_true, y_pred, [k]).precision(k)
+    return _rank(y_true, y_pred, [k]).value("precision", k)
 
 
 def ndcg_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
@@ -103,7 +104,7 @@ def ndcg_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     >>> round(ndcg_at_k([[0, 2], [1]], [[2, 1], [0, 1]], k=2), 4)
     0.622
     """
-    return _rank(y_true, y_pred, [k]).ndcg(k)
+    return _rank(y_true, y_pred, [k]).value("ndcg", k)
 
 
 def recall_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
@@ -116,7 +117,7 @@ def recall_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     >>> recall_at_k([[0, 2], [1]], [[2, 1], [1, 0]], k=2)
     0.75
     """
-    return _rank(y_true, y_pred, [k]).recall(k)
+    return _rank(y_true, y_pred, [k]).value("recall", k)
 
 
 def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
@@ -130,7 +131,7 @@ def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     >>> coverage_at_k([[0, 1], [0], [0, 2]], [[0], [0], [2]], k=1)
     0.6666666666666666
     """
-    return _rank(y_true, y_pred, [k]).coverage(k)
+    return _rank(y_true, y_pred, [k]).value("coverage", k)
 
 
 def psp_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLike) -> float:
@@ -144,7 +145,7 @@ def psp_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLik
     >>> psp_at_k([[0, 1], [1]], [[0], [1]], k=1, propensities=[0.5, 0.25])
     0.75
     """
-    return _rank(y_true, y_pred, [k], propensities).psp(k)
+    return _rank(y_true, y_pred, [k], propensities).value("psp", k)
 
 
 def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLike) -> float:
@@ -158,7 +159,7 @@ def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.Array
     >>> round(psndcg_at_k([[0, 1]], [[0, 1]], k=2, propensities=[0.5, 0.25]), 4)
     0.8597
     """
-    return _rank(y_true, y_pred, [k], propensities).psndcg(k)
+    return _rank(y_true, y_pred, [k], propensities).value("psndcg", k)
 
 
 def f1_score(y_true: Any, y_pred: Any, average: str = "micro") -> float:
@@ -276,8 +277,14 @@ def ranking_report(
         fail("ks", ks, "a non-empty sequence of integers >= 1")
     a_and_b = _a_and_b(dataset, None, None)
     ranking = _rank(y_true, y_pred, ks, propensities, y_train, a_and_b)
-    names = _METRICS if ranking.weights is not None else _METRICS[: -len(_WEIGHTED)]
-    return {f"{name}@{k}": getattr(ranking, name)(k) for name in names for k in ks}
+    return _sums(ranking, ks).report()
+
+
+def ranking_sums(
+    y_true: Any, y_pred: Any, ks: Sequence[int], *, propensities: npt.ArrayLike | None = None
+) -> RankingSums:
+    """As `ranking_report`, for a part of the rows: add up those of all parts, then report."""
+    return _sums(_rank(y_true, y_pred, ks, propensities), ks)
 
 
 def topk_scorer(metric: str = "precision", k: int = 5, *, propensities: Any = None) -> TopKScorer:
@@ -337,7 +344,7 @@ class TopKScorer:
         elif not sp.issparse(y):
             y = np.asarray(y)
         ranking = _rank(y, top, [self.k], propensities)
-        return float(getattr(ranking, self.metric)(self.k))
+        return ranking.value(self.metric, self.k)
 
 
 def _is_row(row: Any) -> bool:
@@ -379,6 +386,10 @@ def _rank(
     if y_train is not None:
         weights = 1 / _jain(widen(train, width), *a_and_b)
     return Ranking(widen(truth, width), top[:, :k], k, weights)
+
+
+def _sums(ranking: Ranking, ks: Sequence[int]) -> RankingSums:
+    return RankingSums.of(ranking, _METRICS if ranking.weights is not None else _UNWEIGHTED, ks)
 
 
 def _jain(train: sp.csr_array, a: float, b: float) -> _Floats:

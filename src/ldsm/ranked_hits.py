@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 _Floats = npt.NDArray[np.float64]
+_Labels = npt.NDArray[np.integer[Any]]
 _CELLS = 1 << 20  # scores ranked at a time: the temporaries stay in the cache
 _MARKS = 1 << 25  # one-byte marks of the hit search: rows x labels looked at together
 
@@ -30,7 +33,7 @@ class Ranking:
     ):
         self.truth, self.k, self.weights = truth, k, weights
         self.sizes = np.diff(truth.indptr)
-        self.n_labelled = np.count_nonzero(self.sizes)
+        self.n_labelled = int(np.count_nonzero(self.sizes))
         self.hits = _find_hits(truth, top)
         longest = max(top.shape[1], self.sizes.max(initial=1))
         self.discounts = 1 / np.log2(np.arange(2, longest + 2))
@@ -54,25 +57,76 @@ class Ranking:
             gains *= (1 / ideal)[ranked.rows]
         return float(gains.sum())
 
-    def precision(self, k: int) -> float:
-        return self.gain(self.hits, k, None, discount=False) / (len(self.sizes) * k)
+    def value(self, metric: str, k: int) -> float:
+        """A metric by its name in `ldsm.metrics.ranking_report`."""
+        if metric == "coverage":
+            return _ratio(*map(len, self.covered(k)))
+        return _ratio(*self.terms(metric, k))
 
-    def ndcg(self, k: int) -> float:
-        return _ratio(self.gain(self.hits, k, None, discount=True), self.n_labelled)
+    def terms(self, metric: str, k: int) -> tuple[float, float]:
+        """What is divided by what; those of other rows can be added to them."""
+        if metric == "precision":
+            return self.gain(self.hits, k, None, discount=False), len(self.sizes) * k
+        if metric == "ndcg":
+            return self.gain(self.hits, k, None, discount=True), self.n_labelled
+        if metric == "recall":
+            rows = self.hits.rows[self.hits.ranks < k]
+            return float((1 / self.sizes[rows]).sum()), self.n_labelled
+        discount = {"psp": False, "psndcg": True}[metric]
+        hits, best = (self.gain(r, k, self.weights, discount) for r in (self.hits, self.best))
+        return hits, best
 
-    def recall(self, k: int) -> float:
-        rows = self.hits.rows[self.hits.ranks < k]
-        return _ratio((1 / self.sizes[rows]).sum(), self.n_labelled)
+    def covered(self, k: int) -> tuple[_Labels, _Labels]:
+        """The labels that are predicted correctly for some row, and those that are true for one."""
+        hit, true = self.hits.labels[self.hits.ranks < k], self.truth.indices
+        return np.flatnonzero(np.bincount(hit)), np.flatnonzero(np.bincount(true))
 
-    def coverage(self, k: int) -> float:
-        seen = (self.hits.labels[self.hits.ranks < k], self.truth.indices)
-        return _ratio(*(np.count_nonzero(np.bincount(labels)) for labels in seen))
 
-    def psp(self, k: int) -> float:
-        return _ratio(*(self.gain(r, k, self.weights, False) for r in (self.hits, self.best)))
+@dataclass(frozen=True)
+class RankingSums:
+    """The metrics of some rows before the division, to which those of other rows can be added.
 
-    def psndcg(self, k: int) -> float:
-        return _ratio(*(self.gain(r, k, self.weights, True) for r in (self.hits, self.best)))
+    Attributes
+    ----------
+    metrics : sequence of str
+        What to report.
+    terms : dict
+        (metric, k) to what is divided by what.
+    covered : dict
+        k to the labels predicted correctly for some row, and those true for one.
+    """
+
+    metrics: Sequence[str]
+    terms: dict[tuple[str, int], tuple[float, float]]
+    covered: dict[int, tuple[_Labels, _Labels]]
+
+    @classmethod
+    def of(cls, ranking: Ranking, metrics: Sequence[str], ks: Sequence[int]) -> RankingSums:
+        summed = [name for name in metrics if name != "coverage"]
+        return cls(
+            metrics,
+            {(name, k): ranking.terms(name, k) for name in summed for k in ks},
+            {k: ranking.covered(k) for k in ks},
+        )
+
+    def __add__(self, other: RankingSums) -> RankingSums:
+        terms, covered = {}, {}
+        for key, (part, whole) in self.terms.items():
+            more, more_whole = other.terms[key]
+            terms[key] = part + more, whole + more_whole
+        for k, (hit, true) in self.covered.items():
+            more_hit, more_true = other.covered[k]
+            covered[k] = np.union1d(hit, more_hit), np.union1d(true, more_true)
+        return RankingSums(self.metrics, terms, covered)
+
+    def report(self) -> dict[str, float]:
+        """The metrics of all rows that went in: "precision@1" and so on."""
+        found = {
+            (name, k): self.terms[name, k] if name != "coverage" else map(len, self.covered[k])
+            for name in self.metrics
+            for k in self.covered
+        }
+        return {f"{name}@{k}": _ratio(*terms) for (name, k), terms in found.items()}
 
 
 def _find_hits(truth: sp.csr_array, top: npt.NDArray[np.int32]) -> Ranked:

@@ -23,9 +23,10 @@ from ..datasets import (
 )
 from ..datasets.files import read_lines
 from ..datasets.matrices import label_csr
+from ..wording import duration
 from .command import wrong_use
 from .reader import Reader
-from .screen import Report, Screen, duration
+from .screen import Report, Screen
 
 WRITERS: dict[str, Callable[..., None]] = {
     "xmlrepo": save_xmlrepo,

@@ -18,11 +18,12 @@ from .. import metrics
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset, load_stdlib_docs
 from ..text import TextTagger
+from ..wording import percent
 from .baselines import OneVsRest, popular_labels
 from .estimator import defaults
 from .model import Model, as_model
 from .scoring import in_columns
-from .screen import Screen, percent
+from .screen import Screen
 
 QUESTIONS = (
     "compress a stream of bytes",

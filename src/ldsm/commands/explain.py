@@ -12,10 +12,11 @@ import typer
 
 from ..explain import TreePath
 from ..text_explain import TagLeaf, TagScore, TextPath, Weighted, in_words
+from ..wording import shortened
 from .command import wrong_use
 from .model import Model, ModelArgument, open_model
 from .reader import STDIN, Reader
-from .screen import Screen, shortened
+from .screen import Screen
 
 _ALL_REASONS = 1_000_000  # of a node: no more than the features that the row has
 _WORDS = 10

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ..blend import TERMS
+from ..model_facts import classifier_facts
 from ..second_stage import SecondStage
+from ..wording import number, size
 from .model import Model, ModelArgument, open_model
-from .screen import Screen, number, size
+from .screen import Screen
 
 # Statistics by tree, as `Forest.tree_statistics` names them, with a head for the table.
 COLUMNS = {
@@ -77,30 +78,13 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
 
 def describe(model: Model) -> dict[str, Any]:
     """All that is said of the whole model."""
-    clf, forest = model.clf, model.clf.forest_
-    depth = forest.node_depth()
-    leaf_rows = np.where(forest.is_leaf, forest.node_rows, 0)
-    roots = forest.node_rows[forest.tree_offsets[:-1]]
-    stage = clf.second_stage_
-    vectors = () if stage is None else stage.vectors()
+    stage = model.clf.second_stage_
     return {
         "file": str(model.path),
         "kind": model.kind,
         "fingerprint": model.fingerprint,
         "file_size": model.path.stat().st_size,
-        "memory": forest.nbytes + sum(found.nbytes for _, found in vectors),
-        "training_rows": model.n_rows,
-        "features": forest.n_features,
-        "labels": len(clf.classes_),
-        "labels_with_rows": int(np.count_nonzero(clf.label_counts_)),
-        "trees": forest.n_trees,
-        "nodes": forest.n_nodes,
-        "leaves_per_row": float(leaf_rows.sum() / max(1, roots.sum())),
-        "mean_leaf_depth": float(np.sum(depth * leaf_rows) / max(1, leaf_rows.sum())),
-        "depth": int(depth.max()),
-        "log_M_K": math.log(max(len(clf.classes_), 1), forest.arity),
-        "params": clf.get_params(deep=False),
-        "tree_params": clf.tree_params_.as_dict(),
+        **classifier_facts(model.clf),
         "second_stage": None if stage is None else describe_stage(stage),
     }
 

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 
 from .. import metrics
 from ..datasets import Dataset, Unseen
+from ..held_out import SHORT_NAMES
+from ..wording import percent
 from .model import Model
-from .screen import Screen, percent
+from .screen import Screen
 
 # Rows of the report, as `metrics.ranking_report` names them, and what people call them.
 NAMES = {
-    "precision": "P",
-    "ndcg": "nDCG",
-    "psp": "PSP",
-    "psndcg": "PSnDCG",
+    **SHORT_NAMES,
     "recall": "recall",
     "recall_all": "recall, all labels",
     "coverage": "coverage",

@@ -19,6 +19,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from ..wording import bare, duration, number
+
 # Called with (done, total), as `LdSMClassifier.fit` calls it; a total of 0 is not known yet.
 Report = Callable[[int, int], None]
 # Without a terminal, a line of progress at most this often.
@@ -80,7 +82,7 @@ class Screen:
         """
         if not self.out.is_terminal:
             for row in (columns, *rows):
-                self.line("\t".join(map(_bare, row)))
+                self.line("\t".join(map(bare, row)))
             return
         if title:
             self.out.print(Text(title, style="bold"))
@@ -105,7 +107,7 @@ class Screen:
         if not self.out.is_terminal:
             for facts in sections.values():
                 for name, value in facts.items():
-                    self.line(f"{name}\t{_bare(value)}")
+                    self.line(f"{name}\t{bare(value)}")
             return
         boxes = []
         for title, facts in sections.items():
@@ -179,54 +181,6 @@ def progress_bar(console: Console) -> Progress:
         TimeRemainingColumn(elapsed_when_finished=True),
         console=console,
     )
-
-
-def number(value: Any) -> str:
-    """A value for people: counts with thousands, fractions with three decimals."""
-    if isinstance(value, (float, np.floating)) and not math.isnan(value):
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return f"{value:,}"
-    return _bare(value)
-
-
-def _bare(value: Any) -> str:
-    """A value for pipes."""
-    if isinstance(value, str):
-        return value
-    if value is None or value is np.nan or value != value:
-        return "-"
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value)).lower()
-    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
-
-
-def percent(value: float) -> str:
-    """A share as the field writes it: per cent with two digits."""
-    return "-" if math.isnan(value) else f"{100 * value:.2f}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, in few digits."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def size(n_bytes: float) -> str:
-    """Bytes in units of 1,000."""
-    for unit in ("B", "kB", "MB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} GB"
-
-
-def shortened(text: str, width: int) -> str:
-    """Text on one line of at most `width` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def json_line(value: Any) -> str:

@@ -13,12 +13,14 @@ import typer
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset
 from ..text import TextTagger
+from ..wording import duration, size
+from .cluster import FLAG, fit_on_cluster
 from .command import wrong_use
 from .estimator import EstimatorOptions
 from .model import Model, as_model, open_model
 from .reader import Reader
 from .scoring import Scores, in_columns, propensities_of, score, show
-from .screen import Report, Screen, duration, size
+from .screen import Report, Screen
 from .training import TaggerOptions, split_off
 
 _VALIDATION = 0.1  # share of the rows that --tune-threshold holds out, unless told otherwise
@@ -54,6 +56,13 @@ def train(
             help="Keep finished trees in this folder; a run that was killed goes on from there.",
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Grow the trees on the Dask cluster at tcp://..., or in N processes: local:N.",
+        ),
+    ] = None,
 ) -> None:
     """Train a model and save it to one file.
 
@@ -65,15 +74,27 @@ def train(
 
     With --checkpoint every finished tree is kept in a folder, whatever happens to the run: the same
     command goes on from there and ends with the same model. The folder stays; delete it in the end.
+
+    With --dask, DATA must be a store (see `ldsm convert`) and --checkpoint is needed: workers see
+    both under the same path. The model is the same as without.
     """
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
         raise wrong_use(f"{output} cannot be written.", "--output")
+    if dask is not None and (validation is not None or tune_threshold or params.get("warm_start")):
+        raise wrong_use(
+            "is not for --validation, --tune-threshold and --warm-start, which change the rows or "
+            "the model here.",
+            FLAG,
+        )
     if validation is None and tune_threshold:
         validation = _VALIDATION
     started = time.perf_counter()
     rows, held_out = _rows(reader, data, validation, seed)
     with screen.progress(f"training on {data.name}") as report:
-        if params.get("warm_start") and output.exists():
+        if dask is not None:
+            words.refuse(str(data))
+            model = as_model(output, fit_on_cluster(dask, params, rows, checkpoint, report))
+        elif params.get("warm_start") and output.exists():
             model = _gone_on(output, params, rows or reader.load(data), report, checkpoint)
         else:
             model = _fitted(output, params, words, rows, reader, data, report, checkpoint)

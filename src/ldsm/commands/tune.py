@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..datasets.files import writing
+from ..wording import percent
 from .command import wrong_use
 from .estimator import EstimatorOptions
 from .reader import Reader
 from .scoring import NAMES
-from .screen import Screen, percent
+from .screen import Screen
 from .search import STEPS, Search, complete_trials, import_optuna
 from .training import TaggerOptions, matrices, split_off
 

@@ -1,0 +1,25 @@
+"""Training and prediction on a Dask cluster: one task per tree, or per block of rows.
+
+Workers are sent paths, not arrays: of a store (`ldsm.datasets.save_store`), of a model file, of the
+folder that takes the results. All must be the same for the driver and every worker, which is looked
+into before anything starts. Finished work lies on disk: a worker that is lost, or the whole
+cluster, takes none of it along. See ``docs/scaling.md``.
+
+    client = distributed.Client("tcp://scheduler:8786")
+    clf = ldsm.dask.fit(client, "train_store", {"n_estimators": 50}, "/shared/trees")
+    clf.save("/shared/model.ldsm")
+    ldsm.dask.evaluate(client, "/shared/model.ldsm", "test_store")
+"""
+
+try:
+    import distributed as _distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'ldsm.dask needs Dask, which is not installed here: pip install "ldsm[dask]".'
+    ) from error
+
+from .fitting import fit
+from .prediction import evaluate, predict
+from .tasks import ClusterError
+
+__all__ = ["ClusterError", "evaluate", "fit", "predict"]

@@ -1,0 +1,164 @@
+"""Trees grown by the workers of a cluster, into a checkpoint folder."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from distributed import Client, get_worker
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ..checkpoint import Receipt, prepare_folder
+from ..classifier import LdSMClassifier
+from ..datasets.dataset import Dataset, StoreLocation
+from ..interrupts import Recall
+from ..model_file import PathLike
+from ..rows import StoredRows
+from ..training import ProgressCallback, TreeWork, grow_tree
+from .tasks import on_worker, results
+from .workers import (
+    check_client,
+    check_workers,
+    most_threads,
+    opened,
+    sees_folder,
+    sees_store,
+)
+
+_TELL_SECONDS = 2.0  # between two messages on how far a tree is
+
+
+def fit(
+    client: Client,
+    store: PathLike | Dataset,
+    params: LdSMClassifier | Mapping[str, Any],
+    checkpoint_dir: PathLike,
+    *,
+    callback: ProgressCallback | None = None,
+) -> LdSMClassifier:
+    """Fit a classifier on a cluster: the same model, bit for bit, as `LdSMClassifier.fit` gives.
+
+    One task per tree, named ``ldsm-tree-00007-...``. A worker opens the store, grows the tree and
+    writes it to `checkpoint_dir`; if it dies, another one starts that tree again. The out-of-bag
+    scores and the second stage are computed by the driver, in `n_jobs` threads.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    store : path or Dataset
+        A store, which every worker must see under the same absolute path; or what `open_store`
+        gives.
+    params : LdSMClassifier or mapping
+        An estimator, which is not changed, or the parameters of one.
+    checkpoint_dir : path
+        A folder that driver and workers share, new, empty, or of the same fit: see
+        `LdSMClassifier.fit`, which can go on with it, and the other way round.
+    callback : callable, optional
+        Called about ten times a second with (nodes grown, nodes at most).
+
+    Returns
+    -------
+    LdSMClassifier
+        Fitted.
+
+    Raises
+    ------
+    ClusterError
+        If a worker does not see the store, cannot write the folder or has another ldsm, which is
+        said before the start; if a tree fails, the scheduler is lost, or no worker is left. Trees
+        that are finished stay in the folder, and those in the making are put there.
+    """
+    check_client(client)
+    clf = clone(params) if isinstance(params, LdSMClassifier) else LdSMClassifier(**params)
+    data, location = opened(store)
+    folder = prepare_folder(checkpoint_dir)
+    with sees_folder(folder) as shared:
+        check_workers(client, [sees_store(location), shared])
+    spread = partial(_spread, client, location)
+    return clf._fit(data, None, callback, folder, spread=spread)
+
+
+def _spread(
+    client: Client,
+    store: StoreLocation,
+    work: TreeWork,
+    trees: Sequence[int],
+    progress: NDArray[np.int64],
+    recall: Recall,
+) -> list[Receipt]:
+    """The `training.Spread` of a cluster."""
+    assert work.checkpoint is not None
+    folder = work.checkpoint.folder
+    work = replace(work, rows=StoredRows(store), trees_at_once=most_threads(client))
+    # Names are told apart by a token: a task of a name that Dask knows would not be run again.
+    token = secrets.token_hex(4)
+    topic = f"ldsm-progress-{token}"
+    place = {tree: i for i, tree in enumerate(trees)}
+    receipts: dict[int, Receipt] = {}
+
+    def note(event: tuple[float, tuple[int, int]]) -> None:
+        tree, nodes = event[1]
+        if tree not in receipts:
+            progress[place[tree]] = nodes
+
+    def between() -> None:
+        if recall.flag[0]:
+            raise RuntimeError("The trees were called back.")
+
+    client.subscribe_topic(topic, note)
+    try:
+        futures = client.map(
+            partial(on_worker, _grow, work, topic),
+            trees,
+            key=[f"ldsm-tree-{tree:05}-{token}" for tree in trees],
+        )
+        kept = (
+            f"Finished trees are kept in {folder!r}: the same fit goes on from there, with Dask or "
+            "without."
+        )
+        named = dict(zip(trees, futures, strict=True))
+        del futures  # a task is wanted as long as somebody holds its future
+        for tree, receipt in results(client, named, "tree", kept=kept, between=between):
+            receipts[tree] = receipt
+            progress[place[tree]] = work.params.max_nodes
+    finally:
+        with suppress(Exception):  # the scheduler may be gone
+            client.unsubscribe_topic(topic)
+    return [receipts[tree] for tree in trees]
+
+
+def _grow(work: TreeWork, topic: str, tree: int) -> Any:
+    """Runs on a worker: one tree into the folder."""
+    assert work.checkpoint is not None
+    # A worker may be lost between the writing of a tree and the reading of its receipt.
+    receipt = work.checkpoint.receipt(tree)
+    if receipt is not None:
+        return receipt
+    progress = np.zeros(1, dtype=np.int64)
+    with _telling(topic, tree, progress):
+        return grow_tree(work, tree, progress=progress)
+
+
+@contextmanager
+def _telling(topic: str, tree: int, progress: NDArray[np.int64]) -> Iterator[None]:
+    """Tell the driver now and then how many nodes the tree has."""
+    worker, done = get_worker(), threading.Event()
+
+    def tell() -> None:
+        while not done.wait(_TELL_SECONDS):
+            worker.log_event(topic, (tree, int(progress[0])))
+
+    thread = threading.Thread(target=tell, name="ldsm-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,322 @@
+"""Prediction and evaluation on a cluster: one task per block of rows, a model per worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial, reduce
+from numbers import Integral
+from operator import add
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from distributed import Client
+from numpy.typing import NDArray
+
+from ..classifier import LdSMClassifier
+from ..datasets.dataset import Dataset, StoreLocation
+from ..datasets.files import writing
+from ..datasets.store import open_located
+from ..inputs import known_labels
+from ..loading import load
+from ..metric_inputs import positive
+from ..metrics import jain_propensities, ranking_sums
+from ..model_file import PathLike, checksum
+from ..prediction import label_weights
+from ..ranked_hits import RankingSums
+from ..text import TextTagger
+from ..training import ProgressCallback
+from ..validation import new_rows
+from .tasks import on_worker, results
+from .workers import (
+    Check,
+    check_client,
+    check_model,
+    check_workers,
+    opened,
+    sees_folder,
+    sees_model,
+    sees_store,
+)
+
+ROWS = 65536  # of a task: seconds of work, megabytes of results
+_MANIFEST = "predictions.json"
+_opening = threading.Lock()
+
+
+def predict(
+    client: Client,
+    model: PathLike,
+    store: PathLike | Dataset,
+    k: int = 5,
+    *,
+    tail: float = 0.0,
+    output_dir: PathLike | None = None,
+    rows_per_task: int = ROWS,
+    callback: ProgressCallback | None = None,
+) -> tuple[NDArray[Any], NDArray[np.float32]] | list[str]:
+    """The k best labels of every row of a store, as `LdSMClassifier.predict_topk` gives them.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    model : path
+        A model file that every worker sees; each reads it once.
+    store : path or Dataset
+        The rows: a store that every worker sees, or what `open_store` gives. Of texts, if the model
+        is a TextTagger.
+    k, tail
+        As `LdSMClassifier.predict_topk` has them.
+    output_dir : path, optional
+        A folder that driver and workers share, new or empty. Workers write there, block by block,
+        ``part-00000.npz`` and so on with the arrays ``columns`` (of ``classes_``, int32) and
+        ``scores`` (float32); each appears whole or not at all. The same call with the same folder
+        leaves out what is there.
+    rows_per_task : int, default=65536
+    callback : callable, optional
+        Called with (rows done, rows).
+
+    Returns
+    -------
+    labels, scores : ndarray of shape (n_rows, k)
+        Without an `output_dir`: for results that fit in the driver's memory.
+    list of str
+        With one: the paths of the parts, in the order of the rows.
+
+    Raises
+    ------
+    ClusterError
+        As `fit` raises it.
+    """
+    check_client(client)
+    job = _Job.of(model, store, k, tail, rows_per_task)
+    if output_dir is None:
+        found = dict(job.run(client, "predict", _top_columns, callback=callback))
+        parts = [found[block] for block in job.blocks()]
+        columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        return _classifier(load(job.path, verify=False)).classes_[columns], scores
+    folder = os.path.abspath(output_dir)
+    _begin(folder, job)
+    paths = {block: _path(folder, block // rows_per_task) for block in job.blocks()}
+    kept = f"Finished parts are kept in {folder!r}: the same call goes on from there."
+    with sees_folder(folder) as shared:
+        work = partial(_write, folder, rows_per_task)
+        done = [block for block, path in paths.items() if os.path.exists(path)]
+        for _ in job.run(client, "predict", work, [shared], callback, done, kept):
+            pass
+    return list(paths.values())
+
+
+def evaluate(
+    client: Client,
+    model: PathLike,
+    store: PathLike | Dataset,
+    ks: Sequence[int] = (1, 3, 5),
+    *,
+    tail: float = 0.0,
+    rows_per_task: int = ROWS,
+    callback: ProgressCallback | None = None,
+) -> dict[str, float]:
+    """The metrics of a model on the labelled rows of a store, as `ldsm.metrics.ranking_report`.
+
+    Propensities come from the label counts of training, which the model keeps. Labels that training
+    never saw are left out. The other parameters are those of `predict`. What workers return is a
+    few sums and the numbers of the labels that occur.
+    """
+    check_client(client)
+    ks = [positive("ks", k) for k in ks]
+    job = _Job.of(model, store, 1, tail, rows_per_task)
+    work = partial(_sums, ks)
+    parts = dict(job.run(client, "evaluate", work, callback=callback))
+    # In the order of the rows, so that the same rows give the same last digit.
+    total: RankingSums = reduce(add, [parts[block] for block in job.blocks()])
+    return total.report()
+
+
+# -- the driver --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What to predict for which rows, by paths; small, so that any worker can be handed it."""
+
+    path: str
+    checksum: str
+    store: StoreLocation
+    n_rows: int
+    k: int
+    tail: float
+    rows_per_task: int
+
+    @classmethod
+    def of(
+        cls, model: PathLike, store: PathLike | Dataset, k: Any, tail: float, rows_per_task: Any
+    ) -> _Job:
+        data, location = opened(store)
+        path = os.path.abspath(model)
+        clf = _classifier(load(path, verify=False))
+        if len(data) == 0:
+            raise ValueError(f"The store {location.folder!r} has no rows to predict for.")
+        if data.X is not None and data.n_features != clf.n_features_in_:
+            raise ValueError(
+                f"The store {location.folder!r} must have the {clf.n_features_in_} features of the "
+                f"model {path!r}. Got {data.n_features}."
+            )
+        for name, value, most in (
+            ("k", k, len(clf.classes_)),
+            ("rows_per_task", rows_per_task, 2**31),
+        ):
+            right = isinstance(value, Integral) and not isinstance(value, bool)
+            if not right or not 1 <= int(value) <= most:
+                raise ValueError(
+                    f"The {name!r} argument must be an int in [1, {most}]. Got {value!r} instead."
+                )
+        label_weights(tail, clf.label_counts_, len(data))  # says what `tail` may be
+        return cls(
+            path, checksum(path), location, len(data), int(k), float(tail), int(rows_per_task)
+        )
+
+    def blocks(self) -> range:
+        """The first rows of all blocks."""
+        return range(0, self.n_rows, self.rows_per_task)
+
+    def block(self, start: int) -> slice:
+        return slice(start, min(start + self.rows_per_task, self.n_rows))
+
+    def model(self) -> _Model:
+        """The model and the rows, opened once per process."""
+        with _opening:
+            return _opened(self.path, self.checksum, self.store)
+
+    def run(
+        self,
+        client: Client,
+        what: str,
+        work: Callable[[_Job, int], Any],
+        checks: Sequence[Check] = (),
+        callback: ProgressCallback | None = None,
+        done: Sequence[int] = (),
+        kept: str = "",
+    ) -> Iterator[tuple[int, Any]]:
+        """Have the work done for all blocks but those that are; the answers as they come."""
+        check_workers(client, [sees_store(self.store), sees_model(self.path), *checks])
+        blocks = [block for block in self.blocks() if block not in set(done)]
+        n_done = self.n_rows - sum(self.block(b).stop - b for b in blocks)
+        token = secrets.token_hex(4)
+        futures = client.map(
+            partial(on_worker, work, self),
+            blocks,
+            key=[f"ldsm-{what}-{b // self.rows_per_task:05}-{token}" for b in blocks],
+        )
+        named = dict(zip(blocks, futures, strict=True))
+        del futures  # a result stays with its worker as long as somebody holds the future
+        for block, answer in results(client, named, "block of rows from row", kept=kept):
+            named.pop(block)
+            n_done += self.block(block).stop - block
+            if callback is not None:
+                callback(n_done, self.n_rows)
+            yield block, answer
+
+
+def _begin(folder: str, job: _Job) -> None:
+    """Make a folder one of these predictions, or see that it is."""
+    manifest = {
+        "format": "ldsm-predictions",
+        "model": job.checksum,
+        "store": job.store.identity,
+        "rows": job.n_rows,
+        "k": job.k,
+        "tail": job.tail,
+        "rows_per_part": job.rows_per_task,
+    }
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, _MANIFEST)
+    if not os.path.exists(path):
+        if os.listdir(folder):
+            raise ValueError(
+                "The 'output_dir' argument must name a new or empty folder, or one of the same "
+                f"predictions. {folder!r} holds {min(os.listdir(folder))!r}."
+            )
+        with writing(path) as file:
+            file.write(json.dumps(manifest, indent=1).encode())
+    with open(path, encoding="utf-8") as text:
+        if json.load(text) != manifest:
+            raise ValueError(
+                f"The folder {folder!r} holds predictions of another model, store, k, tail or "
+                "rows_per_task: choose another one, or delete it."
+            )
+
+
+# -- the workers -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """A model and the rows it is asked about, in one process."""
+
+    clf: LdSMClassifier
+    tagger: TextTagger | None
+    data: Dataset
+
+    def top_columns(
+        self, rows: slice, k: int, tail: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        if self.tagger is not None:
+            assert self.data.texts is not None
+            X = self.tagger.vectorize([self.data.texts[i] for i in range(rows.start, rows.stop)])
+        else:
+            X = self.data.select(rows).X
+        clf = self.clf
+        weights = label_weights(tail, clf.label_counts_, clf.training_["rows"])
+        return clf._predictor.top_columns(new_rows(clf, X), k, None, weights)
+
+
+@lru_cache(maxsize=1)  # a process works for one model at a time
+def _opened(path: str, expected: str, store: StoreLocation) -> _Model:
+    check_model(path, expected)
+    found = load(path)
+    clf = _classifier(found)
+    clf.set_params(n_jobs=1)  # a worker's threads have a task each
+    return _Model(clf, found if isinstance(found, TextTagger) else None, open_located(store))
+
+
+def _classifier(found: LdSMClassifier | TextTagger) -> LdSMClassifier:
+    return found.classifier_ if isinstance(found, TextTagger) else found
+
+
+def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    return job.model().top_columns(job.block(start), job.k, job.tail)
+
+
+def _write(folder: str, rows_per_part: int, job: _Job, start: int) -> None:
+    columns, scores = _top_columns(job, start)
+    with writing(_path(folder, start // rows_per_part)) as file:
+        np.savez(file, columns=columns, scores=scores)
+
+
+def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
+    model, rows = job.model(), job.block(start)
+    clf = model.clf
+    columns, _ = model.top_columns(rows, min(max(ks), len(clf.classes_)), job.tail)
+    truth = model.data.select(rows).Y @ _alignment(job.path, job.checksum, job.store)
+    n_rows = max(clf.training_["rows"], int(clf.label_counts_.max(initial=0)))
+    propensities = jain_propensities(clf.label_counts_, n_rows) if n_rows >= 3 else None
+    return ranking_sums(truth, columns, ks, propensities=propensities)
+
+
+@lru_cache(maxsize=1)
+def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
+    """1 where a label of the store (row) is one of the model (column)."""
+    model = _opened(path, expected, store)
+    each = sp.eye_array(model.data.n_labels, format="csr", dtype=np.int32)
+    clf = model.clf
+    return known_labels(each, model.data.label_names, clf.classes_, clf._label_form)
+
+
+def _path(folder: str, part: int) -> str:
+    return os.path.join(folder, f"part-{part:05}.npz")

@@ -1,0 +1,315 @@
+"""The paper's figures for any fitted model, with matplotlib: ``pip install "ldsm[plot]"``.
+
+Every function takes an optional `ax`, draws into it or into a figure of its own, and returns the
+Axes; ``ax.figure.savefig("figure.png")`` saves it. None touches pyplot or any other global state.
+Colours are those of Okabe and Ito, which the colour-blind can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .calibration import Reliability
+from .classifier import LdSMClassifier
+from .held_out import MetricCurve, SingleTrees, classifier_of
+from .levels import balanced_depth, by_level, leaf_depths
+from .text import TextTagger
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+
+__all__ = [
+    "DepthPoint",
+    "plot_depth",
+    "plot_leaf_depths",
+    "plot_metrics",
+    "plot_objective",
+    "plot_reliability",
+    "plot_single_trees",
+    "plot_splits",
+]
+
+Model = LdSMClassifier | TextTagger
+
+BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
+SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+MARKERS = "osD^vP*"  # not as many as colours: the pairs repeat late
+# From the root to the leaves: ordered by lightness too, and readable on black and on white.
+SEQUENCE = (BLUE, GREEN, "#E69F00")
+GREY = "#808080"
+MOST_LINES = 7
+MOST_EPOCHS_MARKED = 20
+SIZE = (5.6, 3.6)  # inches
+
+
+@dataclass(frozen=True)
+class DepthPoint:
+    """A tree, or the deepest of several, that is known by its numbers only."""
+
+    n_labels: int
+    arity: int
+    depth: int
+
+
+def plot_objective(
+    model: Model, *, levels: Sequence[int] | None = None, ax: Axes | None = None
+) -> Axes:
+    """J during training, at each level of the trees: the lower, the better a split.
+
+    A line is the mean over the splits of a level, in all trees, weighted by their rows; J is taken
+    with the integrity weight that each split was made with.
+
+    Parameters
+    ----------
+    model : LdSMClassifier or TextTagger
+    levels : sequence of int, optional
+        Which ones; the roots are level 0. By default all, or seven of them, evenly spaced.
+    ax : Axes, optional
+    """
+    epochs = by_level(classifier_of(model).forest_).epoch_objective
+    n_levels, n_epochs = epochs.shape
+    if levels is None:
+        shown = np.unique(np.linspace(0, n_levels - 1, min(n_levels, MOST_LINES)).round())
+        levels = shown.astype(int).tolist()
+    if wrong := [level for level in levels if not 0 <= level < n_levels]:
+        raise ValueError(f"'levels' must be ints in [0, {n_levels - 1}]. Got {wrong[0]!r}.")
+    ax = _axes(ax)
+    marker = "o" if n_epochs <= MOST_EPOCHS_MARKED else None
+    for level, colour in zip(levels, _sequence(len(levels)), strict=True):
+        numbers = np.arange(1, n_epochs + 1)
+        ax.plot(numbers, epochs[level], color=colour, marker=marker, markersize=3, label=str(level))
+    _whole_numbers(ax.xaxis)
+    ax.set(xlabel="epoch", ylabel="objective J")
+    if len(levels):
+        _legend_beside(ax, "level")
+    return ax
+
+
+def plot_splits(model: Model, *, ax: Axes | None = None) -> Axes:
+    """Balance (the paper's beta) and purity (alpha) of the splits at each level, 0 being best.
+
+    Lines are means over the splits of a level, in all trees, weighted by their rows; bands hold the
+    middle half of the rows.
+    """
+    levels = by_level(classifier_of(model).forest_)
+    ax = _axes(ax)
+    numbers = np.arange(len(levels.splits))
+    lines = {"balance β": levels.balancedness, "purity α": levels.purity}
+    for (name, found), colour, marker in zip(lines.items(), SERIES, MARKERS, strict=False):
+        ax.fill_between(numbers, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
+        ax.plot(numbers, found.mean, color=colour, marker=marker, markersize=3, label=name)
+    _whole_numbers(ax.xaxis)
+    ax.set(xlabel="level", ylabel="0 is best")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_depth(models: Mapping[str, Model | DepthPoint], *, ax: Axes | None = None) -> Axes:
+    """The depth of the deepest tree against log_M K, for several models.
+
+    Parameters
+    ----------
+    models : dict of str to LdSMClassifier, TextTagger or DepthPoint
+        Models by name; published numbers as `DepthPoint`, drawn hollow.
+    ax : Axes, optional
+    """
+    if not models:
+        raise ValueError("'models' must name at least one model. Got none.")
+    ax = _axes(ax)
+    widest = 1.0
+    for (name, model), colour, marker in _styled(models):
+        point = _depth_point(model)
+        x = balanced_depth(point.n_labels, point.arity)
+        widest = max(widest, x)
+        face = "none" if isinstance(model, DepthPoint) else colour
+        ax.plot(x, point.depth, marker, color=colour, markerfacecolor=face, label=name)
+    end = 1.1 * widest
+    for factor, style in ((1, "-"), (2, "--"), (3, ":")):
+        name = "$\\log_M K$" if factor == 1 else f"${factor}\\,\\log_M K$"
+        line = [0, factor * end]
+        ax.plot([0, end], line, style, color=GREY, linewidth=1, zorder=0, label=name)
+    ax.set(xlabel="$\\log_M K$", ylabel="depth of the deepest tree", xlim=(0, end), ylim=(0, None))
+    for text in _legend_beside(ax).get_texts():
+        text.set_parse_math(text.get_text() not in models)  # a $ in a name is a $
+    return ax
+
+
+def plot_leaf_depths(model: Model, *, ax: Axes | None = None) -> Axes:
+    """How deep the leaves lie that training rows end in, beside log_M K."""
+    clf = classifier_of(model)
+    shares = 100 * leaf_depths(clf.forest_)
+    ax = _axes(ax)
+    ax.bar(np.arange(len(shares)), shares, color=SKY, width=0.85)
+    lines = {
+        f"$\\log_{{{clf.forest_.arity}}} K$": balanced_depth(len(clf.classes_), clf.forest_.arity),
+        "mean": float(np.sum(np.arange(len(shares)) * shares) / 100),
+    }
+    for (name, x), colour, style in zip(lines.items(), (ORANGE, BLUE), ("--", "-"), strict=True):
+        ax.axvline(x, color=colour, linestyle=style, linewidth=1.4, label=f"{name} = {x:.1f}")
+    _whole_numbers(ax.xaxis)
+    ax.set(xlabel="depth of the leaf", ylabel="rows, %")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
+    """Metrics against the size of the model: `HeldOut.tree_curve`, or points measured elsewhere.
+
+    Where the curve has depths, a second scale at the top tells them. Where it has the metrics of
+    the model with its second stage, thin dashed lines do.
+    """
+    ax = _axes(ax)
+    for (name, values), colour, marker in _styled(curve.metrics):
+        ax.plot(curve.sizes, 100 * np.asarray(values), color=colour, marker=marker, markersize=4,
+                label=name)  # fmt: skip
+        if curve.whole is not None:
+            ax.axhline(100 * curve.whole[name], color=colour, linestyle="--", linewidth=0.9)
+    if curve.whole is not None:
+        ax.plot([], [], color=GREY, linestyle="--", linewidth=0.9, label="with second stage")
+    if len(curve.sizes) > 1:
+        ax.set_xscale("log", base=2)
+    _size_ticks(ax, curve.sizes, [f"{size:,}" for size in curve.sizes])
+    ax.set(xlabel=curve.what, ylabel="%")
+    _legend_beside(ax)
+    if curve.depths is not None:
+        top = ax.twiny()
+        top.set_xscale(ax.get_xscale(), **({"base": 2} if ax.get_xscale() == "log" else {}))
+        top.set_xlim(ax.get_xlim())
+        _size_ticks(top, curve.sizes, [f"{depth}" for depth in curve.depths])
+        top.set_xlabel("depth of the deepest tree")
+        top.spines["right"].set_visible(False)
+    return ax
+
+
+def plot_single_trees(found: SingleTrees, *, ax: Axes | None = None) -> Axes:
+    """Single trees, with the range from the worst to the best of them, against the ensemble."""
+    ax = _axes(ax)
+    names = list(found.single)
+    means = np.array([100 * found.single[name].mean() for name in names])
+    ends = np.array([[found.single[n].min(), found.single[n].max()] for n in names]) * 100
+    n_trees = len(next(iter(found.single.values())))
+    bars = {"single trees, worst to best": means, f"{n_trees} trees": _percents(found.together)}
+    if found.whole is not None:
+        bars["with second stage"] = _percents(found.whole)
+    width = 0.8 / len(bars)
+    for i, ((name, heights), colour) in enumerate(
+        zip(bars.items(), (SKY, BLUE, ORANGE), strict=False)
+    ):
+        x = np.arange(len(names)) + (i - (len(bars) - 1) / 2) * width
+        spread = np.abs(ends.T - means) if i == 0 else None
+        drawn = ax.bar(x, heights, 0.92 * width, yerr=spread, color=colour, label=name,
+                       error_kw={"linewidth": 1, "capsize": 3, "ecolor": GREY})  # fmt: skip
+        ax.bar_label(drawn, fmt="%.1f", padding=2, fontsize="x-small")
+    ax.set_xticks(np.arange(len(names)), names)
+    ax.set(ylabel="%")
+    ax.margins(y=0.15)
+    _legend_below(ax)
+    return ax
+
+
+def plot_reliability(
+    found: Reliability | Mapping[str, Reliability], *, ax: Axes | None = None
+) -> Axes:
+    """Scores against how often they are right; the diagonal is perfect calibration.
+
+    Parameters
+    ----------
+    found : Reliability, or dict of str to Reliability
+        As `HeldOut.reliability` gives it; several by name. For a single one bars tell how many of
+        the predictions each bin holds.
+    ax : Axes, optional
+    """
+    several = found if isinstance(found, Mapping) else {"": found}
+    if not several:
+        raise ValueError("'found' must hold at least one Reliability. Got none.")
+    ax = _axes(ax, (4.4, 4.2))
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="perfect")
+    if not isinstance(found, Mapping):
+        shares = found.counts / max(1, found.counts.sum())
+        ax.bar(found.scores, shares, width=0.04, color=SKY, alpha=0.5, label="share of predictions")
+    for (name, one), colour, marker in _styled(several):
+        error = f"ECE {100 * one.error:.1f} points"
+        label = f"{name}, {error}" if name else error
+        ax.plot(one.scores, one.frequencies, color=colour, marker=marker, markersize=4, label=label)
+    ax.set(xlabel="score", ylabel="share of true labels", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    _legend_below(ax, columns=1 if several is found else 3)
+    return ax
+
+
+# -- helpers --------------------------------------------------------------------------------------
+
+
+def import_matplotlib() -> Any:
+    """matplotlib, or an error that says how to get it."""
+    try:
+        import matplotlib.figure
+    except ImportError:
+        raise ImportError(
+            'Figures need matplotlib, which is not installed: pip install "ldsm[plot]".'
+        ) from None
+    return matplotlib
+
+
+def new_axes(size: tuple[float, float] = SIZE) -> Axes:
+    """Axes of a new figure that nobody else knows of."""
+    figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
+    ax: Axes = figure.subplots()
+    return ax
+
+
+def _axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
+    ax = new_axes(size) if ax is None else ax
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _depth_point(model: Model | DepthPoint) -> DepthPoint:
+    if isinstance(model, DepthPoint):
+        return model
+    clf = classifier_of(model)
+    depth = int(clf.forest_.node_depth().max())
+    return DepthPoint(len(clf.classes_), clf.forest_.arity, depth)
+
+
+def _styled(named: Mapping[str, Any]) -> Iterable[tuple[tuple[str, Any], str, str]]:
+    """Entries, each with a colour and a marker."""
+    for i, item in enumerate(named.items()):
+        yield item, SERIES[i % len(SERIES)], MARKERS[i % len(MARKERS)]
+
+
+def _sequence(n: int) -> list[Any]:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("levels", SEQUENCE)
+    return [colours(position) for position in np.linspace(0, 1, max(n, 2))[:n]]
+
+
+def _percents(metrics: Mapping[str, float]) -> Any:
+    return 100 * np.array(list(metrics.values()))
+
+
+def _size_ticks(ax: Axes, sizes: Any, names: Sequence[str]) -> None:
+    ax.set_xticks(sizes, names)
+    ax.set_xticks([], minor=True)
+
+
+def _whole_numbers(axis: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _legend_beside(ax: Axes, title: str | None = None) -> Legend:
+    return ax.legend(frameon=False, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5),
+              fontsize="small", title_fontsize="small")  # fmt: skip
+
+
+def _legend_below(ax: Axes, columns: int = 3) -> None:
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns,
+              fontsize="small")  # fmt: skip

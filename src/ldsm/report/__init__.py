@@ -1,0 +1,5 @@
+"""One self-contained HTML page about a model on held-out rows; figures need ``ldsm[plot]``."""
+
+from .page import Report, make_report
+
+__all__ = ["Report", "make_report"]

@@ -1,0 +1,116 @@
+"""The page's figures: drawn by `ldsm.plotting`, embedded as SVG in the colours of the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .. import plotting
+from ..held_out import HeldOut
+from ..plotting import import_matplotlib
+from .html import Markup, element
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_ROWS = 10_000  # for the figures that ask every tree by itself
+_SIZE = (4.8, 3.2)  # inches: text as large as the captions', in half the page's width
+_INK = "#010203"  # drawn with this, shown in whatever colour the page's text has
+# Text stays text, in the page's font; the same figure gives the same bytes.
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ldsm",
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "mathtext.default": "regular",
+}
+
+
+def figures(held_out: HeldOut) -> Iterator[Markup]:
+    """All figures of the page, with what they show."""
+    clf = held_out.clf
+    part = held_out.sample(MOST_ROWS)
+    on = "the held-out rows"
+    if part.n_rows < held_out.n_rows:
+        on = f"{part.n_rows:,} of the held-out rows, evenly spaced"
+    stage = clf.second_stage_ is not None
+    lines = " Dashed: with the second stage." if stage else ""
+    yield _figure(
+        "trees",
+        lambda ax: plotting.plot_metrics(part.tree_curve(), ax=ax),
+        "Precision against the number of trees",
+        f"Of the first 1, 2, 4 ... trees, on {on}: where the lines are flat, more trees bring "
+        f"little.{lines}",
+    )
+    yield _figure(
+        "single",
+        lambda ax: plotting.plot_single_trees(part.single_trees(), ax=ax),
+        "Single trees and all together",
+        f"The mean of the single trees, with a bar from the worst to the best of them, beside the "
+        f"whole forest{' and the forest with its second stage' if stage else ''}, on {on}.",
+    )
+    yield _figure(
+        "reliability",
+        lambda ax: plotting.plot_reliability(held_out.reliability(), ax=ax),
+        "Scores as probabilities",
+        "The five best labels of every row, in ten bins by score: the mean score of a bin against "
+        "the share of its labels that are true. On the diagonal a score is what it says. ECE is "
+        "the mean distance from it.",
+    )
+    if clf.forest_.is_leaf.all():  # nothing to tell of splits
+        return
+    yield _figure(
+        "depth",
+        lambda ax: plotting.plot_leaf_depths(clf, ax=ax),
+        "Depth of the leaves",
+        "Where training rows end, over all trees. A perfectly balanced tree with a leaf for each "
+        "of the K labels has depth log K, to the base of its arity: the dashed line.",
+    )
+    yield _figure(
+        "objective",
+        lambda ax: plotting.plot_objective(clf, ax=ax),
+        "The objective during training",
+        "J after each pass over a node's rows; lower is better. A line is the mean over the splits "
+        "of a level, weighted by rows; level 0 are the roots. J is taken with the integrity weight "
+        "that each split was made with.",
+    )
+    yield _figure(
+        "splits",
+        lambda ax: plotting.plot_splits(clf, ax=ax),
+        "Balance and purity of the splits",
+        "By level. Balance is 0 where all children get equally many labels, purity 0 where no "
+        "label is in two children. Means weighted by rows; bands hold the middle half.",
+    )
+
+
+def _figure(name: str, draw: Callable[[Axes], Axes], title: str, text: str) -> Markup:
+    caption = element("figcaption", element("b", f"{title}. "), text)
+    return element("figure", _svg(name, draw), caption)
+
+
+def _svg(name: str, draw: Callable[[Axes], Axes]) -> Markup:
+    """A figure as the markup of an element; ids begin with its name, to be unique on the page."""
+    with import_matplotlib().rc_context(_SETTINGS):
+        figure: Any = draw(plotting.new_axes(_SIZE)).figure
+        file = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(file, format="svg", metadata=nothing)
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)  # HTML knows what svg is
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # would hold for the whole page
+    svg = re.sub(r" font-family: [^;]*;", "", svg)  # the page's own
+    svg = svg.replace("xlink:href", "href").replace(_INK, "currentColor")
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'href="#', f'href="#{name}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
+    return Markup(svg.strip())

@@ -1,0 +1,114 @@
+"""Just enough HTML: whatever is not markup already is escaped."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+VOID = ("meta", "br")  # elements without an end
+
+STYLE = """
+:root { --ink: #1b1e23; --soft: #5c636e; --line: #d9dce1; --page: #fff; --wash: #f5f6f8;
+  --good: #00694d; --bad: #a94400; color-scheme: light; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6ea; --soft: #a0a7b2; --line: #3a3f47; --page: #16181c; --wash: #1f2227;
+    --good: #3fc79b; --bad: #f0985a; color-scheme: dark; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2.5rem 1.5rem 4rem; max-width: 62rem; background: var(--page);
+  color: var(--ink); font: 1rem/1.5 Charter, "Bitstream Charter", Cambria, Georgia, serif; }
+h1, h2, h3, table, dl, figure svg { font-family: system-ui, "Segoe UI", Roboto,
+  "Helvetica Neue", "Liberation Sans", Arial, sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin: 2.8rem 0 .6rem; padding-top: .8rem;
+  border-top: 1px solid var(--line); }
+h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; }
+p { margin: .5rem 0; max-width: 46rem; }
+.lead, .note, figcaption { color: var(--soft); }
+.note, figcaption { font-size: .88rem; line-height: 1.45; }
+table { border-collapse: collapse; margin: .8rem 0; font-size: .86rem; }
+th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+td { overflow-wrap: anywhere; }
+th { color: var(--soft); font-weight: 600; white-space: nowrap; border-bottom-color: var(--soft); }
+td:first-child { min-width: 8.5rem; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+dl { columns: 3; column-gap: 2rem; margin: 1rem 0; font-size: .86rem; }
+dl > div { padding: .3rem 0; border-bottom: 1px solid var(--line); display: flex;
+  justify-content: space-between; gap: .8rem; break-inside: avoid; }
+dt { color: var(--soft); }
+dd { margin: 0; text-align: right; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+.figures, .side { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr));
+  gap: 1.6rem 2.4rem; }
+figure { margin: 0; }
+figure svg { display: block; width: 100%; height: auto; }
+figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
+figcaption { margin-top: .3rem; }
+figcaption b { color: var(--ink); }
+.side table { width: 100%; }
+.side th { white-space: normal; }
+blockquote { margin: .6rem 0; padding: .5rem .9rem; background: var(--wash);
+  border-left: 3px solid var(--line); font-size: .92rem; overflow-wrap: anywhere; }
+.good { color: var(--good); }
+.bad { color: var(--bad); }
+@media screen { section { overflow-x: auto; } }
+@media screen and (max-width: 48rem) { .figures, .side { grid-template-columns: minmax(0, 1fr); }
+  dl { columns: 1; } }
+@media print { html { font-size: 12px; } body { max-width: none; padding: 0; }
+  figure, tr, blockquote { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+"""
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+
+def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
+    """One element. Attributes: `class_` for class; children and values are escaped."""
+    given = "".join(f' {key.rstrip("_")}="{html.escape(str(v))}"' for key, v in attributes.items())
+    if name in VOID:
+        return Markup(f"<{name}{given}>")
+    return Markup(f"<{name}{given}>{joined(children)}</{name}>")
+
+
+def joined(parts: Iterable[Any], between: str = "") -> Markup:
+    """Parts one after the other, each escaped unless it is markup."""
+    return Markup(between.join(_escaped(part) for part in parts))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], text: Sequence[str] = ()) -> Markup:
+    """A table; the first column and those of `text` are left-aligned, the others hold numbers."""
+    kinds = [{} if i == 0 or head in text else {"class_": "number"} for i, head in enumerate(heads)]
+    head = [
+        element("th", name, scope="col", **kind) for name, kind in zip(heads, kinds, strict=True)
+    ]
+    body = [
+        element("tr", *(element("td", cell, **kind) for cell, kind in zip(row, kinds, strict=True)))
+        for row in rows
+    ]
+    return element(
+        "table", element("thead", element("tr", *head)), element("tbody", joined(body, "\n"))
+    )
+
+
+def facts(pairs: dict[str, Any]) -> Markup:
+    """Names and their values."""
+    items = [element("div", element("dt", k), element("dd", v)) for k, v in pairs.items()]
+    return element("dl", joined(items, "\n"))
+
+
+def page(title: str, *body: Markup) -> str:
+    """The whole document: nothing in it is loaded from elsewhere, nothing in it runs."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Markup(STYLE)),
+    )
+    document = element("html", head, "\n", element("body", joined(body, "\n")), lang="en")
+    return f"<!DOCTYPE html>\n{document}\n"
+
+
+def _escaped(part: Any) -> str:
+    return part if isinstance(part, Markup) else html.escape(str(part))

@@ -1,0 +1,137 @@
+"""Label by label on held-out rows: what is found, what is mixed up, what takes the longest way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..forest import Forest
+from ..held_out import HeldOut
+from ..inputs import FeatureArrays
+from ..ranked_hits import Ranking
+
+ENOUGH_ROWS = 10
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """Each label on the held-out rows, with as many predictions a row as `HeldOut.top` has.
+
+    Attributes
+    ----------
+    rows, said, found : int64 (n_labels,)
+        Rows that have the label; rows for which it is among the best; rows of which both hold.
+    """
+
+    rows: NDArray[np.int64]
+    said: NDArray[np.int64]
+    found: NDArray[np.int64]
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """The share of a label's rows for which it is found; 0 where it has none."""
+        return np.asarray(self.found / np.maximum(self.rows, 1))
+
+    def enough(self, wanted: int) -> int:
+        """Rows that a label must have to be compared: ten, or fewer if `wanted` have not ten."""
+        most = np.sort(self.rows)[::-1]
+        return max(1, min(ENOUGH_ROWS, int(most[min(wanted, len(most)) - 1])))
+
+
+class Confusion(NamedTuple):
+    """A true label that was missed in so many rows where the other was said instead."""
+
+    true: int
+    said: int
+    rows: int
+
+
+class Ways(NamedTuple):
+    """The way of each row through the forest: splits evaluated, leaves reached, their depth."""
+
+    splits: NDArray[np.int64]
+    leaves: NDArray[np.int64]
+    depth: NDArray[np.float64]
+
+
+def count_labels(held_out: HeldOut) -> LabelCounts:
+    """How often each label is true, said, and both."""
+    columns, scores = held_out.top
+    n_labels = held_out.truth.shape[1]
+    hits = Ranking(held_out.truth, columns, columns.shape[1], None).hits
+    said = scores > 0  # a label without a score only fills the list
+    found = hits.labels[said[hits.rows, hits.ranks]]
+    return LabelCounts(
+        *(
+            np.bincount(labels, minlength=n_labels)
+            for labels in (held_out.truth.indices, columns[said], found)
+        )
+    )
+
+
+def confusions(held_out: HeldOut, most: int) -> list[Confusion]:
+    """The pairs of labels that are mixed up in most rows.
+
+    A row with n true labels is judged by its n best predictions (five at most): each true label
+    that is missing there is paired with each prediction there that is wrong.
+    """
+    columns, scores = held_out.top
+    truth = held_out.truth
+    sizes = np.diff(truth.indptr)
+    hits = Ranking(truth, columns, columns.shape[1], None).hits
+    judged = (np.arange(columns.shape[1]) < sizes[:, None]) & (scores > 0)
+    right = np.zeros(columns.shape, dtype=bool)
+    right[hits.rows, hits.ranks] = True
+    wrong, found = (
+        _indicator(columns, judged & which, truth.shape[1]) for which in (~right, right)
+    )
+    missed = sp.csr_array((np.ones(truth.nnz, np.int32), truth.indices, truth.indptr), truth.shape)
+    missed = (missed - found).tocsr()
+    missed.eliminate_zeros()
+    pairs = (missed.T.tocsr() @ wrong).tocoo()
+    order = np.lexsort((pairs.col, pairs.row, -pairs.data))[:most]
+    return [
+        Confusion(*map(int, pair))
+        for pair in zip(pairs.row[order], pairs.col[order], pairs.data[order], strict=True)
+    ]
+
+
+def ways(forest: Forest, x: FeatureArrays) -> Ways:
+    """How far each row has to go, over all trees."""
+    leaf, depth = forest.is_leaf, forest.node_depth()
+    parts = []
+    for start in range(0, x.n_rows, _ROWS_AT_ONCE):
+        part = x.rows(start, min(start + _ROWS_AT_ONCE, x.n_rows))
+        offsets, nodes = forest.visited_nodes(part)
+        leaves = _sums(leaf[nodes], offsets)
+        depths = _sums(depth[nodes] * leaf[nodes], offsets)
+        parts.append(Ways(np.diff(offsets) - leaves, leaves, depths / np.maximum(leaves, 1)))
+    return Ways(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+
+def mean_by_label(values: NDArray[np.generic], held_out: HeldOut) -> NDArray[np.float64]:
+    """For each label the mean of a number over its rows; 0 where it has none."""
+    rows = np.bincount(held_out.truth.indices, minlength=held_out.truth.shape[1])
+    return np.asarray((held_out.truth.T @ values.astype(np.float64)) / np.maximum(rows, 1))
+
+
+def _indicator(
+    columns: NDArray[np.int32], chosen: NDArray[np.bool_], n_labels: int
+) -> sp.csr_array:
+    """1 where one of a row's columns is chosen."""
+    indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+    values = np.ones(indptr[-1], dtype=np.int32)
+    matrix = sp.csr_array((values, columns[chosen], indptr), shape=(len(columns), n_labels))
+    matrix.sort_indices()
+    return matrix
+
+
+def _sums(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of the parts between offsets; parts may be empty."""
+    total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+    return np.diff(total[offsets])

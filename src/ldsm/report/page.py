@@ -1,0 +1,306 @@
+"""The report: facts, metrics, figures, labels and examples on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
+from ..classifier import LdSMClassifier
+from ..datasets.files import PathLike, writing
+from ..held_out import KS, SHORT_NAMES, HeldOut
+from ..model_facts import classifier_facts
+from ..plotting import import_matplotlib
+from ..text import TextTagger
+from ..wording import bare, duration, number, percent, shortened, size
+from .examples import NAME_WIDTH, examples
+from .figures import figures
+from .html import Markup, element, facts, joined, page, table
+from .labels import LabelCounts, confusions, count_labels, mean_by_label, ways
+
+MOST_PAIRS = 15
+MOST_LABELS = 10
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that is ready.
+
+    Attributes
+    ----------
+    html : str
+        The page: one document without scripts, which loads nothing.
+    metrics : dict of str to float
+        Its table of metrics, as `ldsm.metrics.ranking_report` names them, and more.
+    """
+
+    html: str
+    metrics: dict[str, float]
+
+    def save(self, path: PathLike) -> None:
+        """Write the page to a file that appears whole or not at all."""
+        with writing(path) as file:
+            file.write(self.html.encode("utf-8", "backslashreplace"))
+
+
+def make_report(
+    model: LdSMClassifier | TextTagger,
+    X: Any,
+    y: Any = None,
+    *,
+    model_name: str = "the model",
+    data_name: str = "held-out rows",
+    feature_names: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """Judge a model on labelled rows that training has not seen, and tell it on one HTML page.
+
+    The same model and rows give the same page. Needs matplotlib: ``pip install "ldsm[plot]"``.
+
+    Parameters
+    ----------
+    model : LdSMClassifier or TextTagger
+    X, y
+        Rows or texts with their labels, or a Dataset alone; see `ldsm.held_out.HeldOut`.
+    model_name, data_name : str
+        What the page calls them.
+    feature_names : sequence of str, optional
+    notes : sequence of str
+        Remarks to be shown below the metrics.
+
+    Examples
+    --------
+    >>> from ldsm import LdSMClassifier, datasets
+    >>> train = datasets.make_xmc(200, 40, 10, seed=0)
+    >>> test = datasets.make_xmc(50, 40, 10, seed=0, part="test")
+    >>> report = make_report(LdSMClassifier(3, random_state=0).fit(train), test)
+    >>> report.save("report.html")
+    >>> report.html[:15], sorted(report.metrics)[:2]
+    ('<!DOCTYPE html>', ['coverage@1', 'coverage@3'])
+    """
+    import_matplotlib()  # said before the work, if it is missing
+    held_out = HeldOut(model, X, y, feature_names=feature_names)
+    metrics = held_out.metrics()
+    counts = count_labels(held_out)
+    title = f"{model_name} on {data_name}"
+    fingerprint = str(model.fingerprint_)
+    parts = [
+        _head(title, held_out, fingerprint, reads_texts=isinstance(model, TextTagger)),
+        _section("How good it is", _metrics(held_out, metrics, notes)),
+        _section("Figures", element("div", joined(figures(held_out), "\n"), class_="figures")),
+        _section("Labels that are mixed up", *_confused(held_out, counts)),
+        _section("Labels found and not found", *_found(held_out, counts)),
+        _section("Labels that take the longest way", *_slow(held_out, counts)),
+        _section("Examples", _how_scores_arise(held_out), *examples(held_out)),
+        _section("Parameters", facts(_parameters(held_out.clf))),
+    ]
+    return Report(page(title, *parts), metrics)
+
+
+def _how_scores_arise(held_out: HeldOut) -> Markup:
+    kind = "features" if held_out.texts is None else "words"
+    stage = held_out.clf.second_stage_
+    text = "The score of a label is its mean share in the leaves that the row reaches."
+    if stage is not None:
+        text = (
+            "Beside the score: what each stage adds to its log-odds, counted from the mean of the "
+            "row's candidates (base)."
+        )
+    if stage is not None and stage.ranker is not None:
+        text += (
+            f" The {kind} are those that its linear classifier heeds most here, with what each "
+            "adds to the margin: above 0 it speaks for the label, below 0 against it."
+        )
+    return element("p", text, class_="note")
+
+
+def _section(title: str, *parts: Markup) -> Markup:
+    return element("section", element("h2", title), *parts)
+
+
+def _head(title: str, held_out: HeldOut, fingerprint: str, *, reads_texts: bool) -> Markup:
+    clf = held_out.clf
+    known, stage = classifier_facts(clf), clf.second_stage_
+    lead = (
+        f"A model that reads {'texts' if reads_texts else 'features'} and predicts "
+        f"{'one label' if clf._label_form == 'single' else 'any number of labels'} a row, out of "
+        f"{known['labels']:,}; judged on {held_out.n_rows:,} "
+        f"row{'s' * (held_out.n_rows != 1)}, {held_out.n_labelled:,} of them with labels."
+    )
+    shown = {
+        "rows here": number(held_out.n_rows),
+        "labels here": number(int(np.count_nonzero(np.diff(held_out.truth.tocsc().indptr)))),
+        "training rows": number(known["training_rows"]),
+        "words" if reads_texts else "features": number(known["features"]),
+        "labels": number(known["labels"]),
+        "labels with training rows": number(known["labels_with_rows"]),
+        "trees": number(known["trees"]),
+        "children per node": number(clf.forest_.arity),
+        "nodes": number(known["nodes"]),
+        "deepest leaf": number(known["depth"]),
+        "mean depth of a row's leaf": f"{known['mean_leaf_depth']:.1f}",
+        f"log{_subscript(clf.forest_.arity)} of the labels": f"{known['log_M_K']:.1f}",
+        "leaves per row and tree": f"{known['leaves_per_row']:.2f}",
+        "second stage": "none" if stage is None else stage.blend.kind,
+        "memory": size(known["memory"]),
+        "trained in": duration(clf.training_["seconds"]),
+        "trained until": _moment(clf.training_.get("finished", "-")),
+        "seed": bare(clf.training_.get("seed")),
+        "fingerprint": fingerprint[:16] + "…",
+        "ldsm": __version__,
+    }
+    return element("header", element("h1", title), element("p", lead, class_="lead"), facts(shown))
+
+
+def _subscript(arity: int) -> str:
+    return chr(ord("₀") + arity)
+
+
+def _moment(iso: str) -> str:
+    return iso.replace("T", " ").replace("+00:00", " UTC")
+
+
+def _metrics(held_out: HeldOut, metrics: dict[str, float], notes: Sequence[str]) -> Markup:
+    rows = []
+    for name, short in SHORT_NAMES.items():
+        if f"{name}@1" not in metrics:
+            continue
+        over = held_out.n_rows if name == "precision" else held_out.n_labelled
+        rows.append([short, *(percent(metrics[f"{name}@{k}"]) for k in KS), number(over)])
+    shown = table(["%", *(f"@{k}" for k in KS), "rows"], rows)
+    text = (
+        "At 1, 3 and 5 predictions a row. P: the share of them that are true. nDCG: the same with "
+        "early hits counting more, over the best attainable. PSP and PSnDCG: hits on rare labels "
+        "count more, by propensities from training's label counts (A = 0.55, B = 1.5), over the "
+        "best attainable. Rows without labels count as misses in P and are left out elsewhere."
+    )
+    return joined([shown, *(element("p", line, class_="note") for line in (text, *notes))])
+
+
+def _confused(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
+    text = element(
+        "p",
+        "A row with n true labels is judged by its n best predictions, five at most. Each true "
+        "label that is missing there is paired with each label there that is wrong; a pair counts "
+        "once a row.",
+        class_="note",
+    )
+    pairs = confusions(held_out, MOST_PAIRS)
+    if not pairs:
+        return [text, element("p", "None was mixed up.")]
+    names = _names(held_out, [label for pair in pairs for label in (pair.true, pair.said)])
+    heads = ["missed", "said instead", "rows", "of the missed label's rows", "%"]
+    rows = [
+        [
+            names[pair.true],
+            names[pair.said],
+            number(pair.rows),
+            number(int(counts.rows[pair.true])),
+            f"{100 * pair.rows / counts.rows[pair.true]:.0f}",
+        ]
+        for pair in pairs
+    ]
+    return [text, table(heads, rows, text=["said instead"])]
+
+
+def _found(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
+    enough = counts.enough(2 * MOST_LABELS)
+    able = np.flatnonzero(counts.rows >= enough)
+    text = element(
+        "p",
+        f"Recall@5: the share of a label's rows that have it among their five best predictions. "
+        f"Only labels with {enough} or more rows here: {len(able):,} of {len(counts.rows):,}. "
+        "Said: for how many rows the label is among the five. Equal ones: the one with more rows "
+        "first.",
+        class_="note",
+    )
+    if not len(able):
+        return [text, element("p", "No row has a label.")]
+    recall, rows = counts.recall[able], counts.rows[able]
+    best = able[np.lexsort((able, -rows, -recall))[:MOST_LABELS]]
+    worst = able[np.lexsort((able, -rows, recall))]
+    worst = worst[~np.isin(worst, best)][:MOST_LABELS]
+    sides = []
+    for title, labels in (("Found worst", worst), ("Found best", best)):
+        if len(labels):
+            heads = ["label", "recall@5, %", "rows", "said", "training rows"]
+            cells = _label_rows(
+                held_out,
+                labels,
+                [
+                    [f"{100 * value:.0f}" for value in counts.recall[labels]],
+                    counts.rows[labels].tolist(),
+                    counts.said[labels].tolist(),
+                    held_out.clf.label_counts_[labels].tolist(),
+                ],
+            )
+            sides.append(element("div", element("h3", title), table(heads, cells)))
+    return [text, element("div", *sides, class_="side")]
+
+
+def _slow(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
+    found = ways(held_out.clf.forest_, held_out.x)
+    enough = counts.enough(MOST_LABELS)
+    n_trees = held_out.clf.forest_.n_trees
+    text = element(
+        "p",
+        "How far rows have to go through the trees, all of them together: splits evaluated, each "
+        f"one linear regressor per child; leaves reached, {n_trees:,} if no row is sent several "
+        "ways; the mean depth of these leaves. For a label the mean over its rows here; the labels "
+        f"with most splits, of those with {enough} or more rows. A row of all rows takes "
+        f"{found.splits.mean():.1f} splits to {found.leaves.mean():.1f} leaves at a mean depth of "
+        f"{found.depth.mean():.1f}.",
+        class_="note",
+    )
+    able = np.flatnonzero(counts.rows >= enough)
+    if not len(able):
+        return [text, element("p", "No row has a label.")]
+    splits, leaves, depth = (mean_by_label(values, held_out) for values in found)
+    slowest = able[np.lexsort((able, -splits[able]))[:MOST_LABELS]]
+    cells = _label_rows(
+        held_out,
+        slowest,
+        [
+            *([f"{value:.1f}" for value in values[slowest]] for values in (splits, leaves, depth)),
+            counts.rows[slowest].tolist(),
+        ],
+    )
+    return [text, table(["label", "splits", "leaves", "mean depth", "rows"], cells)]
+
+
+def _label_rows(
+    held_out: HeldOut, labels: NDArray[np.int64], columns: Sequence[Sequence[Any]]
+) -> list[list[str]]:
+    names = _names(held_out, labels.tolist())
+    return [
+        [names[label], *(number(value) for value in values)]
+        for label, *values in zip(labels.tolist(), *columns, strict=True)
+    ]
+
+
+def _names(held_out: HeldOut, labels: Sequence[int]) -> dict[int, str]:
+    """Labels as the page writes them."""
+    classes = held_out.clf.classes_
+    return {label: shortened(str(classes[label]), NAME_WIDTH) for label in labels}
+
+
+def _parameters(clf: LdSMClassifier) -> dict[str, str]:
+    """As they were given, and what "auto" became."""
+    known, stage = classifier_facts(clf), clf.second_stage_
+    used = {**known["tree_params"], "rerank": "none" if stage is None else stage.blend.kind}
+    shown = {}
+    for name, value in known["params"].items():
+        shown[name] = _word(value)
+        if value == "auto" and name in used:
+            shown[name] = f"auto: {_word(used[name])}"
+    return shown
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else bare(value)

@@ -1,0 +1,56 @@
+"""Values as people read them: counts, shares, times, sizes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def number(value: Any) -> str:
+    """A value for people: counts with thousands, fractions with three decimals."""
+    if isinstance(value, (float, np.floating)) and not math.isnan(value):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return f"{value:,}"
+    return bare(value)
+
+
+def bare(value: Any) -> str:
+    """A value for pipes."""
+    if isinstance(value, str):
+        return value
+    if value is None or value is np.nan or value != value:
+        return "-"
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def percent(value: float) -> str:
+    """A share as the field writes it: per cent with two digits."""
+    return "-" if math.isnan(value) else f"{100 * value:.2f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, in few digits."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(n_bytes: float) -> str:
+    """Bytes in units of 1,000."""
+    for unit in ("B", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} GB"
+
+
+def shortened(text: str, width: int) -> str:
+    """Text on one line of at most `width` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"

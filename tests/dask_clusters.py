@@ -1,0 +1,108 @@
+"""Real clusters for the tests: worker processes that start fast, and can be spoilt and killed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from contextlib import contextmanager
+
+import dask
+from distributed import Client, LocalCluster, Scheduler, Worker, WorkerPlugin
+from distributed.utils import get_mp_context
+
+from ldsm import _core
+
+SETTINGS = {
+    # Workers are forks of a process that has imported everything: they start in a fraction of a
+    # second.
+    "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.scheduler.allowed-failures": 1,
+    "distributed.comm.timeouts.connect": "5s",
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.memory.pause": False,
+}
+
+
+@contextmanager
+def settings():
+    """All that clusters and clients of the tests have in common."""
+    for name in ("distributed", "distributed.client"):
+        # Of processes that are killed they tell at length, and clients until Python ends.
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    with dask.config.set(SETTINGS):
+        get_mp_context().set_forkserver_preload(["ldsm.dask"])
+        yield
+
+
+@contextmanager
+def cluster(n_workers):
+    """A client with a scheduler in this process, and workers in their own."""
+    with (
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as running,
+        Client(running) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def remote_cluster(n_workers):
+    """The address of a scheduler in a process of its own, and the number of that process."""
+    context = get_mp_context()
+    ours, theirs = context.Pipe()
+    processes = [context.Process(target=_run, args=(_schedule, theirs))]
+    try:
+        processes[0].start()
+        assert ours.poll(60), "the scheduler did not start"
+        address = ours.recv()
+        for _ in range(n_workers):
+            processes.append(context.Process(target=_run, args=(_work, address)))
+            processes[-1].start()
+        yield address, processes[0].pid
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _run(function, argument):
+    with settings():
+        asyncio.run(function(argument))
+
+
+async def _schedule(connection):
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=":0") as scheduler:
+        connection.send(scheduler.address)
+        await scheduler.finished()
+
+
+async def _work(address):
+    async with Worker(address, nthreads=1) as worker:
+        await worker.finished()
+
+
+class Spoilt(WorkerPlugin):
+    """On every worker, also one that comes later, the trees of some numbers go wrong."""
+
+    def __init__(self, trees, deadly=False):
+        self.trees = trees
+        self.deadly = deadly
+
+    def setup(self, worker):
+        grow = _core.grow_tree
+
+        def spoilt(*arguments, tree, **options):
+            if tree in self.trees:
+                if self.deadly:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                raise MemoryError(f"no room for tree {tree}")
+            return grow(*arguments, tree=tree, **options)
+
+        _core.grow_tree = spoilt

@@ -1,0 +1,494 @@
+"""Trees and predictions by other processes, which may be killed: the same bits as in this one."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import random
+import re
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from distributed import Client
+
+import ldsm.dask
+from cli_runs import within
+from dask_clusters import Spoilt, cluster, remote_cluster, settings
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics
+from ldsm.commands.model import open_model
+from ldsm.commands.scoring import propensities_of, score
+from ldsm.dask import ClusterError, tasks, workers
+from ldsm.datasets.store import locate_store, open_located
+from ldsm.rows import StoredRows
+from ldsm.training import by_joblib
+
+pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
+
+SCALING = Path(__file__).parent.parent / "docs" / "scaling.md"
+SEEDS = (0, 1, 2)
+N_TREES = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settings():
+    with settings():
+        yield
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, which no test spoils."""
+    with cluster(2) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The folder of a store: large enough for a second stage."""
+    folder = tmp_path_factory.mktemp("stores") / "rows"
+    datasets.make_xmc(700, 200, 30, seed=0).save(folder)
+    return str(folder)
+
+
+def small(seed=0, **changes):
+    return LdSMClassifier(**{"n_estimators": N_TREES, "random_state": seed, **changes})
+
+
+@pytest.fixture(scope="module")
+def expected(store):
+    """The fingerprint for each seed, as a fit in threads gives it."""
+    data = datasets.open_store(store)
+    return {seed: small(seed, n_jobs=2).fit(data).fingerprint_ for seed in SEEDS}
+
+
+def trees_in(folder):
+    return {path.name: path.stat().st_mtime_ns for path in Path(folder).glob("tree-*.ldsm")}
+
+
+# -- what is sent ------------------------------------------------------------------------------
+
+
+def recorded_work(data):
+    """What each task of a fit is handed."""
+    found = []
+
+    def spread(work, *arguments):
+        found.append(work)
+        return by_joblib(1)(work, *arguments)
+
+    small(n_estimators=1)._fit(data, None, None, None, spread=spread)
+    return found[0]
+
+
+def test_paths_are_sent_and_not_arrays(store):
+    data = datasets.open_store(store)
+    sent = pickle.dumps(recorded_work(data))
+    assert len(sent) < 1500 and store.encode() in sent
+    work = pickle.loads(sent)
+    assert isinstance(work.rows, StoredRows)
+    rows = work.rows.opened()
+    assert rows is pickle.loads(sent).rows.opened()  # once per process
+    assert isinstance(rows.x.values.base, np.memmap) or isinstance(rows.x.values, np.memmap)
+    # Rows that are in no store, or no longer all rows of one, are sent as they are.
+    for changed in (data.select(slice(None)), datasets.Dataset(data.X, data.Y)):
+        assert changed.store is None
+        assert len(pickle.dumps(recorded_work(changed))) > data.X.data.nbytes
+
+
+def test_a_store_is_opened_only_as_the_one_that_was_located(store, tmp_path):
+    location = locate_store(store)
+    assert open_located(location).store == location
+    for seed, message in ((1, "is another one here: its meta.json differs"), (None, "no store")):
+        folder = tmp_path / "rows"
+        if seed is not None:
+            datasets.make_xmc(700, 200, 30, seed=seed).save(folder)
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            open_located(location._replace(folder=str(folder)))
+        if seed is not None:
+            for path in folder.iterdir():
+                path.unlink()
+            folder.rmdir()
+
+
+def test_a_store_that_is_not_canonical_gives_the_same_model(client, tmp_path):
+    """Zeros that a store holds explicitly: each process leaves them out for itself."""
+    data = datasets.make_xmc(600, 100, 20, seed=3)
+    X = data.X.copy()
+    X.data[::7] = 0
+    datasets.Dataset(X, data.Y).save(tmp_path / "rows")
+    clean = X.copy()
+    clean.eliminate_zeros()
+    expected = small().fit(clean, data.Y).fingerprint_
+    opened = datasets.open_store(tmp_path / "rows")
+    assert opened.X.nnz > clean.nnz
+    fitted = ldsm.dask.fit(client, opened, small(), tmp_path / "trees")
+    assert fitted.fingerprint_ == expected
+
+
+# -- the same bits -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_joblib_backends_give_the_fingerprint_of_threads(backend, client, store, expected):
+    data = datasets.open_store(store)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        for seed in SEEDS:
+            assert small(seed).fit(data).fingerprint_ == expected[seed]
+        assert small().fit(data.X, data.Y).fingerprint_ == expected[0]  # arrays go as well
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_any_number_of_workers_gives_the_fingerprint_of_threads(
+    n_workers, store, expected, tmp_path
+):
+    reports = []
+    with cluster(n_workers) as client:
+        for seed in SEEDS:
+            fitted = ldsm.dask.fit(
+                client,
+                store,
+                small(seed).get_params(),
+                tmp_path / f"trees {seed}",
+                callback=lambda *report: reports.append(report),
+            )
+            assert fitted.fingerprint_ == expected[seed]
+            assert fitted.training_["trees_from_checkpoint"] == 0
+        total = reports[-1][1]
+        assert reports[-1] == (total, total) and all(done <= total for done, _ in reports)
+        tight = ldsm.dask.fit(client, store, small(memory_limit=1 << 20), tmp_path / "tight")
+        assert tight.fingerprint_ == expected[0]
+        # All is there by now, and more trees can be added to it.
+        more = ldsm.dask.fit(client, store, small(seed, n_estimators=7), tmp_path / "trees 2")
+        assert more.training_["trees_from_checkpoint"] == N_TREES
+    assert not [path for path in (tmp_path / "trees 0").iterdir() if path.suffix == ".tmp"]
+
+
+def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
+    run = within(capsys)
+    train = ("train", store, "-o", tmp_path / "model.ldsm", "--n-estimators", N_TREES)
+    train += ("--random-state", 0, "--dask", "local:1")
+    done = run(*train, "--checkpoint", tmp_path / "trees", "--json")
+    assert done.code == 0, done.err
+    assert done.json["fingerprint"] == expected[0]
+    assert "training on rows: done" in done.err
+    for options, message in (
+        ((), "--checkpoint must name a folder"),
+        (("--checkpoint", tmp_path / "trees", "--validation", 0.1), "not for --validation"),
+        (("--checkpoint", tmp_path / "trees", "--dask", "local:x"), "must be local:N"),
+    ):
+        wrong = run(*train, *options)
+        assert wrong.code == 2 and message in wrong.err
+    datasets.save_svmlight(datasets.make_xmc(50, 20, 5), tmp_path / "rows.svm")
+    wrong = run("train", tmp_path / "rows.svm", *train[2:], "--checkpoint", tmp_path / "trees")
+    assert wrong.code == 2 and "DATA must be a store" in wrong.err
+
+
+# -- workers that die --------------------------------------------------------------------------
+
+
+def kill_during_fit(client, store, folder, rng, seconds, expected):
+    """Kill one worker at a random moment of a fit; whether it died while there was work."""
+    pids = list(client.run(os.getpid).values())
+    before = {}
+
+    def kill():
+        time.sleep(rng.uniform(0, 0.9) * seconds)
+        before.update(trees_in(folder))
+        os.kill(rng.choice(pids), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    fitted = ldsm.dask.fit(client, store, long_fit(), folder)
+    killer.join()
+    assert fitted.fingerprint_ == expected
+    # What was finished was not grown again.
+    assert before.items() <= trees_in(folder).items()
+    return len(before) < fitted.n_estimators
+
+
+def long_fit():
+    return small(n_estimators=16, n_epochs=30, rerank=None)
+
+
+def check_kills(kills, store, tmp_path, seed):
+    rng = random.Random(seed)
+    amid = 0
+    with cluster(2) as client:
+        started = time.monotonic()
+        expected = ldsm.dask.fit(client, store, long_fit(), tmp_path / "whole").fingerprint_
+        seconds = time.monotonic() - started
+        for i in range(kills):
+            client.wait_for_workers(2, timeout=60)
+            amid += kill_during_fit(client, store, tmp_path / str(i), rng, seconds, expected)
+    assert expected == long_fit().fit(datasets.open_store(store)).fingerprint_
+    return amid
+
+
+def test_killed_workers_do_not_change_the_model(store, tmp_path):
+    assert check_kills(2, store, tmp_path, seed=0) >= 1
+
+
+@pytest.mark.long
+def test_ten_killed_workers_do_not_change_the_model(store, tmp_path):
+    assert check_kills(10, store, tmp_path, seed=1) >= 7
+
+
+def signalled_during_fit(client, store, folder, pid, number, message):
+    """A fit whose scheduler gets a signal after some trees: it ends soon, with this message."""
+    n_trees = len(trees_in(folder)) + 2
+
+    def send():
+        while len(trees_in(folder)) < n_trees:
+            time.sleep(0.01)
+        os.kill(pid, number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    started = time.monotonic()
+    with pytest.raises(ClusterError, match=message + ".*kept in '.*trees'"):
+        ldsm.dask.fit(client, store, small(n_estimators=500), folder)
+    assert time.monotonic() - started < 30
+    sender.join()
+
+
+def test_a_scheduler_that_is_lost_leaves_a_checkpoint_to_go_on_from(store, tmp_path, monkeypatch):
+    folder = tmp_path / "lost trees"
+    with remote_cluster(2) as (address, pid), Client(address, timeout=30) as client:
+        with monkeypatch.context() as impatient:
+            impatient.setattr(tasks, "ANSWER_SECONDS", 0.5)
+            fit = (client, store, tmp_path / "first trees", pid)
+            signalled_during_fit(*fit, signal.SIGSTOP, "tcp.* does not answer")
+        os.kill(pid, signal.SIGCONT)
+        signalled_during_fit(client, store, folder, pid, signal.SIGKILL, "tcp.* was lost")
+    n_kept = len(trees_in(folder))
+    resumed = small(n_estimators=n_kept + 2)
+    resumed.fit(datasets.open_store(store), checkpoint_dir=folder)
+    assert resumed.training_["trees_from_checkpoint"] == n_kept >= 2
+    whole = small(n_estimators=n_kept + 2).fit(datasets.open_store(store))
+    assert resumed.fingerprint_ == whole.fingerprint_
+
+
+# -- tasks that fail ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "deadly, message",
+    [
+        (False, r"Tree 2 failed on worker tcp://.*: MemoryError: no room for tree 2\. "),
+        (True, r"Tree 2 failed on 2 workers, which all died .* the last of them tcp://.*memory"),
+    ],
+)
+def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(
+    deadly, message, store, expected, tmp_path
+):
+    folder = tmp_path / "trees"
+    with cluster(1) as client:
+        client.register_plugin(Spoilt([2], deadly))
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match=message + ".*Finished trees are kept in"):
+            ldsm.dask.fit(client, store, small(), folder)
+        assert time.monotonic() - started < 30
+    kept = trees_in(folder)
+    assert "tree-00002.ldsm" not in kept and len(kept) >= 2
+    resumed = small().fit(datasets.open_store(store), checkpoint_dir=folder)
+    assert resumed.training_["trees_from_checkpoint"] == len(kept)
+    assert resumed.fingerprint_ == expected[0]
+
+
+def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
+    def callback(done, total):
+        raise LookupError("seen enough")
+
+    with pytest.raises(LookupError, match="seen enough"):
+        ldsm.dask.fit(client, store, small(n_estimators=200), tmp_path, callback=callback)
+    assert len(trees_in(tmp_path)) < 200
+
+
+def test_a_cluster_without_workers_is_not_waited_for(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "NO_WORKER_SECONDS", 0.5)
+    with cluster(1) as client:
+        stop = threading.Thread(target=lambda: (time.sleep(0.5), client.cluster.scale(0)))
+        stop.start()
+        with pytest.raises(ClusterError, match="has had no worker for 0 s.*trees are kept"):
+            ldsm.dask.fit(client, store, small(n_estimators=500), tmp_path)
+        stop.join()
+        monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
+        with pytest.raises(ClusterError, match="it has no worker, or one that hangs"):
+            ldsm.dask.fit(client, store, small(), tmp_path)
+
+
+# -- what is said at the start -----------------------------------------------------------------
+
+
+def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypatch):
+    """`/proc/self/cwd` is another folder for every process: so one path leads to many."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    datasets.open_store(store).save(here / "rows")
+    monkeypatch.chdir(here)
+    path = "/proc/self/cwd/"
+    trees = tmp_path / "trees"
+    with cluster(2) as client:
+        client.run(os.chdir, here)
+        apart = next(iter(client.run(os.chdir, there, workers=list(client.nthreads())[:1])))
+        start = rf"1 of 2 workers cannot do this work\. {apart}: "
+        with pytest.raises(ClusterError, match=start + f"There is no store .?{path}rows"):
+            ldsm.dask.fit(client, path + "rows", small(), trees)
+        datasets.make_xmc(700, 200, 30, seed=1).save(there / "rows")
+        with pytest.raises(ClusterError, match=start + f"The store .?{path}rows.? is another one"):
+            ldsm.dask.fit(client, path + "rows", small(), trees)
+        with pytest.raises(ClusterError, match=start + f"There is no folder '{path}trees'"):
+            ldsm.dask.fit(client, store, small(), path + "trees")
+        (there / "trees").mkdir()
+        with pytest.raises(ClusterError, match=start + f"The folder '{path}trees' is another one"):
+            ldsm.dask.fit(client, store, small(), path + "trees")
+        small().fit(datasets.open_store(store)).save(here / "model.ldsm")
+        with pytest.raises(ClusterError, match=start + ".*No such file.*model.ldsm"):
+            ldsm.dask.predict(client, path + "model.ldsm", store)
+        small(1).fit(datasets.open_store(store)).save(there / "model.ldsm")
+        with pytest.raises(ClusterError, match=start + f"The model file '{path}model.ldsm' is ano"):
+            ldsm.dask.predict(client, path + "model.ldsm", store)
+        # A version that differs, and a worker that may not write.
+        client.run(set_version, "0.0.7", workers=[apart])
+        with pytest.raises(ClusterError, match=start + "it has ldsm 0.0.7, and the driver"):
+            ldsm.dask.fit(client, store, small(), trees)
+        client.run(set_version, workers.library_version(), workers=[apart])
+        if os.getuid() == 0:
+            tmp_path.chmod(0o755)
+            client.run(os.setuid, 65534, workers=[apart])
+            with pytest.raises(ClusterError, match=start + ".*(Permission|no store)"):
+                ldsm.dask.fit(client, store, small(), trees)
+    assert not list(trees.iterdir())
+
+
+def test_without_dask_one_is_told_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("ldsm.dask")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r'pip install "ldsm\[dask\]"'):
+        importlib.import_module("ldsm.dask")
+
+
+def set_version(version):
+    workers.library_version = lambda: version
+
+
+def test_arguments_are_checked(client, store, tmp_path):
+    model = tmp_path / "model.ldsm"
+    small().fit(datasets.open_store(store)).save(model)
+    data = datasets.open_store(store)
+    for call, message in (
+        (lambda: ldsm.dask.fit("tcp://x", store, {}, tmp_path / "t"), "'client' argument must be"),
+        (lambda: ldsm.dask.fit(client, data.select([0, 1]), {}, tmp_path / "t"), "'store' argum"),
+        (lambda: ldsm.dask.fit(client, store, {}, None), "'checkpoint_dir' parameter must be"),
+        (lambda: ldsm.dask.fit(client, store, {"arity": 1}, tmp_path / "t"), "'arity' parameter"),
+        (lambda: ldsm.dask.predict(client, model, store, k=31), r"'k' argument .* \[1, 30\]"),
+        (lambda: ldsm.dask.predict(client, model, store, tail=-1), "'tail' parameter"),
+        (lambda: ldsm.dask.evaluate(client, model, store, [0]), "'ks' argument"),
+        (lambda: ldsm.dask.predict(client, model, store, rows_per_task=0), "'rows_per_task'"),
+        (lambda: ldsm.dask.predict(client, model, store, output_dir=tmp_path), "new or empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    datasets.make_xmc(50, 20, 5).save(tmp_path / "narrow")
+    with pytest.raises(ValueError, match="must have the 200 features of the model .* Got 20"):
+        ldsm.dask.evaluate(client, model, tmp_path / "narrow")
+
+
+# -- predicting --------------------------------------------------------------------------------
+
+
+def test_predictions_are_those_of_one_process(client, store, tmp_path):
+    data = datasets.open_store(store)
+    clf = small().fit(data)
+    clf.save(tmp_path / "model.ldsm")
+    for tail in (0.0, 1.0):
+        labels, scores = clf.predict_topk(data.X, k=3, tail=tail)
+        ask = (client, tmp_path / "model.ldsm", store, 3)
+        options = {"tail": tail, "rows_per_task": 150}
+        found = ldsm.dask.predict(*ask, **options)
+        assert np.array_equal(found[0], labels) and np.array_equal(found[1], scores)
+        folder = tmp_path / f"predictions {tail}"
+        reports = []
+        report = {"callback": lambda *report, reports=reports: reports.append(report)}
+        paths = ldsm.dask.predict(*ask, **options, **report, output_dir=folder)
+        assert len(paths) == 5 and sorted(reports)[-1] == (700, 700)
+        parts = [np.load(path) for path in paths]
+        columns = np.concatenate([part["columns"] for part in parts])
+        assert np.array_equal(clf.classes_[columns], labels)
+        assert np.array_equal(np.concatenate([part["scores"] for part in parts]), scores)
+        # What is missing is made up for, the rest stays.
+        os.unlink(paths[2])
+        before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+        assert ldsm.dask.predict(*ask, **options, output_dir=folder) == paths
+        after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+        assert before.items() < after.items() and len(after) == 6
+        with pytest.raises(ValueError, match="predictions of another model, store, k"):
+            ldsm.dask.predict(*ask[:3], 4, **options, output_dir=folder)
+
+
+def test_evaluation_is_that_of_one_process(client, store, tmp_path):
+    small().fit(datasets.open_store(store)).save(tmp_path / "model.ldsm")
+    datasets.make_xmc(300, 200, 30, seed=0, part="test").save(tmp_path / "test")
+    model, data = open_model(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
+    for tail in (0.0, 1.0):
+        local = score(model, data, (1, 3, 5), propensities_of(model), tail).ranking
+        found = ldsm.dask.evaluate(
+            client, tmp_path / "model.ldsm", data, tail=tail, rows_per_task=70
+        )
+        assert found.keys() == local.keys()
+        # Sums of blocks of rows may differ in the last digit.
+        assert found == pytest.approx(local, rel=1e-12)
+
+
+def test_texts_and_names_of_labels(client, tmp_path):
+    texts = ["the invoice was charged twice", "cannot log in", "refund for a double charge"] * 10
+    tags = [["billing"], ["account"], ["billing", "refund"]] * 10
+    tagger = TextTagger(small()).fit(texts, tags)
+    tagger.save(tmp_path / "tagger.ldsm")
+    datasets.Dataset.from_texts(texts, [[*row, "unseen"] for row in tags]).save(tmp_path / "texts")
+    labels, _ = ldsm.dask.predict(client, tmp_path / "tagger.ldsm", tmp_path / "texts", 1)
+    assert labels[:, 0].tolist() == [best[0][0] for best in tagger.predict(texts, k=1)]
+    found = ldsm.dask.evaluate(client, tmp_path / "tagger.ldsm", tmp_path / "texts", [1])
+    column = {name: i for i, name in enumerate(tagger.classifier_.classes_)}
+    truth = [[column[tag] for tag in row] for row in tags]
+    top = [[column[name] for name in row] for row in labels]
+    assert found["precision@1"] == metrics.precision_at_k(truth, top, k=1)
+    assert found["recall@1"] == pytest.approx(metrics.recall_at_k(truth, top, k=1))
+
+
+def test_sums_of_parts_are_the_report_of_the_whole():
+    data = datasets.make_xmc(200, 50, 20, seed=0)
+    top = np.argsort(np.random.default_rng(0).random((200, 20)), axis=1)[:, :5]
+    for weights in (None, metrics.propensities(data.Y)):
+        whole = metrics.ranking_report(data.Y, top, propensities=weights)
+        parts = [
+            metrics.ranking_sums(data.Y[rows], top[rows], (1, 3, 5), propensities=weights)
+            for rows in (slice(0, 70), slice(70, 71), slice(71, 200))
+        ]
+        total = (parts[2] + parts[0] + parts[1]).report()
+        assert list(total) == list(whole) and total == pytest.approx(whole, rel=1e-12)
+
+
+# -- the documentation -------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_documentation_run(client, store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", SCALING.read_text(), flags=re.DOTALL)
+    assert blocks
+    for name, part in (("train", "train"), ("test", "test")):
+        datasets.make_xmc(600, 100, 20, seed=0, part=part).save(tmp_path / name)
+    names = {}
+    for block in blocks:
+        code = block.replace("tcp://scheduler:8786", client.scheduler.address)
+        code = code.replace("/shared/", f"{tmp_path}/")
+        exec(compile(code, "scaling.md", "exec"), names)

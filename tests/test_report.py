@@ -1,0 +1,395 @@
+"""The report: every section, numbers checked in another way, one safe and self-contained page."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import ldsm
+from cli_runs import leftovers, within, write_data
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics
+from ldsm.held_out import HeldOut
+from ldsm.report import make_report
+from ldsm.report.labels import confusions, count_labels, mean_by_label, ways
+
+SECTIONS = [
+    "How good it is",
+    "Figures",
+    "Labels that are mixed up",
+    "Labels found and not found",
+    "Labels that take the longest way",
+    "Examples",
+    "Parameters",
+]
+VOID = {"meta", "br"}
+# What would make a browser fetch or run something.
+LOADING = {"src", "srcset", "data", "action", "poster", "background", "ping"}
+
+
+class Page(HTMLParser):
+    """A page taken apart; fails where elements are not nested as they should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.text = [], Counter(), [], []
+        self.attributes, self.tables, self.cell = [], [], None
+        self.feed(text)
+        self.close()
+        assert not self.open
+        assert len(self.ids) == len(set(self.ids)), "an id occurs twice"
+
+    def handle_starttag(self, tag, attributes):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attributes]
+        self.ids += [value for name, value in attributes if name == "id"]
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self.cell = []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        if tag in ("th", "td"):
+            self.tables[-1][-1].append("".join(self.cell))
+            self.cell = None
+
+    def handle_data(self, data):
+        self.text.append((self.open[-1] if self.open else "", data))
+        if self.cell is not None:
+            self.cell.append(data)
+
+    def all(self, tag):
+        return [text for inside, text in self.text if inside == tag]
+
+
+def check_page(text):
+    """Whole, balanced, loading nothing, running nothing, with every section."""
+    page = Page(text)
+    assert text.startswith("<!DOCTYPE html>")
+    assert page.all("h2") == SECTIONS
+    assert not {"script", "link", "iframe", "object", "embed", "img", "base"} & page.tags.keys()
+    for tag, name, value in page.attributes:
+        assert name not in LOADING and not name.startswith("on"), (tag, name)
+        if name in ("href", "xlink:href"):
+            assert value.startswith("#") and value[1:] in page.ids
+    assert "@import" not in text
+    assert set(re.findall(r"url\((.)", text)) <= {"#"}
+    assert not re.search(r"https?://", text)
+    return page
+
+
+def without_figures(monkeypatch):
+    """They take most of the time, and a few tests of them are enough."""
+    monkeypatch.setattr("ldsm.report.page.figures", lambda held_out: [])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Two labels of the test rows are such as a page must not take at their word."""
+    train, test = (
+        datasets.make_xmc(n, 80, 30, seed=0, labels_per_row=2.5, part=part)
+        for n, part in ((600, "train"), (150, "test"))
+    )
+    names = [f"label {i}" for i in range(30)]
+    counts = np.bincount(test.Y.indices, minlength=30)
+    first, second = np.argsort(-counts, kind="stable")[:2]
+    names[first], names[second] = "<script>alert('1')</script>", '"&lt;<b onclick="x">'
+    features = [f"<i>{i}" for i in range(80)]
+    named = [
+        datasets.Dataset(part.X, part.Y, feature_names=features, label_names=names)
+        for part in (train, test)
+    ]
+    return SimpleNamespace(train=named[0], test=named[1], names=names)
+
+
+@pytest.fixture(scope="module")
+def clf(rows):
+    return LdSMClassifier(4, random_state=0, rerank="linear").fit(rows.train)
+
+
+@pytest.fixture(scope="module")
+def report(clf, rows):
+    return make_report(clf, rows.test, model_name="m<1>.ldsm", data_name="test & more")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return check_page(report.html)
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+
+def test_names_are_text_and_never_markup(report, page):
+    assert page.all("h1") == ["m<1>.ldsm on test & more"]
+    assert "<script" not in report.html and "<i>" not in report.html
+    shown = [cell for table in page.tables for row in table for cell in row]
+    assert "<script>alert('1')</script>" in shown and '"&lt;<b onclick="x">' in shown
+    assert any("<i>" in cell for cell in shown)  # features of the examples
+
+
+def test_figures_are_inline_with_words_below(page):
+    assert page.tags["svg"] == page.tags["figure"] == page.tags["figcaption"] == 6
+    assert len(page.all("b")) == 6
+    assert {"epoch", "level", "trees", "score"} <= {text.strip() for text in page.all("text")}
+
+
+def test_facts_and_parameters(clf, page):
+    facts = dict(zip(page.all("dt"), page.all("dd"), strict=True))
+    forest = clf.forest_
+    assert facts["training rows"] == "600" and facts["rows here"] == "150"
+    assert facts["nodes"] == f"{forest.n_nodes:,}" and facts["trees"] == "4"
+    assert facts["deepest leaf"] == str(forest.node_depth().max())
+    assert facts["log₂ of the labels"] == f"{np.log2(30):.1f}"
+    assert facts["second stage"] == "linear"
+    assert facts["fingerprint"] == clf.fingerprint_[:16] + "…"
+    assert facts["max_nodes"] == f"auto: {clf.tree_params_.max_nodes}"
+    assert facts["rerank"] == "linear"
+    assert set(clf.get_params()) <= facts.keys()
+
+
+def test_metrics_table(clf, rows, page, report):
+    best = HeldOut(clf, rows.test).top[0]
+    expected = metrics.ranking_report(rows.test.Y, best, y_train=rows.train.Y)
+    assert report.metrics == pytest.approx(expected)
+    table = page.tables[0]
+    labelled = int(np.count_nonzero(np.diff(rows.test.Y.indptr)))
+    for row, (name, n) in zip(
+        table[1:],
+        {"precision": 150, "ndcg": labelled, "psp": labelled, "psndcg": labelled}.items(),
+        strict=True,
+    ):
+        assert row[1:] == [*(f"{100 * expected[f'{name}@{k}']:.2f}" for k in (1, 3, 5)), str(n)]
+
+
+def test_the_same_input_gives_the_same_page(clf, rows, report, tmp_path):
+    clf.save(tmp_path / "model.ldsm")
+    again = ldsm.load(tmp_path / "model.ldsm")
+    names = {"model_name": "m<1>.ldsm", "data_name": "test & more"}
+    assert make_report(again, rows.test, **names).html == report.html
+
+
+# -- its tables, against loops --------------------------------------------------------------------
+
+
+def loop_confusions(truth, columns, scores):
+    pairs = Counter()
+    for row in range(len(columns)):
+        true = set(np.flatnonzero(truth[row]))
+        said = [c for c, s in zip(columns[row], scores[row], strict=True) if s > 0][: len(true)]
+        pairs.update((t, s) for t in true - set(said) for s in set(said) - true)
+    return pairs
+
+
+def test_confused_labels(clf, rows, page):
+    held_out = HeldOut(clf, rows.test)
+    expected = loop_confusions(rows.test.Y.toarray(), *held_out.top)
+    found = confusions(held_out, 10_000)
+    assert {(c.true, c.said): c.rows for c in found} == dict(expected)
+    order = [(-c.rows, c.true, c.said) for c in found]
+    assert order == sorted(order)
+    first = found[0]
+    assert page.tables[1][1][:3] == [
+        rows.names[first.true],
+        rows.names[first.said],
+        str(first.rows),
+    ]
+
+
+def test_labels_found_and_not_found(clf, rows, page):
+    columns, scores = HeldOut(clf, rows.test).top
+    counts = count_labels(HeldOut(clf, rows.test))
+    truth = rows.test.Y.toarray()
+    for label in range(30):
+        said = [bool(((columns[r] == label) & (scores[r] > 0)).any()) for r in range(150)]
+        assert counts.rows[label] == truth[:, label].sum()
+        assert counts.said[label] == sum(said)
+        assert counts.found[label] == sum(np.array(said) & (truth[:, label] == 1))
+    worst, best = page.tables[2:4]
+    recall = [[int(row[1]) for row in table[1:]] for table in (worst, best)]
+    assert recall[0] == sorted(recall[0]) and recall[1] == sorted(recall[1], reverse=True)
+    assert not {row[0] for row in worst[1:]} & {row[0] for row in best[1:]}
+    assert all(int(row[2]) >= counts.enough(20) for table in (worst, best) for row in table[1:])
+
+
+def test_labels_with_the_longest_way(rows):
+    """With several children and rows that go several ways."""
+    clf = LdSMClassifier(3, arity=3, random_state=0, multiway_penalty=0.1).fit(rows.train)
+    held_out = HeldOut(clf, rows.test)
+    found = ways(clf.forest_, held_out.x)
+    for row in range(0, 150, 10):
+        paths = clf.explain(rows.test.X[[row]])
+        leaves = [leaf.depth for path in paths for leaf in path.leaves]
+        assert found.splits[row] == sum(len(path.steps) for path in paths)
+        assert found.leaves[row] == len(leaves)
+        assert found.depth[row] == pytest.approx(np.mean(leaves))
+    assert found.leaves.max() > 3
+    means = mean_by_label(found.splits, held_out)
+    truth = rows.test.Y.toarray()
+    for label in np.flatnonzero(truth.sum(axis=0)):
+        assert means[label] == pytest.approx(found.splits[truth[:, label] == 1].mean())
+
+
+def test_the_longest_way_comes_first(clf, rows, page):
+    held_out = HeldOut(clf, rows.test)
+    splits, leaves, depth = (
+        mean_by_label(values, held_out) for values in ways(clf.forest_, held_out.x)
+    )
+    able = np.flatnonzero(count_labels(held_out).rows >= 10)
+    slowest = able[np.argsort(-splits[able], kind="stable")]
+    expected = [
+        [rows.names[i], f"{splits[i]:.1f}", f"{leaves[i]:.1f}", f"{depth[i]:.1f}"] for i in slowest
+    ]
+    assert [row[:4] for row in page.tables[4][1:]] == expected[:10]
+
+
+def test_examples_are_explained(clf, rows, page):
+    titles = page.all("h3")[-4:]
+    assert [t.split(":")[0] for t in titles] == [
+        "Surest and right",
+        "Surest and wrong",
+        "A typical score",
+        "Least sure",
+    ]
+    chosen = [int(title.split("row ")[1]) for title in titles]
+    columns, scores = HeldOut(clf, rows.test).top
+    truth = rows.test.Y.toarray()
+    right = truth[np.arange(150), columns[:, 0]] == 1
+    assert right[chosen[0]] and scores[chosen[0], 0] == scores[right, 0].max()
+    assert not right[chosen[1]] and scores[chosen[1], 0] == scores[~right, 0].max()
+    for row, table in zip(chosen, page.tables[-4:], strict=True):
+        for cells, label in zip(table[1:], clf.explain_scores(rows.test.X[[row]]), strict=True):
+            assert cells[0] == label.label
+            assert cells[1] == ("yes" if truth[row, label.column] else "no")
+            assert cells[2] == f"{label.score:.3f}"
+            feature, part = label.reasons[0]
+            assert cells[-1].startswith(f"<i>{feature} {part:+.2f}")
+
+
+# -- every kind of model and rows -----------------------------------------------------------------
+
+
+def test_one_label_per_row_and_one_row(monkeypatch):
+    X = np.random.default_rng(0).random((60, 5))
+    y = np.array(["a", "b", "c"])[(3 * X[:, 0]).astype(int)]
+    clf = LdSMClassifier(3, random_state=0).fit(X, y)
+    check_page(make_report(clf, X[:1], y[:1]).html)
+    without_figures(monkeypatch)
+    page = check_page(make_report(clf, X, y).html)
+    assert "one label a row, out of 3" in " ".join(page.all("p"))
+
+
+def test_rows_without_labels(rows):
+    clf = LdSMClassifier(2, random_state=0).fit(rows.train.X, rows.train.Y)  # no names either
+    none = sp.csr_array((3, 30), dtype=np.int32)
+    report = make_report(clf, rows.test.X[:3], none)
+    page = check_page(report.html)
+    assert report.metrics["precision@1"] == 0 and np.isnan(report.metrics["ndcg@1"])
+    assert page.tables[0][2][1:] == ["-", "-", "-", "0"]
+    assert page.all("p").count("No row has a label.") == 2
+
+
+def test_trees_without_splits():
+    X, y = np.ones((20, 3)), np.ones((20, 1), dtype=int)
+    page = check_page(make_report(LdSMClassifier(2, random_state=0).fit(X, y), X, y).html)
+    assert page.tags["figure"] == 3
+
+
+def test_texts_show_their_first_words():
+    texts, tags = ["cod <b>and</b> quota", "beef import"] * 10, [["fish"], ["meat"]] * 10
+    tagger = TextTagger(LdSMClassifier(3, random_state=0)).fit(texts, tags)
+    page = check_page(make_report(tagger, ["cod <b>quota</b>", ""], [["fish"], ["new"]]).html)
+    assert page.all("blockquote") == ["cod <b>quota</b>", "(empty)"]
+    assert any("quota" in text for text in page.all("p"))
+
+
+def test_wrong_arguments(clf, rows):
+    with pytest.raises(ValueError, match="'model' must be a fitted LdSMClassifier or TextTagger"):
+        make_report(None, rows.test)
+    with pytest.raises(ValueError, match="same number of rows"):
+        make_report(clf, rows.test.X, rows.test.Y[:3])
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report")
+    write_data(path)
+    train = datasets.load_xmlrepo(path / "train.txt")
+    LdSMClassifier(2, random_state=0).fit(train).save(path / "matrix.ldsm")
+    notes = datasets.load_jsonl(path / "notes.jsonl")
+    TextTagger(LdSMClassifier(2, random_state=0)).fit(notes).save(path / "notes.ldsm")
+    datasets.load_xmlrepo(path / "test.txt").save(path / "store")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [("matrix", "test.txt"), ("matrix", "store"), ("notes", "notes.jsonl"), ("notes", "notes.csv")],
+)
+def test_command(folder, capsys, model, data, monkeypatch):
+    run = within(capsys)
+    if data != "test.txt":
+        without_figures(monkeypatch)
+    output = folder / f"{data}.html"
+    options = ["--text-field", "body", "--label-field", "tags", "--separator", ";"]
+    options = options if data.endswith("csv") else []
+    model = folder / f"{model}.ldsm"
+    done = run("report", model, "--data", folder / data, "-o", output, *options, "--json")
+    assert done.code == 0, done.err
+    page = check_page(output.read_text(encoding="utf-8"))
+    assert page.all("h1") == [f"{model.name} on {data}"]
+    scores = run("evaluate", model, folder / data, *options, "--json").json
+    for name in ("precision@1", "ndcg@3", "psp@5", "psndcg@5"):
+        assert done.json[name] == pytest.approx(scores[name])
+    assert done.json["path"] == str(output) and not leftovers(folder)
+
+
+@pytest.mark.parametrize("n_features", [100, 140])
+def test_command_with_more_or_fewer_features_than_training(
+    folder, capsys, monkeypatch, tmp_path, n_features
+):
+    without_figures(monkeypatch)
+    data = datasets.make_xmc(20, n_features, 40, seed=1)
+    datasets.save_xmlrepo(data, tmp_path / "other.txt")
+    (tmp_path / "names.txt").write_text("".join(f"name-{i}\n" for i in range(n_features)))
+    options = ["--data", tmp_path / "other.txt", "--feature-names", tmp_path / "names.txt"]
+    output = tmp_path / "other.html"
+    done = within(capsys)("report", folder / "matrix.ldsm", *options, "-o", output)
+    assert done.code == 0, done.err
+    text = " ".join(check_page(output.read_text()).all("p"))
+    assert "name-" in text and "without a training row" in text
+
+
+def test_command_writes_whole_or_not_at_all(folder, capsys, monkeypatch):
+    run = within(capsys)
+    monkeypatch.chdir(folder)
+    without_figures(monkeypatch)
+    assert run("report", "matrix.ldsm", "--data", "test.txt", "-q").code == 0
+    before = (folder / "report.html").read_text()
+    failed = run("report", "matrix.ldsm", "--data", "notes.jsonl")
+    assert failed.code == 1 and "reads features, and the data holds texts" in failed.err
+    assert run("report", "matrix.ldsm").code == 2
+    missing = run("report", "matrix.ldsm", "--data", "test.txt", "-o", "no/such/folder.html")
+    assert missing.code == 1 and "folder.html" in missing.err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    without = run("report", "matrix.ldsm", "--data", "test.txt")
+    assert without.code == 1 and 'pip install "ldsm[plot]"' in without.err
+    assert (folder / "report.html").read_text() == before and not leftovers(folder)
