@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long sanitize sanitize-address sanitize-thread lint bench peers clean
+.PHONY: demo test test-long sanitize sanitize-address sanitize-thread lint bench paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -39,8 +39,16 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed peers
+bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python benchmarks/frontier.py
+	$(BIN)/python benchmarks/scaling.py
+
+# The tables of docs/reproduction.md. Stopped, it goes on where it was.
+paper: $(VENV)/.installed
+	$(BIN)/python benchmarks/paper.py
+	$(BIN)/python benchmarks/paper.py --shapes
 
 # Other people's programs live in an environment of their own.
 peers: .venv-peers/.installed
@@ -66,6 +74,10 @@ $(VENV)/.installed-test: $(VENV)/.build-tools $(SOURCES)
 
 $(VENV)/.installed-lint: $(VENV)/.build-tools $(SOURCES)
 	$(INSTALL) ".[lint,test]"
+	touch $(VENV)/.installed $@
+
+$(VENV)/.installed-plot: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) ".[plot]"
 	touch $(VENV)/.installed $@
 
 PEERS_INSTALL = .venv-peers/bin/python -m pip install --quiet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -22,9 +23,17 @@ def folder() -> Path:
 
 
 def load(name: str) -> tuple[Dataset, Dataset]:
-    """Train and test rows of "bibtex", "delicious", "mediamill-sample" or "eurlex57k"."""
+    """Train and test rows of "bibtex", "delicious", "mediamill-sample" or "eurlex57k".
+
+    "quick" is a small synthetic set, for trying a program.
+    """
     if name == "eurlex57k":
         return eurlex57k()
+    if name == "quick":
+        shape = {"labels_per_row": 3, "nonzeros_per_row": 8, "binary": True}
+        return datasets.make_xmc(600, 60, 20, **shape), datasets.make_xmc(
+            200, 60, 20, **shape, part="test"
+        )
     train, test = (
         datasets.load_xmlrepo(folder() / f"{name}_{part}.txt") for part in ("train", "test")
     )
@@ -47,3 +56,21 @@ def eurlex57k(test_part: str = "test") -> tuple[Dataset, Dataset]:
     train = train.vectorize(vectorizer)
     test, _ = test.vectorize(vectorizer, fit=False).align(train)
     return train, test
+
+
+def stores(name: str, folder: Path) -> tuple[Path, Path]:
+    """Both parts as memory-mapped stores in `folder`, written the first time.
+
+    This is what a process of its own is given: nothing is parsed or sent twice.
+    """
+    parts = (folder / f"{name}_train", folder / f"{name}_test")
+    if not all((part / "meta.json").exists() for part in parts):
+        folder.mkdir(parents=True, exist_ok=True)
+        for part, rows in zip(parts, load(name), strict=True):
+            rows.save(part, overwrite=True)
+    return parts
+
+
+def identity(*parts: Path) -> list[int]:
+    """Checksums of stores, to tell other data of the same name."""
+    return [json.loads((part / "meta.json").read_text())["crc32"] for part in parts]

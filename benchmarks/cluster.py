@@ -1,0 +1,149 @@
+"""What Dask costs and brings on one machine, with two worker processes.
+
+Fit: the trees of synthetic data, as many as two threads grow in a bit more than two minutes, by two
+threads and by two running workers, in turns. No second stage, which the driver would train in both.
+Prediction: a million rows by one process, which loads the model and answers block by block, and by
+two workers, which load it too. Stores, trees and models lie in a temporary folder.
+
+Run: python benchmarks/cluster.py [--quick] [folder]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+import ldsm.dask
+from ldsm import LdSMClassifier, datasets, load
+from ldsm.dask.prediction import ROWS
+
+N_WORKERS = 2
+FIT_SECONDS = 135.0  # of two threads; to be above two minutes
+TURNS = 2
+SHAPE = {"n_features": 50_000, "n_labels": 3_000, "labels_per_row": 4, "nonzeros_per_row": 60}
+QUICK_SHAPE = {"n_features": 300, "n_labels": 40}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the program")
+    parser.add_argument("folder", nargs="?", help="where to put a temporary folder")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=options.folder, prefix="ldsm-cluster-"))
+    try:
+        with (
+            LocalCluster(
+                n_workers=N_WORKERS,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=None,
+                dashboard_address=":0",
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            print("| what | measured |\n|---|---|")
+            model = fits(client, folder, quick=options.quick)
+            predictions(client, folder, model, quick=options.quick)
+    finally:
+        shutil.rmtree(folder)
+
+
+def fits(client: Client, folder: Path, *, quick: bool) -> Path:
+    """Time fits; the path of the model."""
+    n_rows, shape = (1_000, QUICK_SHAPE) if quick else (100_000, SHAPE)
+    datasets.make_xmc(n_rows, **shape, seed=0).save(folder / "train")
+    data = datasets.open_store(folder / "train")
+
+    def estimator(n_trees: int) -> LdSMClassifier:
+        return LdSMClassifier(n_trees, rerank=None, random_state=0, n_jobs=N_WORKERS)
+
+    n_trees = N_WORKERS
+    seconds, _ = timed(lambda: estimator(n_trees).fit(data))
+    if not quick:
+        n_trees = N_WORKERS * math.ceil(FIT_SECONDS / seconds)
+    # Workers that run have imported what they need: they are asked for a tree each.
+    ldsm.dask.fit(client, data, estimator(N_WORKERS), folder / "first")
+    by_threads, by_dask = [], []
+    for turn in range(TURNS):
+        seconds, local = timed(lambda: estimator(n_trees).fit(data))
+        by_threads.append(seconds)
+        trees = folder / f"trees {turn}"
+        seconds, fitted = timed(
+            lambda trees=trees: ldsm.dask.fit(client, data, estimator(n_trees), trees)
+        )
+        by_dask.append(seconds)
+        assert fitted.fingerprint_ == local.fingerprint_
+        shutil.rmtree(trees)
+    ratios = [dask / threads for dask, threads in zip(by_dask, by_threads, strict=True)]
+    say(
+        f"fit: {n_rows:,} rows, {data.n_features:,} features, {data.n_labels:,} labels, "
+        f"{n_trees} trees, {N_WORKERS} threads",
+        f"{listed(by_threads)} s",
+    )
+    say(f"the same, {N_WORKERS} Dask workers", f"{listed(by_dask)} s")
+    say("overhead of Dask, mean", f"{100 * (statistics.mean(ratios) - 1):+.1f} %")
+    fitted.save(folder / "model.ldsm")
+    say("model file", f"{os.path.getsize(folder / 'model.ldsm') / 1e6:,.0f} MB")
+    return folder / "model.ldsm"
+
+
+def predictions(client: Client, folder: Path, model: Path, *, quick: bool) -> None:
+    """Time predictions, each with the loading of the model."""
+    n_rows, shape = (500, QUICK_SHAPE) if quick else (100_000, SHAPE)
+    block = datasets.make_xmc(n_rows, **shape, seed=0, part="test")
+    datasets.save_store((block for _ in range(10)), folder / "rows")
+    data = datasets.open_store(folder / "rows")
+    rows_per_task = min(ROWS, len(data) // 8)
+
+    def alone() -> tuple[Any, Any]:
+        clf = load(model)
+        clf.set_params(n_jobs=1)
+        parts = [
+            clf.predict_topk(data.select(slice(start, start + rows_per_task)).X)
+            for start in range(0, len(data), rows_per_task)
+        ]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    one, expected = timed(alone)
+    two, found = timed(lambda: ldsm.dask.predict(client, model, data, rows_per_task=rows_per_task))
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+    written, _ = timed(
+        lambda: ldsm.dask.predict(
+            client, model, data, rows_per_task=rows_per_task, output_dir=folder / "predictions"
+        )
+    )
+    say(f"prediction: {len(data):,} rows, top 5, one process", f"{one:.1f} s")
+    say(f"the same, {N_WORKERS} Dask workers", f"{two:.1f} s: {one / two:.2f} ×")
+    say(
+        "the same, written to files, models loaded before",
+        f"{written:.1f} s: {one / written:.2f} ×",
+    )
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
+
+
+def say(what: str, measured: str) -> None:
+    print(f"| {what} | {measured} |", flush=True)
+
+
+def listed(seconds: list[float]) -> str:
+    return ", ".join(f"{value:.1f}" for value in seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""The benchmark programs run, on tiny data: what they write down is there and adds up."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cli_runs import within
+from ldsm import datasets
+
+ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """Modules of the benchmarks, by name."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module
+
+
+@pytest.fixture
+def run(module, monkeypatch, tmp_path):
+    """Run a program's quick form; its fits stay in this process, and no other program is there."""
+
+    def in_process(command, **ignored):
+        monkeypatch.setattr(sys, "argv", [str(part) for part in command[1:]])
+        module("own_run").main()
+        return subprocess.CompletedProcess(command, 0)
+
+    def program(name, *options):
+        monkeypatch.setattr(module("kept_runs"), "subprocess", SimpleNamespace(run=in_process))
+        monkeypatch.setattr(module("peers_env"), "PYTHON", tmp_path / "no" / "python")
+        monkeypatch.setattr(module("records"), "library", lambda: {"version": "1", "code": "c0de"})
+        monkeypatch.setattr(module("pages"), "publish", lambda *args: pytest.fail("a page written"))
+        monkeypatch.setattr(sys, "argv", ["", "--quick", f"--output={tmp_path}", *options])
+        module(name).main()
+        return json.loads((tmp_path / "results.json").read_text())
+
+    return program
+
+
+def test_a_fit_in_a_process_of_its_own(module, tmp_path):
+    kept_runs = module("kept_runs")
+    settings = {"rerank": None}
+    run = kept_runs.kept_run(tmp_path, "quick", "x", settings, trees=[1, 2], seed=0)
+    one, two = run["points"]
+    assert (one["trees"], two["trees"]) == (1, 2)
+    assert 0 < one["train_seconds"] < two["train_seconds"]
+    assert one["model_bytes"] < two["model_bytes"]
+    assert kept_runs.answers_of(tmp_path, run)["labels"].shape == (200, 5)
+    left = sorted(path.suffix for path in tmp_path.iterdir())
+    assert left == ["", ".json", ".npz"]  # "" is the folder of the data
+
+
+def test_paper(run, tmp_path, capsys):
+    results = run("paper", "--seeds=2")
+    runs = results["runs"]["quick"]
+    assert {system: len(found) for system, found in runs.items()} == {
+        "trees alone": 2,
+        "whole system": 2,
+    }
+    for found in runs.values():
+        for metric in ("precision", "ndcg", "psp", "psndcg"):
+            assert all(0 < found[0]["metrics"][f"{metric}@{k}"] <= 100 for k in (1, 3, 5))
+        depth = found[0]["depth"]
+        assert depth["bound_holds"]
+        assert depth["mean_depth"] <= depth["max_depth"] <= depth["bound"]
+        assert depth["log_labels"] == pytest.approx(math.log2(20))
+    assert runs["trees alone"][0]["blend"] == "none"
+    assert runs["trees alone"][0]["in_effect"]["optimizer"] == "nag"  # as all values are 1
+    assert results["machine"]["cores"] >= 1
+    written = (tmp_path / "tables.md").read_text()
+    assert "| P@1 | 64.69 |" in written
+    assert "kept" not in capsys.readouterr().out
+
+    assert run("paper", "--seeds=2") == results  # nothing is measured twice
+    assert capsys.readouterr().out.count("kept from an earlier run") == 4
+    assert (tmp_path / "tables.md").read_text() == written
+
+
+def test_peers(run, tmp_path, capsys):
+    results = run("peers", "--seeds=1")
+    assert capsys.readouterr().err.count(" was not run: ") == 5
+    methods = results["methods"]["quick"]
+    assert list(methods) == ["ldsm", "ldsm, trees alone"]
+    ours = methods["ldsm"]
+    assert 20 < ours["precision"]["5"] < ours["precision"]["1"] <= 100
+    assert ours["train_seconds"] > 0 < ours["predict_ms_per_row"]
+    assert ours["model_bytes"] > ours["stage_bytes"] > 0
+    assert 0 <= ours["reliability"]["error"] < 0.5
+    assert sum(ours["reliability"]["counts"]) == 200 * 5
+    gap = results["differences"]["quick"][0]
+    assert gap["metric"] == "precision@1"
+    assert gap["low"] <= gap["mean"] <= gap["high"]
+    for picture in ("peers.png", "reliability.png"):
+        assert (tmp_path / picture).stat().st_size > 5000
+
+
+def test_frontier(run, tmp_path):
+    results = run("frontier", "--seeds=1")
+    one, three = results["ours"]["defaults"]
+    assert (one["trees"], three["trees"]) == (1, 3)
+    assert one["train_seconds"] < three["train_seconds"]
+    assert all(0 < p <= 100 for p in one["precision"] + three["precision"])
+    assert [arrival["point"] for arrival in results["reached"]] == [None, None]
+    assert (tmp_path / "frontier.png").stat().st_size > 5000
+
+
+def test_arrivals(module):
+    frontier = module("frontier")
+    points = [{"trees": n, "precision": [70.0 + n, 60.0]} for n in (1, 2, 3)]
+    near, there = frontier.arrivals({"a": points}, (72.2, 60.0))
+    assert (near["margin"], near["point"]["trees"]) == (0.3, 2)
+    assert (there["margin"], there["point"]["trees"]) == (0.0, 3)
+    assert frontier.arrivals({"a": points}, (70, 61))[0]["point"] is None
+
+
+def test_scaling(run, module, monkeypatch, tmp_path):
+    monkeypatch.setattr(module("scaling"), "REPEATS", 1)
+    results = run("scaling")
+    assert [p["values"]["rows"] for p in results["sweeps"]["rows"]] == [200, 400, 800]
+    assert results["depth_bound_holds"]
+    assert 0.7 < results["exponents"]["rows"]["model_bytes"]["slope"] < 1.3
+    assert (tmp_path / "scaling.png").stat().st_size > 5000
+    assert not list(tmp_path.glob("tmp*"))
+
+
+def test_exponents(module):
+    exponent = module("scaling").exponent
+    found = exponent([1, 2, 4, 8], [3.0, 12.0, 48.0, 192.0])
+    assert found["slope"] == pytest.approx(2)
+    assert found["interval"] == pytest.approx(0, abs=1e-6)
+    assert exponent([1, 2], [1.0, 2.0]) == {"slope": pytest.approx(1), "interval": None}
+    assert exponent([1], [1.0])["slope"] is None
+
+
+def test_shapes(run, module, monkeypatch, tmp_path):
+    shapes = module("shapes")
+    monkeypatch.setattr(shapes, "write_stores", lambda name, folder, scale: stored(folder))
+
+    def stored(folder):
+        folder.mkdir()
+        for part in ("train", "test"):
+            datasets.make_xmc("wiki10-31k", scale=0.002, part=part).save(folder / part)
+        return folder / "train", folder / "test"
+
+    with pytest.raises(FileNotFoundError, match="results.json"):  # it writes shapes.json instead
+        run("paper", "--shapes")
+    [(name, point)] = json.loads((tmp_path / "shapes.json").read_text())["runs"].items()
+    assert (name, point["trees"], point["settings"]["arity"]) == ("wiki10-31k", 2, 4)
+    assert "training, 50 trees, extrapolated" in (tmp_path / "shapes.md").read_text()
+
+
+def test_differences_are_those_of_the_metrics(module):
+    """The judge of rows agrees with `ldsm.metrics` on their mean."""
+    train, test = module("data").load("quick")
+    labels = np.random.default_rng(0).permuted(np.tile(np.arange(20), (200, 1)), axis=1)[:, :5]
+    judge = module("judge").Judge(train.Y, test.Y)
+    found = module("own_run").percent(test.Y, labels, train.Y)
+    for i, k in enumerate((1, 3, 5)):
+        assert judge.precision(labels)[:, i].mean() == pytest.approx(found[f"precision@{k}"])
+        assert judge.psp(labels)[:, i].mean() == pytest.approx(found[f"psp@{k}"])
+
+
+def test_pages(module, tmp_path):
+    pages = module("pages")
+    page, picture = tmp_path / "page" / "a.md", tmp_path / "p.png"
+    page.parent.mkdir()
+    page.write_text("before\n<!-- x:begin -->\nold\n<!-- x:end -->\nafter\n")
+    picture.write_bytes(b"png")
+    pages.publish(page, "x", "new", [picture])
+    assert page.read_text() == "before\n<!-- x:begin -->\nnew\n<!-- x:end -->\nafter\n"
+    assert (page.parent / "p.png").read_bytes() == b"png"
+    with pytest.raises(ValueError, match="must hold the lines <!-- y:begin --> and <!-- y:end -->"):
+        pages.publish(page, "y", "new")
+    assert pages.table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    assert pages.mean_spread([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
+
+
+def test_pages_have_the_marks_that_programs_write(module):
+    pages = module("pages")
+    for page, names in (
+        (pages.BENCHMARKS, ("peers", "frontier", "scaling")),
+        (pages.REPRODUCTION, ("paper", "shapes")),
+    ):
+        text = page.read_text()
+        for name in names:
+            assert text.count(f"<!-- {name}:begin -->") == text.count(f"<!-- {name}:end -->") == 1
+
+
+def test_commands_of_the_reproduction(tmp_path, monkeypatch, capsys):
+    """What the page tells a reader to type, on tiny files of the names it uses."""
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    shape = {"labels_per_row": 2, "nonzeros_per_row": 8}
+    rows = datasets.make_xmc(300, 60, 20, **shape)
+    for name in ("Bibtex_data.txt", "eurlex_train.txt", "eurlex_test.txt"):
+        datasets.save_xmlrepo(rows, name)
+    for name, numbers in (("tr", range(1, 201)), ("tst", range(201, 301))):
+        Path(f"bibtex_{name}Split.txt").write_text("".join(f"{i} {i}\n" for i in numbers))
+    ldsm = within(capsys)
+    commands = [shlex.split(line) for line in re.findall(r"^\$ ldsm (.*)$", page, flags=re.M)]
+    assert len(commands) == 8
+    for command in commands:
+        assert (ran := ldsm(*command)).code == 0, (command, ran.err)
+
+    options = re.findall(r"^\| .* \| `(--.*)` \| `(--.*)` \|$", page, flags=re.M)
+    assert len(options) == 6
+    for to_train, to_evaluate in options:
+        train = ["train", "eurlex_train", "-o", "x.ldsm", "--n-estimators", "2", *to_train.split()]
+        evaluate = ["evaluate", "x.ldsm", "eurlex_test", *to_evaluate.split()]
+        for command in (train, evaluate):
+            assert (ran := ldsm(*command)).code == 0, (command, ran.err)
+        shutil.rmtree("trees", ignore_errors=True)
