@@ -31,8 +31,13 @@ TREES = [1, 2, 5, 10, 20, 30, 50]
 ALONE: dict[str, Any] = {"rerank": None, "subsample": 1.0}
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "large trees": {"max_nodes": 32_000, "integrity_weight": 4.0},
-    "few epochs": {"max_nodes": 32_000, "integrity_weight": 4.0, "n_epochs": 3},
+    "large trees": {"max_nodes": 16_000, "integrity_weight": 4.0},
+    "few epochs": {
+        "max_nodes": 16_000,
+        "integrity_weight": 4.0,
+        "n_epochs": 5,
+        "learning_rate": 0.2,
+    },
 }
 QUICK = {"defaults": {}}
 QUICK_TREES = [1, 3]

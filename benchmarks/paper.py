@@ -30,8 +30,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "trees alone": {
             "n_estimators": 50,
             "arity": 2,
-            "max_nodes": 32_000,
-            "n_epochs": 20,
+            "max_nodes": 16_000,
             "integrity_weight": 4.0,
             "rerank": None,
             "subsample": 1.0,
@@ -41,8 +40,8 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "bibtex": {
         "trees alone": {
             "n_estimators": 50,
-            "arity": 4,
-            "n_epochs": 10,
+            "arity": 2,
+            "integrity_weight": 4.0,
             "rerank": None,
             "subsample": 1.0,
         },

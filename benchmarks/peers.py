@@ -22,7 +22,7 @@ import peers_env
 import records
 from judge import KS, Judge, difference
 from kept_runs import answers_of, kept_run
-from ldsm import datasets
+from ldsm import LdSMClassifier, datasets
 from ldsm.calibration import reliability
 from ldsm.plotting import plot_reliability
 from peer_run import PEERS
@@ -34,7 +34,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "quick": {"n_estimators": 6},
 }
 ALONE: dict[str, Any] = {"rerank": None, "subsample": 1.0}
-OURS, TREES_ALONE = "ldsm", "ldsm, trees alone"
+OURS, TREES_ALONE, DEFAULTS = "ldsm", "ldsm, trees alone", "ldsm, no parameter set"
+OWN = (OURS, TREES_ALONE, DEFAULTS)
 COSTS = ("train_seconds", "predict_ms_per_row", "model_bytes", "train_peak_bytes")
 
 
@@ -43,6 +44,8 @@ def own_runs(
 ) -> dict[str, Any]:
     """Several seeds of ours, averaged; row by row where there are rows."""
     settings = SETTINGS[name] | (ALONE if title == TREES_ALONE else {})
+    if title == DEFAULTS:
+        settings = {"n_estimators": LdSMClassifier().n_estimators}
     given = {key: value for key, value in settings.items() if key != "n_estimators"}
     kept = [
         kept_run(output, name, title.replace(",", ""), given, trees=[settings["n_estimators"]],
@@ -89,14 +92,14 @@ def measure(name: str, seeds: int, threads: int, output: Path) -> dict[str, Any]
             "version": run.facts["version"],
         }
         print(f"{name}, {about.title}: training {run.facts['train_seconds']:.1f} s", flush=True)
-    for title in (OURS, TREES_ALONE):
+    for title in OWN:
         methods[title] = own_runs(title, name, seeds, threads, judge, output)
     return methods
 
 
 def comparisons(methods: dict[str, Any]) -> list[dict[str, Any]]:
     """Ours less the best peer, and less the trees alone, in every metric."""
-    peers = [title for title in methods if title not in (OURS, TREES_ALONE)]
+    peers = [title for title in methods if title not in OWN]
     out = []
     for metric, own in (("precision", "precision"), ("psp", "psp_tail")):
         for i, k in enumerate(KS):
@@ -151,6 +154,8 @@ def section(name: str, methods: dict[str, Any], gaps: list[dict[str, Any]]) -> s
             f"- {gap['metric']} against {other}: "
             f"{gap['mean']:+.2f} [{gap['low']:+.2f}, {gap['high']:+.2f}]"
         )
+    shares = 100 * methods[DEFAULTS]["precision"].mean(axis=0) / ours["precision"].mean(axis=0)
+    lines.append(f"- no parameter set: {pages.slashed(shares, 1)} % of these settings' P@1/3/5")
     for title, m in methods.items():
         if title in ("omikuji Parabel", "napkinXC PLT"):
             train, predict = (ours[c] / m[c] for c in ("train_seconds", "predict_ms_per_row"))
@@ -168,11 +173,12 @@ def draw_times(found: dict[str, Any], path: Path) -> None:
         for axes, (name, methods) in zip(panels, found.items(), strict=True):
             markers = iter("s^DvP")
             for title, m in methods.items():
-                ours = title in (OURS, TREES_ALONE)
+                ours = title in OWN
                 marker, color = ("o", "C3") if ours else (next(markers), "C0")
                 axes.scatter(m["train_seconds"], m["precision"][:, 0].mean(), s=34, zorder=3,
                              marker=marker, edgecolors=color, label=title,
-                             facecolors="none" if title == TREES_ALONE else color)  # fmt: skip
+                             facecolors=color if title != TREES_ALONE else "none",
+                             alpha=0.5 if title == DEFAULTS else 1.0)  # fmt: skip
             axes.margins(0.12, 0.15)
             pages.log_scale(axes)
             axes.legend(frameon=False, fontsize=7)

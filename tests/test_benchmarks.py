@@ -96,7 +96,7 @@ def test_peers(run, tmp_path, capsys):
     results = run("peers", "--seeds=1")
     assert capsys.readouterr().err.count(" was not run: ") == 5
     methods = results["methods"]["quick"]
-    assert list(methods) == ["ldsm", "ldsm, trees alone"]
+    assert list(methods) == ["ldsm", "ldsm, trees alone", "ldsm, no parameter set"]
     ours = methods["ldsm"]
     assert 20 < ours["precision"]["5"] < ours["precision"]["1"] <= 100
     assert ours["train_seconds"] > 0 < ours["predict_ms_per_row"]
