@@ -451,7 +451,8 @@ def fuzz(tmp_path, data, count, seed=0):
     report = json.loads(run.stdout)
     assert report["events"] == []
     assert report["slowest"] < 5
-    assert report["memory"] <= 1.2 * len(data) + (50 << 20)
+    if os.environ.get("LDSM_SANITIZER") != "address":  # which keeps what is freed, to watch it
+        assert report["memory"] <= 1.2 * len(data) + (50 << 20)
     assert report["flips"] == {"refused": count}
     for part in ("verified mutants", "mapped mutants"):
         assert report[part]["refused"] > 0.3 * count and report[part]["answered"] > 0.01 * count
