@@ -226,3 +226,18 @@ def test_commands_of_the_reproduction(tmp_path, monkeypatch, capsys):
         for command in (train, evaluate):
             assert (ran := ldsm(*command)).code == 0, (command, ran.err)
         shutil.rmtree("trees", ignore_errors=True)
+
+
+@pytest.mark.long
+def test_training_from_disk(run):
+    results = run("out_of_core")
+    assert results["summary"]["same_model"]
+    assert results["summary"]["time_ratio"] > 0
+    assert results["runs"]["from disk"]["private_bytes"] < 512e6
+
+
+@pytest.mark.long
+def test_many_labels(run):
+    results = run("many_labels")
+    assert results["precision"] > 2 * results["precision_of_the_frequent"] > 0
+    assert results["model_bytes"] > 0 < results["depth"]
