@@ -14,9 +14,10 @@ namespace {
 template <typename T>
 void will_need(const T* begin, const T* end) {
     static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto first = reinterpret_cast<uintptr_t>(begin) / page * page;
+    constexpr uintptr_t kPiece = 128 << 10;  // Linux may read no more than this for one call
     const auto last = reinterpret_cast<uintptr_t>(end);
-    if (last > first) posix_madvise(reinterpret_cast<void*>(first), last - first, POSIX_MADV_WILLNEED);
+    for (auto at = reinterpret_cast<uintptr_t>(begin) / page * page; at < last; at += kPiece)
+        posix_madvise(reinterpret_cast<void*>(at), std::min(kPiece, last - at), POSIX_MADV_WILLNEED);
 }
 
 // A vector that grows by itself takes up to twice what it needs.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldsm import LdSMClassifier, datasets, memory
-from ldsm.memory import available_bytes, joined_on_disk, tree_memory
+from ldsm.memory import available_bytes, joined_on_disk, read_here_and_there, tree_memory
 
 SMALL = 1 << 20  # the least that is allowed; the data below is several times larger
 
@@ -56,6 +56,26 @@ def test_joined_on_disk(tmp_path: Path) -> None:
     assert joined.dtype == np.float32
     assert joined_on_disk(str(tmp_path), [np.zeros(0, np.int32)] * 2).shape == (0,)
     assert not os.listdir(tmp_path)
+
+
+def read_at_random(path: Path) -> bool:
+    """Whether the system was told so of a file that is mapped."""
+    maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
+    before = next(i for i, part in enumerate(maps) if str(path) in part)
+    return "rr" in maps[before + 1].split("\n", 1)[0].split()
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what was advised")
+def test_a_mapped_file_is_read_as_asked_for_while_trees_grow(store: datasets.Dataset) -> None:
+    assert store.store is not None
+    file = next(Path(store.store.folder).glob("x_values*.npy"))
+    arrays = (store.X.data, np.zeros(3))
+    assert not read_at_random(file)
+    with read_here_and_there(arrays):
+        with read_here_and_there(arrays):  # another tree, in another thread
+            assert read_at_random(file)
+        assert read_at_random(file)
+    assert not read_at_random(file)
 
 
 def test_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,10 @@ _SHARE = 0.25
 _LEAST = 64 << 20
 # Where a control group says how much its processes may use (versions 2 and 1).
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+# How many trees are reading a file, over all threads.
+_readers: dict[mmap.mmap, int] = {}
+_reading = threading.Lock()
 
 
 def tree_memory(memory_limit: int | None, trees_at_once: int) -> int:
@@ -42,6 +49,35 @@ def available_bytes() -> int:
         except (OSError, ValueError):  # none, or "max"
             continue
     return found
+
+
+@contextmanager
+def read_here_and_there(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
+    """While the block runs, files that are mapped as these arrays are read as asked for.
+
+    Otherwise the system reads megabytes around each row that training picks, and drops what other
+    rows will need. The core asks for the parts of X that it is about to go through.
+    """
+    maps = [found for array in arrays if (found := _mapping(array)) is not None]
+    with _reading:
+        for file in maps:
+            _readers[file] = _readers.get(file, 0) + 1
+            file.madvise(mmap.MADV_RANDOM)
+    try:
+        yield
+    finally:
+        with _reading:
+            for file in maps:
+                _readers[file] -= 1
+                if _readers[file] == 0:  # no other tree is in the making
+                    del _readers[file]
+                    file.madvise(mmap.MADV_NORMAL)
+
+
+def _mapping(array: Any) -> mmap.mmap | None:
+    while array is not None and not isinstance(array, mmap.mmap):
+        array = getattr(array, "base", None)
+    return array if hasattr(mmap, "MADV_RANDOM") else None
 
 
 def joined_on_disk(folder: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
 from .inputs import FeatureArrays, LabelArrays, data_fingerprint
 from .interrupts import Recall
-from .memory import tree_memory
+from .memory import read_here_and_there, tree_memory
 from .params import TreeParams
 from .ranking import Shortlists
 from .rows import Rows, StoredRows
@@ -133,20 +133,21 @@ def grow_tree(
     can read it from the folder.
     """
     rows = work.rows.opened()
-    grown: Tree = _core.grow_tree(
-        *rows.x,
-        rows.n_features,
-        rows.y.indptr,
-        rows.y.indices,
-        rows.y.n_labels,
-        seed=work.seed,
-        tree=tree,
-        **work.params.as_dict(),
-        memory_limit=tree_memory(work.memory_limit, work.trees_at_once),
-        scratch_folder=work.scratch_folder or "",
-        cancel=cancel,
-        progress=progress,
-    )
+    with read_here_and_there((rows.x.indices, rows.x.values, rows.y.indices)):
+        grown: Tree = _core.grow_tree(
+            *rows.x,
+            rows.n_features,
+            rows.y.indptr,
+            rows.y.indices,
+            rows.y.n_labels,
+            seed=work.seed,
+            tree=tree,
+            **work.params.as_dict(),
+            memory_limit=tree_memory(work.memory_limit, work.trees_at_once),
+            scratch_folder=work.scratch_folder or "",
+            cancel=cancel,
+            progress=progress,
+        )
     result = grown if work.checkpoint is None else work.checkpoint.put(tree, grown)
     if progress is not None:
         progress[0] = work.params.max_nodes  # a finished tree counts in full, however small
