@@ -221,7 +221,7 @@ def test_commands_of_the_reproduction(tmp_path, monkeypatch, capsys):
     options = re.findall(r"^\| .* \| `(--.*)` \| `(--.*)` \|$", page, flags=re.M)
     assert len(options) == 6
     for to_train, to_evaluate in options:
-        train = ["train", "eurlex_train", "-o", "x.ldsm", "--n-estimators", "2", *to_train.split()]
+        train = ["train", "eurlex_train", "-o", "x.ldsm", "--n-estimators", "5", *to_train.split()]
         evaluate = ["evaluate", "x.ldsm", "eurlex_test", *to_evaluate.split()]
         for command in (train, evaluate):
             assert (ran := ldsm(*command)).code == 0, (command, ran.err)
