@@ -16,8 +16,9 @@ endif
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
 
+# Two processes: most tests use one core, and those of a file share what they made.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-long: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "long or not long"
