@@ -125,13 +125,12 @@ def grow_tree(
     *,
     cancel: NDArray[np.int32] | None = None,
     progress: NDArray[np.int64] | None = None,
-    before_writing: Callable[[], None] = lambda: None,
 ) -> Tree | Receipt:
     """Grow one tree, the number `tree` of a fit.
 
     Every tree of every fit comes from here, whichever process it is grown in. With a checkpoint it
     is written there and a receipt is returned: a tree may be large, and need not be sent to whoever
-    can read it from the folder. `before_writing` is called when the core's work is done.
+    can read it from the folder.
     """
     rows = work.rows.opened()
     with read_here_and_there((rows.x.indices, rows.x.values, rows.y.indices)):
@@ -149,7 +148,6 @@ def grow_tree(
             cancel=cancel,
             progress=progress,
         )
-    before_writing()
     result = grown if work.checkpoint is None else work.checkpoint.put(tree, grown)
     if progress is not None:
         progress[0] = work.params.max_nodes  # a finished tree counts in full, however small

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from distributed import Client, get_worker, secede
+from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -143,8 +143,7 @@ def _grow(work: TreeWork, topic: str, tree: int) -> Any:
         return receipt
     progress = np.zeros(1, dtype=np.int64)
     with _telling(topic, tree, progress):
-        # A tree is written for a while in which the core has nothing to do: the next may begin.
-        return grow_tree(work, tree, progress=progress, before_writing=secede)
+        return grow_tree(work, tree, progress=progress)
 
 
 @contextmanager
