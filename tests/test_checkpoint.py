@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import pickle
-import resource
 import shutil
 import signal
 import subprocess
@@ -24,6 +23,7 @@ import pytest
 import scipy.sparse as sp
 
 from cli_runs import leftovers, within, write_data
+from full_disk import no_file_beyond
 from ldsm import LdSMClassifier, TextTagger, _core, load, model_file
 from ldsm.checkpoint import STALE_SECONDS, Receipt, _identity, open_checkpoint
 from ldsm.datasets import Dataset
@@ -567,17 +567,6 @@ def test_a_folder_that_cannot_be_written(grown):
         for path in (parent, parent / "begun", parent / "empty"):
             path.chmod(0o755)
         shutil.rmtree(parent)
-
-
-@contextmanager
-def no_file_beyond(n_bytes):
-    """As if the disk were full after so many bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -6,14 +6,12 @@ import errno
 import json
 import os
 import pickle
-import resource
 import signal
 import stat
 import subprocess
 import sys
 import textwrap
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from full_disk import no_file_beyond
 from ldsm import LdSMClassifier, load, model_file
 from ldsm.datasets import Dataset
 from ldsm.model_header import make_prefix
@@ -353,17 +352,6 @@ def test_a_model_in_use_survives_its_file(tmp_path):
     assert mapped.fingerprint_ == clf.fingerprint_
     os.unlink(tmp_path / "m.ldsm")
     assert mapped.fingerprint_ == clf.fingerprint_
-
-
-@contextmanager
-def no_file_beyond(n_bytes):
-    """As if the disk were full after so many bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("exists", [True, False])
