@@ -27,6 +27,7 @@ from typing import Any
 import pages
 import records
 from ldsm import LdSMClassifier, datasets
+from peer_run import memory
 from shapes import write_stores
 
 LIMIT = 256 << 20
@@ -134,8 +135,7 @@ def bytes_read() -> int:
 
 
 def private_bytes() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
+    return memory("RssAnon") or 0
 
 
 @contextmanager
