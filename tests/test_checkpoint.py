@@ -239,22 +239,43 @@ def test_texts_go_on(tmp_path):
         TextTagger().fit(unread(), checkpoint_dir=tmp_path / "file")
 
 
-def test_one_function_grows_a_tree_for_all(tmp_path):
-    """What a worker is given and gives back is small; the tree is in the folder."""
+def tree_work(folder):
+    """What growing a tree into a folder takes."""
     x, y = feature_arrays(XS), label_arrays(YS)
     params = resolve(small().get_params(), x, 30)
-    checkpoint = open_checkpoint(tmp_path, x, y, params, n_features=30, seed=5, seed_given=True)
-    work = TreeWork(Rows(x, y, 30), params, 5)
-    receipt = grow_tree(pickle.loads(pickle.dumps(replace(work, checkpoint=checkpoint))), 2)
+    begun = open_checkpoint(folder, x, y, params, n_features=30, seed=5, seed_given=True)
+    return TreeWork(Rows(x, y, 30), params, 5, begun)
+
+
+def test_one_function_grows_a_tree_for_all(tmp_path):
+    """What a worker is given and gives back is small; the tree is in the folder."""
+    work = tree_work(tmp_path)
+    receipt = grow_tree(pickle.loads(pickle.dumps(work)), 2)
     assert isinstance(receipt, Receipt) and receipt.tree == 2
-    assert len(pickle.dumps(receipt)) < 200 and len(pickle.dumps(checkpoint)) < 1000
-    tree, expected = checkpoint.get(receipt), grow_tree(work, 2)
+    assert len(pickle.dumps(receipt)) < 200 and len(pickle.dumps(work.checkpoint)) < 1000
+    kept = replace(work, checkpoint=None)
+    tree, expected = work.checkpoint.get(receipt), grow_tree(kept, 2)
     assert tree.keys() == expected.keys()
     assert all(np.array_equal(tree[name], expected[name], equal_nan=True) for name in tree)
     # A file that is not the one of the receipt is noticed.
-    checkpoint.put(2, grow_tree(work, 3))
+    work.checkpoint.put(2, grow_tree(kept, 3))
     with pytest.raises(ValueError, match="'.*tree-00002.ldsm' is not the one that this fit wrote"):
-        checkpoint.get(receipt)
+        work.checkpoint.get(receipt)
+
+
+def test_a_tree_of_another_machine_may_show_late(tmp_path, monkeypatch):
+    """A network file system may remember for a while that there was no such file."""
+    work = tree_work(tmp_path)
+    receipt = grow_tree(work, 0)
+    os.rename(work.checkpoint.path(0), tmp_path / "elsewhere")
+    show = threading.Timer(0.5, os.rename, (tmp_path / "elsewhere", work.checkpoint.path(0)))
+    show.start()
+    assert work.checkpoint.get(receipt)
+    show.join()
+    os.unlink(work.checkpoint.path(0))
+    monkeypatch.setattr("ldsm.checkpoint.LATE_SECONDS", 0.2)
+    with pytest.raises(FileNotFoundError, match="tree-00000.ldsm"):
+        work.checkpoint.get(receipt)
 
 
 def fit_in(folder):

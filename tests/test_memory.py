@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldsm import LdSMClassifier, datasets, memory
-from ldsm.memory import available_bytes, joined_on_disk, read_here_and_there, tree_memory
+from ldsm.memory import available_bytes, joined, read_here_and_there, tree_memory
 
 SMALL = 1 << 20  # the least that is allowed; the data below is several times larger
 
@@ -49,12 +49,15 @@ def test_a_forest_that_was_joined_on_disk_is_as_good(store: datasets.Dataset, tm
     assert more.fingerprint_ == again.fingerprint_
 
 
-def test_joined_on_disk(tmp_path: Path) -> None:
-    parts = [np.arange(6, dtype=np.float32).reshape(3, 2), np.ones((1, 2), np.float32)]
-    joined = joined_on_disk(str(tmp_path), parts)
-    np.testing.assert_array_equal(joined, np.concatenate(parts))
-    assert joined.dtype == np.float32
-    assert joined_on_disk(str(tmp_path), [np.zeros(0, np.int32)] * 2).shape == (0,)
+@pytest.mark.parametrize("rows", [3, 2_000_000])  # arrays that NumPy would put into huge pages, too
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_joined(tmp_path: Path, rows: int, on_disk: bool) -> None:
+    folder = str(tmp_path) if on_disk else None
+    parts = [np.arange(2 * rows, dtype=np.float32).reshape(rows, 2), np.ones((1, 2), np.float32)]
+    found = joined(parts, folder)
+    np.testing.assert_array_equal(found, np.concatenate(parts))
+    assert found.dtype == np.float32
+    assert joined([np.zeros(0, np.int32)] * 2, folder).shape == (0,)
     assert not os.listdir(tmp_path)
 
 

@@ -317,6 +317,33 @@ def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
 # -- saving is atomic --------------------------------------------------------------------------
 
 
+def kept_in_memory(path):
+    """How many bytes of a file the system holds."""
+    page, found = 1 << 12, 0
+    with open(path, "rb", buffering=0) as file:
+        for at in range(0, os.fstat(file.fileno()).st_size, page):
+            try:
+                found += os.preadv(file.fileno(), [bytearray(page)], at, os.RWF_NOWAIT)
+            except BlockingIOError:  # it would have to be read
+                continue
+            except OSError as error:
+                pytest.skip(f"this file system does not tell what it holds: {error}")
+    return found
+
+
+def test_a_file_need_not_stay_in_memory(tmp_path):
+    path, arrays = tmp_path / "m", {"a": np.arange(12_000_000, dtype=np.int32)}
+    model_file.write(path, {"kind": "x"}, arrays)
+    assert kept_in_memory(path) == os.path.getsize(path)
+    model_file.write(path, {"kind": "x"}, arrays, cached=False)
+    assert kept_in_memory(path) < 2 * model_file.UNCACHED_BYTES
+    model_file.read(path, cached=False)
+    assert kept_in_memory(path) < 2 * model_file.UNCACHED_BYTES
+    _, found = model_file.read(path)
+    np.testing.assert_array_equal(found["a"], arrays["a"])
+    assert kept_in_memory(path) == os.path.getsize(path)
+
+
 def test_paths(tmp_path):
     clf = small().fit(XS, YS)
     (tmp_path / "real").mkdir()

@@ -49,6 +49,8 @@ MANIFEST_BYTES = 1 << 16  # it has about a thousand; more is not read
 TREE_ARRAYS = [name for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS) if name != "tree_offsets"]
 # A process that was killed leaves its file in the making behind; a live one touches it more often.
 STALE_SECONDS = 3600.0
+# A network file system may remember for so long that there was no such file.
+LATE_SECONDS = 60.0
 # How an error names what differs, where the manifest's own name would puzzle.
 _NAMES = {
     "relaxations": "relaxations (by relax_integrity)",
@@ -102,7 +104,8 @@ class Checkpoint:
     def put(self, tree: int, arrays: Tree) -> Receipt:
         """Write a finished tree; whole, or not at all."""
         header = {"kind": "tree", "tree": tree, "identity": self.identity}
-        return Receipt(tree, write(self.path(tree), header, arrays))
+        # It is read once, and maybe elsewhere: trees in the making need the memory more.
+        return Receipt(tree, write(self.path(tree), header, arrays, cached=False))
 
     def finished(self, trees: Iterable[int]) -> dict[int, Tree]:
         """Those of the trees that are here, by number; damaged ones count as missing."""
@@ -124,6 +127,7 @@ class Checkpoint:
 
     def get(self, receipt: Receipt) -> Tree:
         """The tree that a receipt was given for."""
+        _wait_for(self.path(receipt.tree))
         arrays = self._read(receipt.tree)
         if checksum(self.path(receipt.tree)) != receipt.checksum:
             raise ValueError(
@@ -138,7 +142,7 @@ class Checkpoint:
 
     def _read(self, tree: int) -> Tree:
         path = self.path(tree)
-        header, arrays = read(path)
+        header, arrays = read(path, cached=False)
         try:
             self._check(tree, header, arrays)
         except ValueError as error:
@@ -345,6 +349,14 @@ def check_writable(folder: str) -> None:
         os.unlink(name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, folder) from error
+
+
+def _wait_for(path: str) -> None:
+    """Wait for a file that another machine has written: this one may show it late."""
+    folder, start = os.path.dirname(path), time.monotonic()
+    while not os.path.exists(path) and time.monotonic() - start < LATE_SECONDS:
+        os.listdir(folder)  # makes network file systems look again
+        time.sleep(0.1)
 
 
 def _remove_stale_files(folder: str) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import _core
 from .explain import TreePath, explain_row
 from .inputs import FeatureArrays
-from .memory import joined_on_disk
+from .memory import joined
 
 # Arrays that prediction reads, with the one type each may have. Offsets are int64: their totals may
 # pass 2**31. Numbers of nodes, features and labels are int32.
@@ -321,7 +321,7 @@ class Forest:
 def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
     """Concatenated arrays; offsets are shifted behind those of the parts before."""
     if not name.endswith("_offsets"):
-        return np.concatenate(parts) if folder is None else joined_on_disk(folder, parts)
+        return joined(parts, folder)
     ends = np.cumsum([0] + [part[-1] for part in parts[:-1]])
     shifted = [part[1:] + end for part, end in zip(parts, ends, strict=True)]
     return np.concatenate([parts[0][:1], *shifted]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""How much memory growing trees may take."""
+"""How much memory growing trees may take, and where large arrays lie."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 # for finished trees, the second stage, and others.
 _SHARE = 0.25
 _LEAST = 64 << 20
+_LARGE = 4 << 20  # bytes; from here on NumPy asks for huge pages
 # Where a control group says how much its processes may use (versions 2 and 1).
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -80,14 +81,30 @@ def _mapping(array: Any) -> mmap.mmap | None:
     return array if hasattr(mmap, "MADV_RANDOM") else None
 
 
-def joined_on_disk(folder: str, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Concatenated arrays in a file without a name, which the system may move out of memory."""
+def joined(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
+    """Concatenated arrays, in memory or in a folder.
+
+    There they lie in a file without a name, which the system may move out of memory.
+    """
     shape = (sum(len(part) for part in parts), *parts[0].shape[1:])
     dtype = parts[0].dtype
     n_bytes = dtype.itemsize * math.prod(shape)
-    if n_bytes == 0:
-        return np.empty(shape, dtype)
+    if folder is None or n_bytes == 0:
+        return np.concatenate(parts, out=empty(shape, dtype))
     with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-") as file:
         os.posix_fallocate(file.fileno(), 0, n_bytes)  # a full disk is an error now, no crash later
         out = np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
     return np.concatenate(parts, out=out)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """As ``np.empty``, but always in pages of the ordinary size.
+
+    A virtual machine may have to ask its host for huge pages, one by one, which can take five times
+    as long as to fill small ones. Prediction is no faster with huge pages.
+    """
+    n_bytes = dtype.itemsize * math.prod(shape)
+    if n_bytes < _LARGE:
+        return np.empty(shape, dtype)
+    memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, dtype).reshape(shape)

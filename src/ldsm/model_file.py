@@ -12,8 +12,6 @@ from __future__ import annotations
 import bisect
 import fcntl
 import hashlib
-import math
-import mmap
 import os
 import secrets
 import stat
@@ -27,6 +25,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from .memory import empty
 from .model_header import (
     CHECKSUM,
     CHECKSUM_BYTES,
@@ -44,8 +43,8 @@ __all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "re
 PathLike = Union[str, "os.PathLike[str]"]
 # Chunks are summed up by themselves, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
+UNCACHED_BYTES = 4 * CHUNK_BYTES  # of a file not to be kept in memory, what waits for the disk
 THREADS = min(8, os.cpu_count() or 1)
-LARGE_BYTES = 4 << 20  # from here on NumPy asks for huge pages
 # Files in the making: what begins and ends like this, nobody needs any more.
 TEMPORARY = (".ldsm-", ".tmp")
 YOUNG_SECONDS = 60.0  # a file in the making that was written to since may be about to be locked
@@ -69,7 +68,13 @@ def refused(path: PathLike, reason: object) -> ModelFileError:
 # -- writing ----------------------------------------------------------------------------------
 
 
-def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+def write(
+    path: PathLike,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    cached: bool = True,
+) -> str:
     """Write a model file; until it is complete, whatever has its name stays.
 
     What killed processes left when they wrote the same file is removed.
@@ -83,6 +88,8 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArra
         The format, its version and the library's are added.
     arrays : mapping of str to ndarray
         One or two dimensions, of the numeric types that safetensors knows; no bool.
+    cached : bool, default=True
+        False: the system need not keep it in memory, which others need more.
 
     Returns
     -------
@@ -118,7 +125,8 @@ def write(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArra
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):  # a file that is replaced hands its mode on
                 os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
-            digest = _digest(spans, end, lambda at, data: _write_all(descriptor, data, at))
+            # By one thread: others would wait for the file, and keep the processor busy with it.
+            digest = _digest(spans, end, _writer(descriptor, cached), 1)
             _write_all(descriptor, memoryview(digest), end)
             os.fsync(descriptor)
         finally:
@@ -168,6 +176,22 @@ def _remove_if_abandoned(path: str) -> None:
         os.close(descriptor)
 
 
+def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
+    """Writes one part after the other, and lets the system forget what the disk has."""
+    dropped = 0
+
+    def move(at: int, data: memoryview) -> None:
+        nonlocal dropped
+        _write_all(descriptor, data, at)
+        end = at + len(data)
+        if not cached and end - dropped >= UNCACHED_BYTES:
+            os.fdatasync(descriptor)
+            os.posix_fadvise(descriptor, 0, end, os.POSIX_FADV_DONTNEED)
+            dropped = end
+
+    return move
+
+
 def _write_all(descriptor: int, data: memoryview, at: int) -> None:
     while len(data):
         done = os.pwrite(descriptor, data, at)
@@ -199,11 +223,13 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
     return memoryview(flat)
 
 
-def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None]) -> bytes:
+def _digest(
+    spans: list[_Span], end: int, move: Callable[[int, memoryview], None], threads: int
+) -> bytes:
     """The checksum of the file's first `end` bytes, which `move` carries to or from the disk.
 
-    SHA-256 over the CRC-32 of each chunk. The chunks go to threads: sums and input/output let go of
-    the interpreter.
+    SHA-256 over the CRC-32 of each chunk. The chunks can go to several threads: sums and
+    input/output let go of the interpreter.
     """
     starts = [span.start for span in spans]
 
@@ -222,9 +248,9 @@ def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None
         return crc.to_bytes(4, "little")
 
     chunks = range(0, end, CHUNK_BYTES)
-    if len(chunks) == 1 or THREADS == 1:
+    if len(chunks) == 1 or threads == 1:
         return hashlib.sha256(b"".join(map(one, chunks))).digest()
-    pool = ThreadPoolExecutor(THREADS)
+    pool = ThreadPoolExecutor(threads)
     try:
         crcs = [pool.submit(one, first) for first in chunks]
         wait(crcs, return_when=FIRST_EXCEPTION)  # rather than wake up for each of them
@@ -237,7 +263,9 @@ def _digest(spans: list[_Span], end: int, move: Callable[[int, memoryview], None
 # -- reading ----------------------------------------------------------------------------------
 
 
-def read(path: PathLike, verify: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read(
+    path: PathLike, verify: bool = True, *, cached: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a model file.
 
     Parameters
@@ -247,6 +275,8 @@ def read(path: PathLike, verify: bool = True) -> tuple[dict[str, Any], dict[str,
         Read everything into memory and compare the checksum. False: map the arrays, which opens a
         file of any size at once, and read of them only what is used; the file must then not be
         changed in place while they are.
+    cached : bool, default=True
+        False: the system need not keep the file in memory once it is read; nobody else wants it.
 
     Returns
     -------
@@ -267,7 +297,10 @@ def read(path: PathLike, verify: bool = True) -> tuple[dict[str, Any], dict[str,
             size = os.fstat(file.fileno()).st_size
             prefix = _read_prefix(file.fileno(), size)
             header, tensors = parse_prefix(prefix, size)
-            arrays = _load(file.fileno(), prefix, tensors) if verify else _map(file, tensors)
+            if verify:
+                arrays = _load(file.fileno(), prefix, tensors, cached)
+            else:
+                arrays = _map(file, tensors)
         except ValueError as error:
             raise refused(path, error) from None
     return header, arrays
@@ -292,7 +325,9 @@ def _read_prefix(descriptor: int, size: int) -> bytes:
     return os.pread(descriptor, 8 + length, 0)
 
 
-def _load(descriptor: int, prefix: bytes, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+def _load(
+    descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool
+) -> dict[str, NDArray[Any]]:
     """All arrays in memory of their own, each read once and summed up while it is in the cache."""
     arrays = {tensor.name: empty(tensor.shape, tensor.dtype) for tensor in tensors}
     spans = [_Span(0, memoryview(prefix))]
@@ -305,26 +340,15 @@ def _load(descriptor: int, prefix: bytes, tensors: list[Tensor]) -> dict[str, ND
     def fill(at: int, data: memoryview) -> None:
         if at >= len(prefix):  # what lies before was read, and is what was parsed
             _read_all(descriptor, data, at)
+            if not cached:
+                os.posix_fadvise(descriptor, at, len(data), os.POSIX_FADV_DONTNEED)
 
-    if _digest(spans, stored.start, fill) != stored.data:
+    if _digest(spans, stored.start, fill, THREADS) != stored.data:
         raise ValueError("its checksum does not fit: it was damaged or altered")
     del arrays[CHECKSUM]
     for array in arrays.values():
         array.flags.writeable = False
     return arrays
-
-
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """As ``np.empty``, but always in pages of the ordinary size.
-
-    A virtual machine may have to ask its host for huge pages, one by one, which can take five times
-    as long as to read the file into small ones. Prediction is no faster with huge pages.
-    """
-    n_bytes = dtype.itemsize * math.prod(shape)
-    if n_bytes < LARGE_BYTES:
-        return np.empty(shape, dtype)
-    memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def _read_all(descriptor: int, data: memoryview, at: int) -> None:

@@ -52,7 +52,7 @@ class TreeWork:
 
 
 class Spread(Protocol):
-    """Has trees grown, here or elsewhere, and gives back what `grow_tree` returned for each.
+    """Has trees grown, here or elsewhere, and gives them back in the order of their numbers.
 
     `progress` has a count of nodes for each tree, to be kept up to date; whoever sets the flag of
     `recall` wants no more of it.
@@ -60,7 +60,7 @@ class Spread(Protocol):
 
     def __call__(
         self, work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], recall: Recall
-    ) -> list[Any]: ...
+    ) -> list[Tree]: ...
 
 
 def grow_forest(
@@ -92,8 +92,7 @@ def grow_forest(
 
     with _reporting(callback, done, max_nodes * n_trees, recall), recall.on_failure():
         grown = spread(work, missing, progress, recall) if missing else []
-    for number, result in zip(missing, grown, strict=True):
-        trees[number] = result if checkpoint is None else checkpoint.get(result)
+    trees.update(zip(missing, grown, strict=True))
     rows = work.rows.opened()
     forest = Forest.from_trees(
         [trees[number] for number in numbers],
@@ -110,11 +109,14 @@ def by_joblib(n_jobs: int | None) -> Spread:
 
     def spread(
         work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], recall: Recall
-    ) -> list[Any]:
+    ) -> list[Tree]:
         shared = _Shared(recall, progress)
         tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
         # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
-        return list(joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
+        results = joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
+        return [
+            result if work.checkpoint is None else work.checkpoint.get(result) for result in results
+        ]
 
     return spread
 

@@ -15,7 +15,7 @@ from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..checkpoint import Receipt, prepare_folder
+from ..checkpoint import Tree, prepare_folder
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation
 from ..interrupts import Recall
@@ -92,20 +92,20 @@ def _spread(
     trees: Sequence[int],
     progress: NDArray[np.int64],
     recall: Recall,
-) -> list[Receipt]:
-    """The `training.Spread` of a cluster."""
-    assert work.checkpoint is not None
-    folder = work.checkpoint.folder
+) -> list[Tree]:
+    """The `training.Spread` of a cluster; a tree is read while others grow."""
+    checkpoint = work.checkpoint
+    assert checkpoint is not None
     work = replace(work, rows=StoredRows(store), trees_at_once=most_threads(client))
     # Names are told apart by a token: a task of a name that Dask knows would not be run again.
     token = secrets.token_hex(4)
     topic = f"ldsm-progress-{token}"
     place = {tree: i for i, tree in enumerate(trees)}
-    receipts: dict[int, Receipt] = {}
+    grown: dict[int, Tree] = {}
 
     def note(event: tuple[float, tuple[int, int]]) -> None:
         tree, nodes = event[1]
-        if tree not in receipts:
+        if tree not in grown:
             progress[place[tree]] = nodes
 
     def between() -> None:
@@ -120,18 +120,18 @@ def _spread(
             key=[f"ldsm-tree-{tree:05}-{token}" for tree in trees],
         )
         kept = (
-            f"Finished trees are kept in {folder!r}: the same fit goes on from there, with Dask or "
-            "without."
+            f"Finished trees are kept in {checkpoint.folder!r}: the same fit goes on from there, "
+            "with Dask or without."
         )
         named = dict(zip(trees, futures, strict=True))
         del futures  # a task is wanted as long as somebody holds its future
         for tree, receipt in results(client, named, "tree", kept=kept, between=between):
-            receipts[tree] = receipt
+            grown[tree] = checkpoint.get(receipt)
             progress[place[tree]] = work.params.max_nodes
     finally:
         with suppress(Exception):  # the scheduler may be gone
             client.unsubscribe_topic(topic)
-    return [receipts[tree] for tree in trees]
+    return [grown[tree] for tree in trees]
 
 
 def _grow(work: TreeWork, topic: str, tree: int) -> Any:

@@ -44,7 +44,7 @@ from .workers import (
     sees_store,
 )
 
-ROWS = 65536  # of a task: seconds of work, megabytes of results
+ROWS = 16384  # of a task: a second of work, a megabyte of results
 _MANIFEST = "predictions.json"
 _opening = threading.Lock()
 
@@ -77,7 +77,7 @@ def predict(
         ``part-00000.npz`` and so on with the arrays ``columns`` (of ``classes_``, int32) and
         ``scores`` (float32); each appears whole or not at all. The same call with the same folder
         leaves out what is there.
-    rows_per_task : int, default=65536
+    rows_per_task : int, default=16384
     callback : callable, optional
         Called with (rows done, rows).
 
