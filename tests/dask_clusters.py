@@ -37,7 +37,7 @@ def settings():
 
 
 @contextmanager
-def cluster(n_workers):
+def cluster(n_workers, **options):
     """A client with a scheduler in this process, and workers in their own."""
     with (
         LocalCluster(
@@ -46,6 +46,7 @@ def cluster(n_workers):
             processes=True,
             dashboard_address=":0",
             silence_logs=logging.CRITICAL,
+            **options,
         ) as running,
         Client(running) as client,
     ):

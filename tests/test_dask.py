@@ -7,15 +7,19 @@ import os
 import pickle
 import random
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
+import dask
 import joblib
 import numpy as np
 import pytest
+import yaml
 from distributed import Client
 
 import ldsm.dask
@@ -185,9 +189,52 @@ def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
     ):
         wrong = run(*train, *options)
         assert wrong.code == 2 and message in wrong.err
+    for address, cause in (
+        ("nowhere", "missing port number"),
+        ("udp://127.0.0.1:1", "unknown address scheme"),
+        ("tcp://127.0.0.1:1", "Timed out"),
+        ("tls://127.0.0.1:1", "TLS expects"),
+    ):
+        with dask.config.set({"distributed.comm.timeouts.connect": "500ms"}):
+            wrong = run(*train, "--checkpoint", tmp_path / "trees", "--dask", address)
+        assert wrong.code == 1
+        assert f"no way to the scheduler '{address}' of --dask: {cause}" in wrong.err
     datasets.save_svmlight(datasets.make_xmc(50, 20, 5), tmp_path / "rows.svm")
     wrong = run("train", tmp_path / "rows.svm", *train[2:], "--checkpoint", tmp_path / "trees")
     assert wrong.code == 2 and "DATA must be a store" in wrong.err
+
+
+def make_certificates(folder):
+    """Those of the document: an authority's own, and one each for a host and for a person."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    made = ("-newkey", "rsa:2048", "-nodes", "-keyout")
+    openssl("req", "-x509", "-days", "1", "-subj", "/CN=ca", *made, "ca-key.pem", "-out", "ca.pem")
+    signed = ("-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial", "-days", "1")
+    for name in ("host", "me"):
+        asked = ("-subj", f"/CN={name}", *made, f"{name}-key.pem", "-out", f"{name}.csr")
+        openssl("req", *asked)
+        openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made by openssl")
+def test_tls_as_documented(capsys, store, expected, tmp_path):
+    make_certificates(tmp_path)
+    page = (Path(__file__).parents[1] / "docs" / "scaling.md").read_text()
+    block = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1]
+    added = yaml.safe_load(block.replace("/etc/dask", str(tmp_path)))
+    configuration = dask.config.merge(dask.config.config, added)
+    train = ("train", store, "-o", tmp_path / "model.ldsm", "--n-estimators", N_TREES)
+    train += ("--random-state", 0, "--checkpoint", tmp_path / "trees", "--json", "--dask")
+    run = within(capsys)
+    with dask.config.set(configuration), cluster(1, protocol="tls://") as client:
+        address = client.scheduler.address
+        done = run(*train, address)
+        assert done.code == 0, done.err
+        assert done.json["fingerprint"] == expected[0]
+    assert address.startswith("tls://")
 
 
 # -- workers that die --------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def _connected(address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     if not address.startswith("local:"):
-        with Client(address) as client:
+        with _client(address) as client:
             yield client
         return
     if not re.fullmatch(r"local:[1-9]\d{0,3}", address):
@@ -59,3 +59,18 @@ def _connected(address: str) -> Iterator[Any]:
         Client(cluster) as client,
     ):
         yield client
+
+
+def _client(address: str) -> Any:
+    from distributed import Client
+
+    from ..dask import ClusterError
+
+    try:
+        return Client(address)
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # Dask has one for each mistake
+        raise ClusterError(
+            f"There is no way to the scheduler {address!r} of {FLAG}: {str(error).rstrip('.')}. It "
+            "must run, and its address be as it tells it, tcp://HOST:PORT or tls://HOST:PORT; for "
+            "tls Dask's configuration here must name certificates."
+        ) from error
