@@ -35,8 +35,8 @@ LEVELS = [
 ]
 # These stand alone: of the package they may import the core, their own helpers and nothing else.
 ALONE = {"metrics", "calibration", "metric_inputs", "ranked_hits", "objective", "datasets"}
-ALONE |= {"model_file", "model_header", "sparse_checks"}
-HELPERS = {"metric_inputs", "ranked_hits", "model_header", "sparse_checks"}
+ALONE |= {"model_file", "model_header", "sparse_checks", "memory"}
+HELPERS = {"metric_inputs", "ranked_hits", "model_header", "sparse_checks", "memory"}
 
 
 def imported_modules(path):
