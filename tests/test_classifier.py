@@ -143,6 +143,10 @@ def test_a_dataset_brings_labels_and_their_names():
     assert set(clf.predict_topk(XS, k=2)[0].ravel()) <= set(names)
     with pytest.raises(ValueError, match="brings its own labels"):
         small().fit(data, YS)
+    with pytest.raises(ValueError, match="X must hold features. Got a Dataset of texts"):
+        small().fit(Dataset.from_texts(["a", "b"], [["x"], ["y"]]))
+    with pytest.raises(ValueError, match="'callback' argument must be callable. Got 3"):
+        small().fit(data, callback=3)
 
 
 def test_shortage_is_filled_by_frequency_at_score_zero():

@@ -255,6 +255,13 @@ def test_labels_that_training_never_saw_are_reported(run, folder, tmp_path):
     assert "1 label without a training row (1 occurrence)" in done.err
     assert any(line.startswith("recall, all labels\t50.00") for line in done.lines)
     assert any(line.startswith("recall\t100.00") for line in done.lines)
+
+
+def test_rows_of_the_other_kind_are_refused(run, folder, tmp_path):
+    datasets.load_jsonl(folder / "notes.jsonl").save(tmp_path / "texts")
+    for command in ("evaluate", "predict"):
+        wrong = run(command, folder / "matrix.ldsm", tmp_path / "texts")
+        assert wrong.code == 1 and "reads features, and the data holds texts" in wrong.err
     wrong = run("evaluate", folder / "notes.ldsm", folder / "test.txt")
     assert wrong.code == 1 and "reads texts, and the data holds features" in wrong.err
 

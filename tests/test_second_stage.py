@@ -162,7 +162,7 @@ def test_tail_orders_by_score_over_propensity(rerank: str | None) -> None:
     assert np.array_equal(scores[0], plain[[0]].toarray()[0][labels[0]])
 
 
-@pytest.mark.parametrize("tail", [-1, np.inf, "much", True])
+@pytest.mark.parametrize("tail", [-1, np.inf, 10**400, "much", True])
 def test_a_bad_tail_is_named(tail: Any) -> None:
     with pytest.raises(ValueError, match="The 'tail' parameter must be a float >= 0"):
         fitted().predict_topk(text_like()[2], tail=tail)

@@ -26,7 +26,7 @@ from .prediction import Predictor, allowed_columns, label_weights
 from .score_explain import LabelScore, explain_scores
 from .second_stage import SecondStage
 from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
-from .training import ProgressCallback, Spread, training_summary
+from .training import ProgressCallback, Spread, check_callback, training_summary
 from .validation import labelled_rows, new_rows, one_row, training_rows
 
 
@@ -241,6 +241,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         started = time.perf_counter()
         settings = self.get_params(deep=False)
         check_params(settings, type(self).__name__)
+        check_callback(callback)
         more = self.warm_start and hasattr(self, "forest_")
         rows, feature_names = training_rows(self, X, y, more=more)
         labels, n_features = rows.y, rows.n_features

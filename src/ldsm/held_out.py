@@ -27,6 +27,24 @@ KS = (1, 3, 5)
 SHORT_NAMES = {"precision": "P", "ndcg": "nDCG", "psp": "PSP", "psndcg": "PSnDCG"}
 
 
+def check_kind(path: object, tagger: TextTagger | None, data: Dataset) -> None:
+    """Raise unless the rows are what the model, loaded from the path, reads: texts or features."""
+    if (data.texts is not None) != (tagger is not None):
+        has, wants = ("texts", "features") if data.texts is not None else ("features", "texts")
+        raise ValueError(f"The model {path} reads {wants}, and the data holds {has}.")
+
+
+def has_label_names(classes: NDArray[Any], data: Dataset) -> bool:
+    """Whether the labels of model and rows are names or numbers; raises unless both are alike."""
+    named = any(isinstance(label, str) for label in classes[:1].tolist())
+    if named != (data.label_names is not None):
+        has, wants = ("numbers", "names") if named else ("names", "numbers")
+        raise ValueError(
+            f"The model's labels are {wants}, those of the data {has}: they cannot be compared."
+        )
+    return named
+
+
 @dataclass(frozen=True, eq=False)
 class MetricCurve:
     """Metrics of models of growing size.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -131,7 +132,7 @@ def label_weights(
 
 def check_tail(tail: float) -> None:
     """Raise unless `tail` can be an exponent of the propensities."""
-    if not isinstance(tail, Real) or isinstance(tail, bool) or not 0 <= tail < np.inf:
+    if not isinstance(tail, Real) or isinstance(tail, bool) or not 0 <= tail <= sys.float_info.max:
         raise ValueError(f"The 'tail' parameter must be a float >= 0. Got {tail!r} instead.")
 
 

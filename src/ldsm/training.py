@@ -30,6 +30,12 @@ ProgressCallback = Callable[[int, int], None]
 _POLL_SECONDS = 0.1
 
 
+def check_callback(callback: ProgressCallback | None) -> None:
+    """Raise now rather than when there is something to tell."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"The 'callback' argument must be callable. Got {callback!r} instead.")
+
+
 @dataclass(frozen=True)
 class TreeWork:
     """All that growing any tree of one fit takes.

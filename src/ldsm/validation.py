@@ -82,4 +82,9 @@ def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
         return X, y, None
     if y is not None:
         raise ValueError("A Dataset brings its own labels: y must be left out.")
+    if X.X is None:
+        raise ValueError(
+            "X must hold features. Got a Dataset of texts: TextTagger is for them, or they are "
+            "turned into features first."
+        )
     return X.X, X.Y, X.label_names

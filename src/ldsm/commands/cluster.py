@@ -16,6 +16,7 @@ from .estimator import EstimatorOptions
 from .screen import Report
 
 FLAG = "--dask"
+_SILENT = logging.CRITICAL + 1  # how it ends is for the command to say
 
 
 def fit_on_cluster(
@@ -54,7 +55,7 @@ def _connected(address: str) -> Iterator[Any]:
             processes=True,
             memory_limit=None,  # Dask would count pages of the store, and kill whoever reads it
             dashboard_address=":0",
-            silence_logs=logging.ERROR,  # how it ends is for the command to say
+            silence_logs=_SILENT,
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -66,6 +67,8 @@ def _client(address: str) -> Any:
 
     from ..dask import ClusterError
 
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(_SILENT)
     try:
         return Client(address)
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # Dask has one for each mistake

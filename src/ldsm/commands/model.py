@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset
+from ..held_out import check_kind
 from ..loading import load
 from ..text import TextTagger
 from ..thresholds import reaching
@@ -66,6 +67,8 @@ class Model:
 
     def features(self, rows: Dataset | Sequence[str]) -> Any:
         """Rows as the trees read them; features that training never saw are cut off."""
+        if isinstance(rows, Dataset):
+            check_kind(self.path, self.tagger, rows)
         if not isinstance(rows, Dataset) or rows.X is None:
             assert self.tagger is not None
             return self.tagger.vectorize(rows)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import metrics
 from ..datasets import Dataset, Unseen
-from ..held_out import SHORT_NAMES
+from ..held_out import SHORT_NAMES, check_kind, has_label_names
 from ..wording import percent
 from .model import Model
 from .screen import Screen
@@ -49,16 +49,9 @@ class Scores:
 
 def in_columns(model: Model, data: Dataset) -> tuple[Dataset, Unseen]:
     """The rows in the model's columns, and what it never saw."""
-    if (data.texts is not None) != (model.tagger is not None):
-        has, wants = ("texts", "features") if data.texts is not None else ("features", "texts")
-        raise ValueError(f"The model {model.path} reads {wants}, and the data holds {has}.")
+    check_kind(model.path, model.tagger, data)
     classes = model.clf.classes_
-    named = any(isinstance(label, str) for label in classes[:1].tolist())
-    if named != (data.label_names is not None):
-        has, wants = ("numbers", "names") if named else ("names", "numbers")
-        raise ValueError(
-            f"The model's labels are {wants}, those of the data {has}: they cannot be compared."
-        )
+    named = has_label_names(classes, data)
     if not named and not np.array_equal(classes, np.arange(len(classes))):
         # Numbers that are no column numbers are compared as the names they are.
         named = True

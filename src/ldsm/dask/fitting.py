@@ -21,7 +21,7 @@ from ..datasets.dataset import Dataset, StoreLocation
 from ..interrupts import Recall
 from ..model_file import PathLike
 from ..rows import StoredRows
-from ..training import ProgressCallback, TreeWork, grow_tree
+from ..training import ProgressCallback, TreeWork, check_callback, grow_tree
 from .tasks import on_worker, results
 from .workers import (
     check_client,
@@ -76,13 +76,30 @@ def fit(
         that are finished stay in the folder, and those in the making are put there.
     """
     check_client(client)
-    clf = clone(params) if isinstance(params, LdSMClassifier) else LdSMClassifier(**params)
+    check_callback(callback)
+    clf = _estimator(params)
     data, location = opened(store)
+    if len(data) == 0 or data.X is None:
+        has = "no rows" if len(data) == 0 else "texts, and no features"
+        raise ValueError(f"The store {location.folder!r} has {has} to train on.")
     folder = prepare_folder(checkpoint_dir)
     with sees_folder(folder) as shared:
         check_workers(client, [sees_store(location), shared])
     spread = partial(_spread, client, location)
     return clf._fit(data, None, callback, folder, spread=spread)
+
+
+def _estimator(params: Any) -> LdSMClassifier:
+    if isinstance(params, LdSMClassifier):
+        return clone(params)  # type: ignore[no-any-return]
+    if not isinstance(params, Mapping):
+        raise ValueError(
+            "The 'params' argument must be an LdSMClassifier or a mapping of its parameters. "
+            f"Got {params!r} instead."
+        )
+    clf = LdSMClassifier()
+    clf.set_params(**params)  # an unknown one is refused with the names of all
+    return clf
 
 
 def _spread(

@@ -6,12 +6,14 @@ import json
 import os
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from numbers import Integral
 from operator import add
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,15 +24,15 @@ from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.files import writing
 from ..datasets.store import open_located
-from ..inputs import known_labels
+from ..held_out import check_kind, has_label_names
 from ..loading import load
-from ..metric_inputs import positive
+from ..metric_inputs import fail, positive
 from ..metrics import jain_propensities, ranking_sums
 from ..model_file import PathLike, checksum
 from ..prediction import label_weights
 from ..ranked_hits import RankingSums
 from ..text import TextTagger
-from ..training import ProgressCallback
+from ..training import ProgressCallback, check_callback
 from ..validation import new_rows
 from .tasks import on_worker, results
 from .workers import (
@@ -75,8 +77,8 @@ def predict(
     output_dir : path, optional
         A folder that driver and workers share, new or empty. Workers write there, block by block,
         ``part-00000.npz`` and so on with the arrays ``columns`` (of ``classes_``, int32) and
-        ``scores`` (float32); each appears whole or not at all. The same call with the same folder
-        leaves out what is there.
+        ``scores`` (float32); each appears whole or not at all. ``predictions.json`` says what they
+        are. The same call with the same folder leaves out what is there.
     rows_per_task : int, default=16384
     callback : callable, optional
         Called with (rows done, rows).
@@ -94,19 +96,19 @@ def predict(
         As `fit` raises it.
     """
     check_client(client)
+    check_callback(callback)
     job = _Job.of(model, store, k, tail, rows_per_task)
     if output_dir is None:
         found = dict(job.run(client, "predict", _top_columns, callback=callback))
         parts = [found[block] for block in job.blocks()]
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return _classifier(load(job.path, verify=False)).classes_[columns], scores
-    folder = os.path.abspath(output_dir)
-    _begin(folder, job)
+    folder = _begin(output_dir, job)
     paths = {block: _path(folder, block // rows_per_task) for block in job.blocks()}
     kept = f"Finished parts are kept in {folder!r}: the same call goes on from there."
     with sees_folder(folder) as shared:
         work = partial(_write, folder, rows_per_task)
-        done = [block for block, path in paths.items() if os.path.exists(path)]
+        done = [block for block, path in paths.items() if _is_whole(path, job, block)]
         for _ in job.run(client, "predict", work, [shared], callback, done, kept):
             pass
     return list(paths.values())
@@ -129,8 +131,11 @@ def evaluate(
     few sums and the numbers of the labels that occur.
     """
     check_client(client)
+    check_callback(callback)
+    if isinstance(ks, str) or not isinstance(ks, Sequence) or not ks:
+        fail("ks", ks, "a list of at least one integer >= 1")
     ks = [positive("ks", k) for k in ks]
-    job = _Job.of(model, store, 1, tail, rows_per_task)
+    job = _Job.of(model, store, 1, tail, rows_per_task, labelled=True)
     work = partial(_sums, ks)
     parts = dict(job.run(client, "evaluate", work, callback=callback))
     # In the order of the rows, so that the same rows give the same last digit.
@@ -155,13 +160,26 @@ class _Job:
 
     @classmethod
     def of(
-        cls, model: PathLike, store: PathLike | Dataset, k: Any, tail: float, rows_per_task: Any
+        cls,
+        model: PathLike,
+        store: PathLike | Dataset,
+        k: Any,
+        tail: float,
+        rows_per_task: Any,
+        *,
+        labelled: bool = False,
     ) -> _Job:
         data, location = opened(store)
+        if not isinstance(model, (str, os.PathLike)):
+            fail("model", model, "the path of a model file")
         path = os.path.abspath(model)
-        clf = _classifier(load(path, verify=False))
+        found = load(path, verify=False)
+        clf = _classifier(found)
         if len(data) == 0:
             raise ValueError(f"The store {location.folder!r} has no rows to predict for.")
+        check_kind(path, found if isinstance(found, TextTagger) else None, data)
+        if labelled:
+            has_label_names(clf.classes_, data)  # says whether they can be compared
         if data.X is not None and data.n_features != clf.n_features_in_:
             raise ValueError(
                 f"The store {location.folder!r} must have the {clf.n_features_in_} features of the "
@@ -223,8 +241,13 @@ class _Job:
             yield block, answer
 
 
-def _begin(folder: str, job: _Job) -> None:
-    """Make a folder one of these predictions, or see that it is."""
+def _begin(output_dir: PathLike, job: _Job) -> str:
+    """Make a folder one of these predictions, or see that it is; its absolute path."""
+    if not isinstance(output_dir, (str, os.PathLike)) or not os.fspath(output_dir):
+        fail("output_dir", output_dir, "a path")
+    folder = os.path.abspath(output_dir)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise ValueError(f"The 'output_dir' argument must name a folder. {folder!r} is a file.")
     manifest = {
         "format": "ldsm-predictions",
         "model": job.checksum,
@@ -244,12 +267,38 @@ def _begin(folder: str, job: _Job) -> None:
             )
         with writing(path) as file:
             file.write(json.dumps(manifest, indent=1).encode())
-    with open(path, encoding="utf-8") as text:
-        if json.load(text) != manifest:
-            raise ValueError(
-                f"The folder {folder!r} holds predictions of another model, store, k, tail or "
-                "rows_per_task: choose another one, or delete it."
-            )
+    try:
+        with open(path, encoding="utf-8") as text:
+            there = dict(json.load(text))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"The file {path!r} is damaged: delete the folder, or choose another."
+        ) from error
+    differ = [
+        f"{name} is {str(value)[:12]} now and {str(there.get(name))[:12]} there"
+        for name, value in manifest.items()
+        if there.get(name) != value
+    ]
+    if differ:
+        raise ValueError(
+            f"The folder {folder!r} holds other predictions: {'; '.join(differ)}. Choose another "
+            "one, or delete it."
+        )
+    return folder
+
+
+def _is_whole(path: str, job: _Job, start: int) -> bool:
+    """Whether a part is there and can be read; a damaged one is made again."""
+    rows = job.block(start)
+    try:
+        with open(path, "rb") as file, np.load(file) as part:
+            shapes = {part[name].shape for name in ("columns", "scores")}
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        warnings.warn(f"The part {path!r} is damaged ({error}): it is made again.", stacklevel=3)
+        return False
+    return shapes == {(rows.stop - rows.start, job.k)}
 
 
 # -- the workers -------------------------------------------------------------------------------
@@ -295,8 +344,12 @@ def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.f
 
 def _write(folder: str, rows_per_part: int, job: _Job, start: int) -> None:
     columns, scores = _top_columns(job, start)
-    with writing(_path(folder, start // rows_per_part)) as file:
-        np.savez(file, columns=columns, scores=scores)
+    path = _path(folder, start // rows_per_part)
+    try:
+        with writing(path) as file:
+            np.savez(file, columns=columns, scores=scores)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
@@ -313,9 +366,12 @@ def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
 def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     """1 where a label of the store (row) is one of the model (column)."""
     model = _opened(path, expected, store)
-    each = sp.eye_array(model.data.n_labels, format="csr", dtype=np.int32)
-    clf = model.clf
-    return known_labels(each, model.data.label_names, clf.classes_, clf._label_form)
+    classes, names = model.clf.classes_, model.data.label_names
+    number = {label: i for i, label in enumerate(classes.tolist())}
+    known = [number.get(name, -1) for name in (names or range(model.data.n_labels))]
+    rows = np.flatnonzero(np.array(known) >= 0)
+    pairs = (np.ones(len(rows), dtype=np.int32), (rows, np.array(known)[rows]))
+    return sp.csr_array(pairs, shape=(len(known), len(classes)))
 
 
 def _path(folder: str, part: int) -> str:

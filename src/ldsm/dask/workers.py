@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from urllib.parse import urlsplit
 
-from distributed import Client, TimeoutError
+from distributed import CancelledError, Client, TimeoutError
 
 from ..checkpoint import check_writable
 from ..datasets.dataset import Dataset, StoreLocation
@@ -31,10 +31,19 @@ def check_client(client: Client) -> None:
             f"The 'client' argument must be a distributed.Client that is not asynchronous. "
             f"Got {client!r} instead."
         )
+    if client.status != "running":
+        raise ValueError(
+            f"The 'client' argument must be connected. Got one that is {client.status}."
+        )
 
 
 def opened(store: PathLike | Dataset) -> tuple[Dataset, StoreLocation]:
     """The store that was named, as the driver sees it."""
+    if not isinstance(store, (Dataset, str, os.PathLike)):
+        raise ValueError(
+            "The 'store' argument must be the folder of a store, or what open_store gives. "
+            f"Got {type(store).__name__} instead."
+        )
     data = store if isinstance(store, Dataset) else open_store(store)
     if data.store is None:
         raise ValueError(
@@ -51,7 +60,9 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
         # Not `wait_for_workers`, whose own questions to the scheduler have no time limit.
         while not client.nthreads(callback_timeout=ANSWER_SECONDS):
             if time.monotonic() > deadline:
-                raise TimeoutError("no worker came")
+                raise ClusterError(
+                    f"The scheduler {address(client)} has had no worker for {ANSWER_SECONDS:.0f} s."
+                )
             time.sleep(0.1)
         found = client.run(
             _complaint,
@@ -62,11 +73,13 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
         )
     except TimeoutError as error:
         raise ClusterError(
-            f"The cluster {client!r} did not answer within {ANSWER_SECONDS:.0f} s: it has no "
-            "worker, or one that hangs."
+            f"The scheduler {address(client)}, or one of its workers, did not answer within "
+            f"{ANSWER_SECONDS:.0f} s."
         ) from error
-    except OSError as error:
-        raise ClusterError(f"The scheduler {address(client)} was lost: {error}.") from error
+    except ClusterError:
+        raise
+    except (OSError, RuntimeError, CancelledError) as error:
+        raise ClusterError(f"The scheduler {address(client)} was lost.") from error
     complaints = {}
     for worker, answer in found.items():
         if isinstance(answer, OSError):

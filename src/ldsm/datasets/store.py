@@ -119,6 +119,10 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
     ValueError
         If the store is damaged, half-written or of a newer version, with the reason.
     """
+    if os.path.isfile(folder):
+        raise NotADirectoryError(
+            f"{printable(folder)} is a file, and a store is a folder: `ldsm convert` makes one."
+        )
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"There is no store {printable(folder)}.")
     return _Reader(folder, verify).dataset()
