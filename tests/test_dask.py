@@ -19,6 +19,7 @@ import dask
 import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import yaml
 from distributed import Client
 
@@ -547,16 +548,30 @@ def test_labels_that_one_side_lacks_are_left_out(client, store, tmp_path, n_labe
     assert found == pytest.approx({name: local[name] for name in found}, rel=1e-12)
 
 
+def test_labels_that_are_numbers_but_no_columns(client, store, tmp_path):
+    data = datasets.open_store(store)
+    lists = [[7 * int(label) for label in data.Y[[i]].indices] for i in range(len(data))]
+    small().fit(data.X, lists).save(tmp_path / "model.ldsm")
+    wide = sp.csr_array((data.Y.data, data.Y.indices * 7, data.Y.indptr), shape=(len(data), 300))
+    datasets.Dataset(data.X, wide).save(tmp_path / "wide")
+    model, rows = open_model(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "wide")
+    local = score(model, rows, (1, 3), propensities_of(model)).ranking
+    found = ldsm.dask.evaluate(client, tmp_path / "model.ldsm", rows, (1, 3))
+    assert found["precision@1"] > 0.5
+    assert found == pytest.approx({name: local[name] for name in found}, rel=1e-12)
+
+
 def test_damaged_predictions_are_made_again(client, store, tmp_path):
     small().fit(datasets.open_store(store)).save(tmp_path / "model.ldsm")
     ask = (client, tmp_path / "model.ldsm", store)
     options = {"rows_per_task": 200, "output_dir": tmp_path / "parts"}
     paths = ldsm.dask.predict(*ask, **options)
     good = [Path(path).read_bytes() for path in paths]
-    os.truncate(paths[1], 500)
-    with pytest.warns(UserWarning, match=f"part '{paths[1]}' is damaged"):
-        assert ldsm.dask.predict(*ask, **options) == paths
-    assert [Path(path).read_bytes() for path in paths] == good
+    for damage in (b"", good[1][:500], b"no archive at all", good[1][:-9] + b"x" * 9):
+        Path(paths[1]).write_bytes(damage)
+        with pytest.warns(UserWarning, match=f"part '{paths[1]}' is damaged"):
+            assert ldsm.dask.predict(*ask, **options) == paths
+        assert [Path(path).read_bytes() for path in paths] == good
     (tmp_path / "parts" / "predictions.json").write_text("{")
     with pytest.raises(ValueError, match="predictions.json' is damaged"):
         ldsm.dask.predict(*ask, **options)

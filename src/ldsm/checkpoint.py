@@ -234,11 +234,7 @@ def open_checkpoint(
 
 def prepare_folder(folder: PathLike) -> str:
     """The absolute path of a folder that is, or can become, a checkpoint; created if need be."""
-    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
-        raise ValueError(f"The 'checkpoint_dir' parameter must be a path. Got {folder!r} instead.")
-    path = os.path.abspath(folder)
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise ValueError(f"The 'checkpoint_dir' parameter must name a folder. {path!r} is a file.")
+    path = folder_path("The 'checkpoint_dir' parameter", folder)
     os.makedirs(path, exist_ok=True)
     foreign = [name for name in os.listdir(path) if not _is_temporary(name)]
     if os.path.exists(os.path.join(path, MANIFEST)):
@@ -249,6 +245,16 @@ def prepare_folder(folder: PathLike) -> str:
             f"{path!r} holds {min(foreign)!r} and no {MANIFEST}."
         )
     check_writable(path)
+    return path
+
+
+def folder_path(what: str, folder: PathLike) -> str:
+    """The absolute path of a folder that is there or can be made; `what` names it in errors."""
+    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
+        raise ValueError(f"{what} must be a path. Got {folder!r} instead.")
+    path = os.path.abspath(folder)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ValueError(f"{what} must name a folder. {path!r} is a file.")
     return path
 
 

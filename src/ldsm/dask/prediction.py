@@ -20,11 +20,13 @@ import scipy.sparse as sp
 from distributed import Client
 from numpy.typing import NDArray
 
+from ..checkpoint import folder_path
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.files import writing
 from ..datasets.store import open_located
 from ..held_out import check_kind, has_label_names
+from ..inputs import known_labels
 from ..loading import load
 from ..metric_inputs import fail, positive
 from ..metrics import jain_propensities, ranking_sums
@@ -243,11 +245,7 @@ class _Job:
 
 def _begin(output_dir: PathLike, job: _Job) -> str:
     """Make a folder one of these predictions, or see that it is; its absolute path."""
-    if not isinstance(output_dir, (str, os.PathLike)) or not os.fspath(output_dir):
-        fail("output_dir", output_dir, "a path")
-    folder = os.path.abspath(output_dir)
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise ValueError(f"The 'output_dir' argument must name a folder. {folder!r} is a file.")
+    folder = folder_path("The 'output_dir' argument", output_dir)
     manifest = {
         "format": "ldsm-predictions",
         "model": job.checksum,
@@ -295,7 +293,7 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
             shapes = {part[name].shape for name in ("columns", "scores")}
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
+    except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile) as error:
         warnings.warn(f"The part {path!r} is damaged ({error}): it is made again.", stacklevel=3)
         return False
     return shapes == {(rows.stop - rows.start, job.k)}
@@ -366,12 +364,11 @@ def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
 def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     """1 where a label of the store (row) is one of the model (column)."""
     model = _opened(path, expected, store)
-    classes, names = model.clf.classes_, model.data.label_names
-    number = {label: i for i, label in enumerate(classes.tolist())}
-    known = [number.get(name, -1) for name in (names or range(model.data.n_labels))]
-    rows = np.flatnonzero(np.array(known) >= 0)
-    pairs = (np.ones(len(rows), dtype=np.int32), (rows, np.array(known)[rows]))
-    return sp.csr_array(pairs, shape=(len(known), len(classes)))
+    clf, n_labels, given = model.clf, model.data.n_labels, model.data.label_names
+    each = sp.eye_array(n_labels, format="csr", dtype=np.int32)
+    # By name in any case, be it a number: model and store need not have as many.
+    names: Sequence[Any] = range(n_labels) if given is None else given
+    return known_labels(each, names, clf.classes_, clf._label_form)
 
 
 def _path(folder: str, part: int) -> str:
