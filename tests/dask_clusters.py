@@ -12,8 +12,9 @@ import dask
 from distributed import Client, LocalCluster, Scheduler, Worker, WorkerPlugin
 from distributed.utils import get_mp_context
 
-from ldsm import _core
+from ldsm import LdSMClassifier, _core, datasets
 
+N_TREES = 5
 SETTINGS = {
     # Workers are forks of a process that has imported everything: they start in a fraction of a
     # second.
@@ -23,6 +24,17 @@ SETTINGS = {
     "distributed.worker.memory.terminate": False,
     "distributed.worker.memory.pause": False,
 }
+
+
+def make_store(folder):
+    """The path of a new store: large enough for a second stage."""
+    datasets.make_xmc(700, 200, 30, seed=0).save(folder / "rows")
+    return str(folder / "rows")
+
+
+def small(seed=0, **changes):
+    """A classifier of a few trees."""
+    return LdSMClassifier(**{"n_estimators": N_TREES, "random_state": seed, **changes})
 
 
 @contextmanager
