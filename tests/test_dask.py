@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import dask
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.not_under("address", "thread", reason="works against a 
 
 SCALING = Path(__file__).parent.parent / "docs" / "scaling.md"
 SEEDS = (0, 1, 2)
+N_LONG = 16  # trees of a fit that takes a while
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -229,28 +231,46 @@ def test_tls_as_documented(capsys, store, expected, tmp_path):
 # -- workers that die --------------------------------------------------------------------------
 
 
+@contextmanager
+def once(grown, folder, act):
+    """Act in the middle of what is done here: when there are so many trees in the folder."""
+    ended = threading.Event()
+
+    def watch():
+        while len(trees_in(folder)) < grown:
+            if ended.wait(0.01):  # it has failed: nobody needs the act any more
+                return
+        act()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
 def kill_during_fit(client, store, folder, rng, seconds, expected):
     """Kill one worker at a random moment of a fit; whether it died while there was work."""
     pids = list(client.run(os.getpid).values())
     before = {}
 
     def kill():
-        time.sleep(rng.uniform(0, 0.9) * seconds)
+        time.sleep(rng.uniform(0, 1) * seconds / N_LONG)
         before.update(trees_in(folder))
         os.kill(rng.choice(pids), signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    fitted = ldsm.dask.fit(client, store, long_fit(), folder)
-    killer.join()
+    with once(rng.randrange(N_LONG - 2), folder, kill):
+        fitted = ldsm.dask.fit(client, store, long_fit(), folder)
     assert fitted.fingerprint_ == expected
     # What was finished was not grown again.
     assert before.items() <= trees_in(folder).items()
-    return len(before) < fitted.n_estimators
+    return len(before) < N_LONG
 
 
 def long_fit():
-    return small(n_estimators=16, n_epochs=30, rerank=None)
+    return small(n_estimators=N_LONG, n_epochs=30, rerank=None)
 
 
 def check_kills(kills, store, tmp_path, seed):
@@ -279,20 +299,13 @@ def test_ten_killed_workers_do_not_change_the_model(store, tmp_path):
 
 def signalled_during_fit(client, store, folder, pid, number, message):
     """A fit whose scheduler gets a signal after some trees: it ends soon, with this message."""
-    n_trees = len(trees_in(folder)) + 2
-
-    def send():
-        while len(trees_in(folder)) < n_trees:
-            time.sleep(0.01)
-        os.kill(pid, number)
-
-    sender = threading.Thread(target=send)
-    sender.start()
     started = time.monotonic()
-    with pytest.raises(ClusterError, match=message + ".*kept in '.*trees'"):
+    with (
+        once(len(trees_in(folder)) + 2, folder, lambda: os.kill(pid, number)),
+        pytest.raises(ClusterError, match=message + ".*kept in '.*trees'"),
+    ):
         ldsm.dask.fit(client, store, small(n_estimators=500), folder)
     assert time.monotonic() - started < 30
-    sender.join()
 
 
 def test_a_scheduler_that_is_lost_leaves_a_checkpoint_to_go_on_from(store, tmp_path, monkeypatch):

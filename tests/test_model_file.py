@@ -331,17 +331,19 @@ def kept_in_memory(path):
     return found
 
 
-def test_a_file_need_not_stay_in_memory(tmp_path):
+def test_a_file_need_not_stay_in_memory(tmp_path, monkeypatch):
     path, arrays = tmp_path / "m", {"a": np.arange(12_000_000, dtype=np.int32)}
-    model_file.write(path, {"kind": "x"}, arrays)
-    assert kept_in_memory(path) == os.path.getsize(path)
     model_file.write(path, {"kind": "x"}, arrays, cached=False)
     assert kept_in_memory(path) < 2 * model_file.UNCACHED_BYTES
     model_file.read(path, cached=False)
     assert kept_in_memory(path) < 2 * model_file.UNCACHED_BYTES
+    # Otherwise it is the system's to decide: how much it keeps, nobody can promise.
+    advice = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *given: advice.append(given))
+    model_file.write(path, {"kind": "x"}, arrays)
     _, found = model_file.read(path)
     np.testing.assert_array_equal(found["a"], arrays["a"])
-    assert kept_in_memory(path) == os.path.getsize(path)
+    assert not advice
 
 
 def test_paths(tmp_path):
