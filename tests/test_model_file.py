@@ -37,6 +37,7 @@ GOLDEN = Path(__file__).parent / "golden"
 X, Y = make_problem(0, "weights", n_rows=200, n_features=30, n_labels=8)
 XS, YS = sp.csr_array(X), sp.csr_array(Y)
 NAMES = ["a", "b c", "économie", "право", "法律", "🐟", "", " x"]
+DONT_NEED = os.POSIX_FADV_DONTNEED
 
 
 def small(**changes):
@@ -317,33 +318,43 @@ def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
 # -- saving is atomic --------------------------------------------------------------------------
 
 
-def kept_in_memory(path):
-    """How many bytes of a file the system holds."""
-    page, found = 1 << 12, 0
-    with open(path, "rb", buffering=0) as file:
-        for at in range(0, os.fstat(file.fileno()).st_size, page):
-            try:
-                found += os.preadv(file.fileno(), [bytearray(page)], at, os.RWF_NOWAIT)
-            except BlockingIOError:  # it would have to be read
-                continue
-            except OSError as error:
-                pytest.skip(f"this file system does not tell what it holds: {error}")
-    return found
+@pytest.fixture
+def told(monkeypatch):
+    """What the system is told about files, in order: it does as told, but when, is its business."""
+    calls = []
+
+    def spy(name):
+        real = getattr(os, name)
+
+        def call(descriptor, *given):
+            calls.append((name, *given))
+            return real(descriptor, *given)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("fdatasync", "posix_fadvise"):
+        spy(name)
+    return calls
 
 
-def test_a_file_need_not_stay_in_memory(tmp_path, monkeypatch):
+def test_a_file_need_not_stay_in_memory(tmp_path, told):
     path, arrays = tmp_path / "m", {"a": np.arange(12_000_000, dtype=np.int32)}
+    step, size = model_file.UNCACHED_BYTES, arrays["a"].nbytes
     model_file.write(path, {"kind": "x"}, arrays, cached=False)
-    assert kept_in_memory(path) < 2 * model_file.UNCACHED_BYTES
-    model_file.read(path, cached=False)
-    assert kept_in_memory(path) < 2 * model_file.UNCACHED_BYTES
-    # Otherwise it is the system's to decide: how much it keeps, nobody can promise.
-    advice = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda *given: advice.append(given))
-    model_file.write(path, {"kind": "x"}, arrays)
-    _, found = model_file.read(path)
+    # What the disk does not have yet, the system would keep: first the one, then the other.
+    assert told[::2] == [("fdatasync",)] * (size // step)
+    forgotten = [end for _, start, end, advice in told[1::2] if start == 0 and advice == DONT_NEED]
+    assert len(forgotten) == size // step and forgotten[-1] > size - step
+    assert np.diff([0, *forgotten]).max() < step + model_file.CHUNK_BYTES
+    told.clear()
+    _, found = model_file.read(path, cached=False)
     np.testing.assert_array_equal(found["a"], arrays["a"])
-    assert not advice
+    assert {(name, advice) for name, *_, advice in told} == {("posix_fadvise", DONT_NEED)}
+    assert sum(length for _, _, length, _ in told) == size
+    told.clear()
+    model_file.write(path, {"kind": "x"}, arrays)
+    model_file.read(path)
+    assert not told
 
 
 def test_paths(tmp_path):
