@@ -91,10 +91,16 @@ def joined(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[
     n_bytes = dtype.itemsize * math.prod(shape)
     if folder is None or n_bytes == 0:
         return np.concatenate(parts, out=empty(shape, dtype))
-    with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-") as file:
-        os.posix_fallocate(file.fileno(), 0, n_bytes)  # a full disk is an error now, no crash later
-        out = np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
-    return np.concatenate(parts, out=out)
+    with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
+        for part in parts:  # written, not through memory: a full disk is then an error, no crash
+            _write(file.fileno(), part)
+        return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
+
+
+def _write(file: int, array: NDArray[Any]) -> None:
+    left: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    while len(left):
+        left = left[os.write(file, left) :]
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

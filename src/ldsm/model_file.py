@@ -44,6 +44,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 # Chunks are summed up by themselves, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
 UNCACHED_BYTES = 4 * CHUNK_BYTES  # of a file not to be kept in memory, what waits for the disk
+CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can be told what to keep
 THREADS = min(8, os.cpu_count() or 1)
 # Files in the making: what begins and ends like this, nobody needs any more.
 TEMPORARY = (".ldsm-", ".tmp")
@@ -184,7 +185,7 @@ def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
         nonlocal dropped
         _write_all(descriptor, data, at)
         end = at + len(data)
-        if not cached and end - dropped >= UNCACHED_BYTES:
+        if CAN_FORGET and not cached and end - dropped >= UNCACHED_BYTES:
             os.fdatasync(descriptor)
             os.posix_fadvise(descriptor, 0, end, os.POSIX_FADV_DONTNEED)
             dropped = end
@@ -340,7 +341,7 @@ def _load(
     def fill(at: int, data: memoryview) -> None:
         if at >= len(prefix):  # what lies before was read, and is what was parsed
             _read_all(descriptor, data, at)
-            if not cached:
+            if CAN_FORGET and not cached:
                 os.posix_fadvise(descriptor, at, len(data), os.POSIX_FADV_DONTNEED)
 
     if _digest(spans, stored.start, fill, THREADS) != stored.data:
