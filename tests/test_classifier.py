@@ -16,223 +16,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from ldsm import LdSMClassifier
-from ldsm.datasets import Dataset, make_xmc
 from ldsm.inputs import feature_arrays
 from naive import bag
 from problems import make_problem
-
-X, Y = make_problem(0, "weights", n_rows=300, n_features=40, n_labels=12)
-XS, YS = sp.csr_array(X), sp.csr_array(Y)
-
-
-def small(**changes):
-    return LdSMClassifier(**{"n_estimators": 4, "random_state": 3, **changes})
-
-
-def lists_of(Y, names):
-    return [[names[k] for k in np.flatnonzero(row)] for row in Y]
-
-
-# -- forms of Y and what comes back ------------------------------------------------------------
-
-
-def test_sparse_matrix_gives_columns_and_csr():
-    clf = small().fit(XS, YS)
-    labels, scores = clf.predict_topk(XS, k=3)
-    assert labels.shape == scores.shape == (300, 3)
-    assert labels.dtype.kind == "i" and scores.dtype == np.float32
-    assert np.all(np.diff(scores, axis=1) <= 0)
-    proba = clf.predict_proba(XS)
-    assert sp.issparse(proba) and proba.format == "csr" and proba.shape == (300, 12)
-    assert proba.max() <= 1
-    np.testing.assert_array_equal(proba[[[0], [1]], labels[:2]].toarray(), scores[:2])
-    predicted = clf.predict(XS)
-    np.testing.assert_array_equal(predicted.toarray(), (proba.toarray() >= 0.5).astype(int))
-    assert clf.classes_.tolist() == list(range(12))
-
-
-def test_dense_matrix_gives_dense_arrays_and_the_same_trees():
-    sparse, dense = small().fit(XS, YS), small().fit(X, Y)
-    assert dense.forest_.fingerprint() == sparse.forest_.fingerprint()
-    proba = dense.predict_proba(X)
-    assert isinstance(proba, np.ndarray) and proba.shape == (300, 12)
-    np.testing.assert_allclose(proba, sparse.predict_proba(XS).toarray(), rtol=1e-6)
-    assert isinstance(dense.predict(X), np.ndarray)
-    # Rectangular nested lists of 0 and 1 are an indicator too.
-    assert small().fit(X, Y.tolist()).forest_.fingerprint() == sparse.forest_.fingerprint()
-    assert small().fit(X, pd.DataFrame(Y)).forest_.fingerprint() == sparse.forest_.fingerprint()
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        [f"tag {i:02}" for i in range(12)],
-        [("a", i) for i in range(12)],
-        [10 * i for i in range(12)],
-        [frozenset([i]) for i in range(12)],  # hashable, but not ordered
-    ],
-)
-def test_lists_of_labels_come_back_by_name(names):
-    clf = small().fit(XS, lists_of(Y, names))
-    labels, _ = clf.predict_topk(XS, k=2)
-    assert all(label in names for label in labels.ravel().tolist())
-    assert sp.issparse(clf.predict_proba(XS))
-    columns, _ = small().fit(XS, YS).predict_topk(XS, k=2)
-    if isinstance(names[0], (str, int)):  # their sorted order is the order of the columns
-        assert labels.tolist() == [[names[k] for k in row] for row in columns]
-    rows = pd.Series(lists_of(Y, names))
-    assert small().fit(XS, rows).fingerprint_ == clf.fingerprint_
-
-
-def test_a_label_named_twice_counts_once():
-    twice = [[*labels, *labels] for labels in lists_of(Y, "abcdefghijkl")]
-    assert (
-        small().fit(XS, twice).fingerprint_
-        == small().fit(XS, lists_of(Y, "abcdefghijkl")).fingerprint_
-    )
-
-
-def test_one_label_per_row():
-    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
-    clf = small(n_estimators=20).fit(XS, y)
-    predicted = clf.predict(XS)
-    assert predicted.shape == (300,) and set(predicted) <= {"a", "b", "c"}
-    assert clf.score(XS, y) == np.mean(predicted == y) > 0.8
-    proba = clf.predict_proba(XS)
-    assert proba.shape == (300, 3)
-    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
-    assert clf.predict_topk(XS[:1], k=1)[0][0, 0] == predicted[0]
-
-
-def test_score_is_precision_at_one():
-    clf = small().fit(XS, YS)
-    best = clf.predict_topk(XS, k=1)[0][:, 0]
-    expected = np.mean(Y[np.arange(300), best])
-    assert clf.score(XS, YS) == pytest.approx(expected)
-    names = [f"t{i:02}" for i in range(12)]
-    by_name = small().fit(XS, lists_of(Y, names))
-    assert by_name.score(XS, lists_of(Y, names)) == pytest.approx(expected)
-    # A label that training never saw is a miss, not an error.
-    assert by_name.score(XS[:2], [["unseen"], ["unseen"]]) == 0
-
-
-def test_only_some_labels_compete():
-    clf = small().fit(XS, lists_of(Y, "abcdefghijkl"))
-    labels, scores = clf.predict_topk(XS, k=2, labels=["b", "k"])
-    assert {*labels.ravel().tolist()} == {"b", "k"}
-    everything = clf.predict_proba(XS).toarray()
-    columns = np.searchsorted(clf.classes_, labels)
-    np.testing.assert_array_equal(np.take_along_axis(everything, columns, axis=1), scores)
-    with pytest.raises(ValueError, match="'labels' parameter.*'z'"):
-        clf.predict_topk(XS, labels=["z"])
-    with pytest.raises(ValueError, match=r"'k' parameter must be an int in \[1, 2\]. Got 3"):
-        clf.predict_topk(XS, k=3, labels=["b", "k"])
-
-
-def test_a_dataset_brings_labels_and_their_names():
-    names = [f"tag {i:02}" for i in range(12)]
-    data = Dataset(XS, YS, label_names=names)
-    clf = small().fit(data)
-    assert clf.forest_.fingerprint() == small().fit(XS, YS).forest_.fingerprint()
-    assert set(clf.predict_topk(XS, k=2)[0].ravel()) <= set(names)
-    with pytest.raises(ValueError, match="brings its own labels"):
-        small().fit(data, YS)
-    with pytest.raises(ValueError, match="X must hold features. Got a Dataset of texts"):
-        small().fit(Dataset.from_texts(["a", "b"], [["x"], ["y"]]))
-    with pytest.raises(ValueError, match="'callback' argument must be callable. Got 3"):
-        small().fit(data, callback=3)
-
-
-def test_shortage_is_filled_by_frequency_at_score_zero():
-    clf = LdSMClassifier(n_estimators=1, random_state=0).fit(
-        [[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]], [["a"], ["a"], ["b"], ["b", "c"], ["b"]]
-    )
-    labels, scores = clf.predict_topk([[1, 0]], k=3)
-    assert labels[0].tolist() == ["a", "b", "c"]
-    assert scores[0].tolist() == [1, 0, 0]
-
-
-# -- forms of X --------------------------------------------------------------------------------
-
-
-def forms_of(X):
-    csr = sp.csr_matrix(X)
-    unsorted = csr.copy()
-    for i in range(X.shape[0]):
-        part = slice(*unsorted.indptr[i : i + 2])
-        unsorted.indices[part] = unsorted.indices[part][::-1].copy()
-        unsorted.data[part] = unsorted.data[part][::-1].copy()
-    unsorted.has_sorted_indices = False
-    coo = sp.coo_matrix(X)
-    duplicates = sp.coo_matrix(
-        (np.tile(coo.data / 2, 2), (np.tile(coo.row, 2), np.tile(coo.col, 2))), shape=X.shape
-    )
-    doubled = sp.csr_matrix(
-        (
-            np.repeat(csr.data / 2, 2),
-            np.repeat(csr.indices, 2),
-            csr.indptr * 2,
-        ),
-        shape=X.shape,
-    )
-    zeros = sp.csr_matrix(np.where(X == 0, 7, X))
-    zeros.data[zeros.data == 7] = 0
-    wide = sp.csr_matrix(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    yield from (csr, sp.csr_array(X), csr.tocsc(), coo, sp.lil_matrix(X), X, np.asfortranarray(X))
-    yield from (X.astype(np.float64), csr.astype(np.float64), unsorted, duplicates, doubled, zeros)
-    yield from (wide, X.tolist())
-
-
-def test_all_forms_of_the_same_input_agree_and_none_is_changed():
-    reference = small().fit(XS, YS)
-    answer = reference.predict_proba(XS).toarray()
-    count = 0
-    for form in forms_of(X):
-        before = joblib.hash(form)
-        if isinstance(form, np.ndarray):
-            form.flags.writeable = False
-        elif hasattr(form, "data") and isinstance(form.data, np.ndarray) and form.format != "lil":
-            form.data.flags.writeable = False
-        clf = small().fit(form, YS)
-        assert clf.forest_.fingerprint() == reference.forest_.fingerprint()
-        assert clf.predict_proba(form).toarray().tobytes() == answer.tobytes()
-        assert joblib.hash(form) == before
-        count += 1
-    assert count == 15
-
-
-def test_label_matrix_is_not_changed():
-    unsorted = sp.csr_matrix(Y)
-    unsorted.indices[: unsorted.indptr[1]] = unsorted.indices[: unsorted.indptr[1]][::-1].copy()
-    before = joblib.hash(unsorted)
-    small().fit(XS, unsorted)
-    assert joblib.hash(unsorted) == before
-
-
-def test_pandas_input_keeps_feature_names():
-    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(40)])
-    clf = small().fit(frame, YS)
-    assert clf.feature_names_in_.tolist() == list(frame.columns)
-    assert clf.forest_.fingerprint() == small().fit(XS, YS).forest_.fingerprint()
-
-
-def test_float32_rounding_to_zero_and_to_infinity():
-    tiny = X.astype(np.float64)
-    tiny[0, 0] = 1e-60
-    clean = tiny.copy()
-    clean[0, 0] = 0
-    assert small().fit(tiny, YS).fingerprint_ == small().fit(clean, YS).fingerprint_
-    tiny[0, 0] = 1e60
-    with pytest.raises(ValueError, match=r"Input X must hold values that float32.*1e\+60"):
-        small().fit(tiny, YS)
-
+from small_classifier import XS, YS, X, Y, small
 
 # -- odd data ----------------------------------------------------------------------------------
 
@@ -485,6 +277,13 @@ def test_known_decision_function_is_recovered():
 # -- a good citizen of scikit-learn ------------------------------------------------------------
 
 
+def test_pandas_input_keeps_feature_names():
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(40)])
+    clf = small().fit(frame, YS)
+    assert clf.feature_names_in_.tolist() == list(frame.columns)
+    assert clf.forest_.fingerprint() == small().fit(XS, YS).forest_.fingerprint()
+
+
 def test_clone_pickle_pipeline_and_grid_search():
     clf = small().fit(XS, YS)
     assert clone(clf).get_params() == clf.get_params()
@@ -495,147 +294,6 @@ def test_clone_pickle_pipeline_and_grid_search():
     assert pipeline.predict(XS).shape == (300, 12)
     search = GridSearchCV(small(), {"arity": [2, 3]}, cv=KFold(2)).fit(XS, Y)
     assert search.best_estimator_.predict(XS).shape == (300, 12)
-
-
-def test_predict_before_fit():
-    with pytest.raises(NotFittedError):
-        small().predict_topk(XS)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
-        ("arity", 1, r"an int in \[2, 8\]"),
-        ("arity", 2.5, r"an int in \[2, 8\]"),
-        ("n_estimators", 0, r"an int in \[1, 1000000\]"),
-        ("max_nodes", "many", r"'auto' or an int in \[1, 2147483632\]"),
-        ("n_epochs", 10**400, r"'auto' or an int in \[1, 1000000\]"),
-        ("learning_rate", 0.0, "'auto' or a float > 0"),
-        ("learning_rate", float("nan"), "'auto' or a float > 0"),
-        ("integrity_weight", -1, r"a float in \[0, 1e\+30\]"),
-        ("integrity_weight", 1e31, r"a float in \[0, 1e\+30\]"),
-        ("multiway_penalty", "big", r"'auto' or a float in \[0, 1e\+30\]"),
-        ("relax_integrity", "yes", "a bool"),
-        ("optimizer", "adam", "'auto' or 'nag' or 'sgd' or 'asgd'"),
-        ("leaf_scores", "counts", "'probability' or 'histogram'"),
-        ("standardize", 3, "'auto' or a bool"),
-        ("subsample", 0, r"'auto' or a float in \(0, 1\]"),
-        ("rerank", "best", "'auto' or None or 'tail' or 'linear'"),
-        ("rerank", False, "'auto' or None or 'tail' or 'linear'"),
-        ("tail_blend", 1.5, r"a float in \[0, 1\]"),
-        ("tail_gamma", 0, "'auto' or a float > 0"),
-        ("tail_min_rows", 0, "an int >= 1"),
-        ("n_jobs", 0, "None or an int other than 0"),
-        ("optimizer", np.array(["nag", "sgd"]), "'auto' or 'nag'"),
-    ],
-)
-def test_bad_parameters(name, value, allowed):
-    message = rf"The '{name}' parameter of LdSMClassifier must be {allowed}.*Got .* instead"
-    with pytest.raises(ValueError, match=message):
-        small(**{name: value}).fit(XS, YS)
-
-
-@pytest.mark.parametrize(
-    ("X", "Y", "message"),
-    [
-        ([[np.nan, 1], [0, 1]], [["a"], ["b"]], "Input X contains NaN"),
-        ([[np.inf, 1], [0, 1]], [["a"], ["b"]], "Input X contains infinity"),
-        (sp.csr_matrix([[np.nan, 1], [0, 1]]), [["a"], ["b"]], "Input X contains NaN"),
-        ([1, 2], [["a"], ["b"]], "Expected 2D array"),
-        (np.zeros((0, 3)), [], "at least one|0 sample|empty"),
-        ([[1, 0], [0, 1]], [[], []], "at least one label"),
-        ([[1, 0], [0, 1]], np.zeros((2, 3)), "at least one label"),
-        ([[1, 0], [0, 1]], sp.csr_matrix((2, 3)), "at least one label"),
-        ([[1, 0], [0, 1]], [["a"]], "same number of rows.*2 and 1"),
-        ([[1, 0], [0, 1]], [[0, 2], [1, 0]], None),
-        ([[1, 0], [0, 1]], np.array([[0, 2], [1, 0]]), "0 and 1. Got the value np.int64\\(2\\)"),
-        ([[1, 0], [0, 1]], sp.csr_matrix([[0, -1], [1, 0]]), "0 and 1"),
-        ([[1, 0], [0, 1]], [["a"], "b"], "mixes lists.*'b' at row 1"),
-        ([[1, 0], [0, 1]], [["a"], [["nested"]]], "hashable.*nested.*row 1"),
-        ([[1, 0], [0, 1]], [["a"], [None]], "must not be missing. Got None"),
-        ([[1, 0], [0, 1]], [0.5, 1.5], "Unknown label type"),
-        ([[1, 0], [0, 1]], None, "requires y"),
-        ([[1, 0], [0, 1]], np.zeros((2, 2, 2)), "one or two dimensions"),
-    ],
-)
-def test_bad_data(X, Y, message):
-    if message is None:
-        small().fit(X, Y)  # nested lists that are not 0/1 are labels: 0, 1 and 2
-        return
-    with pytest.raises(ValueError, match=message):
-        small().fit(X, Y)
-
-
-def test_negative_label_numbers_are_refused_in_a_matrix():
-    broken = sp.csr_matrix(Y)
-    broken.indices[0] = -1
-    with pytest.raises(ValueError):
-        small().fit(XS, broken)
-
-
-MALFORMED = {
-    "offset far outside": ("csr", [0, 10**9, 2, 3], [0, 1, 2]),
-    "offsets fall": ("csr", [0, 2, 1, 3], [0, 1, 2]),
-    "offsets do not start at 0": ("csr", [1, 1, 2, 3], [0, 1, 2]),
-    "offsets end too early": ("csr", [0, 1, 2, 2], [0, 1, 2]),
-    "too few offsets": ("csr", [0, 3], [0, 1, 2]),
-    "index far outside": ("csr", [0, 1, 2, 3], [0, 1, 10**8]),
-    "index just outside": ("csr", [0, 1, 2, 3], [0, 1, 3]),
-    "index negative": ("csr", [0, 1, 2, 3], [0, -1, 2]),
-    "too many indices": ("csr", [0, 1, 2, 3], [0, 1, 2, 0]),
-    "column offset far outside": ("csc", [0, 10**9, 2, 3], [0, 1, 2]),
-    "row index far outside": ("csc", [0, 1, 2, 3], [0, 1, 10**8]),
-    "row index negative": ("csc", [0, 1, 2, 3], [0, -(10**8), 2]),
-}
-
-
-@pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_sparse_matrices_are_refused(case):
-    """scipy checks nothing when arrays are replaced, and would follow them out of bounds."""
-    form, indptr, indices = MALFORMED[case]
-    broken = getattr(sp, f"{form}_matrix")((3, 3), dtype=np.float32)
-    broken.data = np.ones(3, dtype=np.float32)
-    broken.indptr, broken.indices = np.array(indptr), np.array(indices)
-    good = sp.csr_matrix(np.eye(3, dtype=np.float32))
-    fitted = small().fit(good, good)
-    for attempt in (
-        lambda: small().fit(broken, good),
-        lambda: small().fit(good, broken),
-        lambda: fitted.predict_topk(broken, k=1),
-        lambda: fitted.predict_proba(broken),
-        lambda: fitted.score(good, broken),
-    ):
-        with pytest.raises(ValueError, match="sparse (X|y)"):
-            attempt()
-
-
-def test_labels_come_back_as_they_went_in():
-    for names in (["a\0", "a"], [2**63, -1], [1, "a"], [True, "b"]):
-        y = [names[i % 2] for i in range(20)]
-        clf = small(n_estimators=1).fit(X[:20], y)
-        assert set(clf.classes_.tolist()) == set(names)
-        assert {type(c) for c in clf.classes_.tolist()} == {type(n) for n in names}
-        clf = small(n_estimators=1).fit(X[:20], [[label] for label in y])
-        assert set(clf.classes_.tolist()) == set(names)
-
-
-def test_probabilities_of_labels_that_exclude_each_other_sum_up_to_1():
-    """Also with a second stage, which judges each label by itself."""
-    data = make_xmc(600, 80, 12, labels_per_row=2, seed=0)
-    one_each = np.array([labels[0] if labels else 0 for labels in data.labels])
-    for rerank in ("linear", None):
-        clf = LdSMClassifier(5, rerank=rerank, random_state=0).fit(data.X, one_each)
-        scores = clf.predict_proba(data.X)
-        np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-6)
-        assert np.array_equal(clf.classes_[scores.argmax(axis=1)], clf.predict(data.X))
-
-
-def test_score_of_single_labels_wants_one_for_each_row():
-    y = np.arange(300) % 3
-    clf = small().fit(XS, y)
-    for wrong in (y[:10], [1], None, YS):
-        with pytest.raises(ValueError, match="y"):
-            clf.score(XS, wrong)
 
 
 def test_a_refit_forgets_what_no_longer_holds():
@@ -664,47 +322,10 @@ def test_small_integers_do_not_overflow_when_duplicates_are_added():
     assert feature_arrays(doubled).values.tolist() == [200, 200]
 
 
-def test_every_sparse_form_of_labels():
-    expected = small().fit(XS, YS).fingerprint_
-    for form in ("csc", "coo", "lil", "dok", "bsr"):
-        assert small().fit(XS, sp.csr_matrix(Y).asformat(form)).fingerprint_ == expected
-
-
 def test_frozen_arrays_stay_frozen_through_pickle():
     again = pickle.loads(pickle.dumps(small().fit(XS, YS)))
     with pytest.raises(ValueError, match="read-only"):
         again.forest_.weights[:] = 0
-
-
-def test_an_error_of_the_callback_ends_the_fit():
-    def fail(done, total):
-        raise RuntimeError("no more")
-
-    clf = small(n_estimators=1000, n_epochs=200)
-    with pytest.raises(RuntimeError, match="no more"):
-        clf.fit(XS, YS, callback=fail)
-    assert not hasattr(clf, "forest_")
-
-
-def test_prediction_with_another_number_of_features():
-    clf = small().fit(XS, YS)
-    with pytest.raises(ValueError, match="X has 39 features, but LdSMClassifier is expecting 40"):
-        clf.predict_topk(XS[:, :39])
-    with pytest.raises(ValueError, match=r"'k' parameter must be an int in \[1, 12\]. Got 0"):
-        clf.predict_topk(XS, k=0)
-    with pytest.raises(ValueError, match="exactly one row"):
-        clf.explain(XS[:2])
-
-
-def test_failed_fit_leaves_a_fitted_model_alone():
-    clf = small().fit(XS, YS)
-    before = clf.fingerprint_
-    with pytest.raises(ValueError):
-        clf.fit(XS, np.zeros((300, 12)))
-    with pytest.raises(ValueError):
-        clf.fit(XS[:, :5], YS[:10])
-    assert clf.fingerprint_ == before
-    assert clf.predict_topk(XS, k=1)[0].shape == (300, 1)
 
 
 # -- long runs ---------------------------------------------------------------------------------
