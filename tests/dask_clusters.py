@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from contextlib import contextmanager
+from pathlib import Path
 
 import dask
 from distributed import Client, LocalCluster, Scheduler, Worker, WorkerPlugin
@@ -35,6 +36,11 @@ def make_store(folder):
 def small(seed=0, **changes):
     """A classifier of a few trees."""
     return LdSMClassifier(**{"n_estimators": N_TREES, "random_state": seed, **changes})
+
+
+def trees_in(folder):
+    """The finished trees of a checkpoint, and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in Path(folder).glob("tree-*.ldsm")}
 
 
 @contextmanager

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import pickle
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,29 +17,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from checkpointed_fits import UNDISTURBED, XS, YS, X, Y, note_trees, small, trees_in
 from cli_runs import leftovers, within, write_data
-from full_disk import no_file_beyond
-from ldsm import LdSMClassifier, TextTagger, _core, load, model_file
-from ldsm.checkpoint import STALE_SECONDS, Receipt, _identity, open_checkpoint
+from ldsm import LdSMClassifier, TextTagger, _core, load
+from ldsm.checkpoint import Receipt, open_checkpoint
 from ldsm.datasets import Dataset
 from ldsm.inputs import feature_arrays, label_arrays
-from ldsm.model_file import FormatVersionError
 from ldsm.params import resolve
 from ldsm.rows import Rows
 from ldsm.training import TreeWork, grow_tree
-from model_bytes import seal
-from problems import make_problem
 
-X, Y = make_problem(0, "weights", n_rows=200, n_features=30, n_labels=8)
-XS, YS = sp.csr_array(X), sp.csr_array(Y)
 NAMES = list("abcdefgh")
-
-
-def small(**changes):
-    return LdSMClassifier(**{"n_estimators": 4, "random_state": 3, **changes})
-
-
-UNDISTURBED = small().fit(XS, YS).fingerprint_
 
 
 @pytest.fixture
@@ -56,20 +39,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def grown(monkeypatch):
-    """The numbers of the trees that the core grows."""
-    numbers = []
-    grow = _core.grow_tree
-
-    def noted(*arguments, tree, **options):
-        numbers.append(tree)
-        return grow(*arguments, tree=tree, **options)
-
-    monkeypatch.setattr(_core, "grow_tree", noted)
-    return numbers
-
-
-def trees_in(folder):
-    return sorted(path.name for path in Path(folder).glob("tree-*.ldsm"))
+    return note_trees(monkeypatch)
 
 
 # -- killed and resumed ------------------------------------------------------------------------
@@ -352,270 +322,6 @@ def test_another_version_of_the_library_is_refused(folder, monkeypatch):
     monkeypatch.setattr("ldsm.checkpoint.library_version", lambda: "99.0")
     with pytest.raises(ValueError, match="the version of ldsm is '99.0' now and '.*' there"):
         small().fit(XS, YS, checkpoint_dir=folder)
-
-
-# -- damage ------------------------------------------------------------------------------------
-
-
-def flipped(data, at):
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-
-
-def changed_tree(folder, tree, change):
-    """Another file for a tree, with a proper checksum."""
-    path = folder / f"tree-{tree:05}.ldsm"
-    header, arrays = model_file.read(path)
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    change(header, arrays)
-    model_file.write(path, header, arrays)
-
-
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (lambda data: b"", "it has 0 bytes"),
-        (lambda data: data[:500], "cut off"),
-        (lambda data: data[:-1], "cut off"),
-        (lambda data: flipped(data, len(data) // 2), "its checksum does not fit"),
-        (lambda data: b"\0" * len(data), "no model file"),
-        (lambda data: data + b"x", "more than its header says"),
-    ],
-)
-def test_a_damaged_tree_is_grown_again(folder, grown, damage, reason):
-    path = folder / "tree-00002.ldsm"
-    good = path.read_bytes()
-    path.write_bytes(damage(good))
-    warning = rf"{path}' cannot be loaded: .*{reason}.*\. Tree 2 is grown again\."
-    with pytest.warns(UserWarning, match=warning) as caught:
-        clf = small().fit(XS, YS, checkpoint_dir=folder)
-    assert len(caught) == 1 and caught[0].filename == __file__
-    assert grown == [2] and path.read_bytes() == good
-    assert clf.fingerprint_ == UNDISTURBED and clf.training_["trees_from_checkpoint"] == 3
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda h, a: h.update(tree=3), "it does not hold tree 2"),
-        (lambda h, a: h.update(kind="LdSMClassifier"), "it does not hold tree 2"),
-        (lambda h, a: h.pop("tree"), "it does not hold tree 2"),
-        (lambda h, a: h.update(identity="0" * 64), "belongs to another fit"),
-        (lambda h, a: a.pop("weights"), "'weights'"),
-        (lambda h, a: a.update(more=np.zeros(3)), "'more'"),
-        (lambda h, a: a.update(tree_offsets=np.zeros(2, np.int64)), "'tree_offsets'"),
-        (lambda h, a: a["first_child"].__setitem__(0, 2**30), "node 0 of tree 0: a child lies"),
-        (lambda h, a: a["weights"].__setitem__((0, 0), np.nan), "weights are not finite"),
-        (lambda h, a: a["histogram_labels"].__setitem__(-1, 8), r"must lie in \[0, 8\)"),
-        (lambda h, a: a["weight_features"].__setitem__(-1, 99), r"must lie in \[0, 31\)"),
-        (lambda h, a: a.update(weights=a["weights"].astype(np.float16)), "of type float32"),
-        (
-            lambda h, a: a.update(epoch_objective=a["epoch_objective"][:, :2]),
-            "epoch_objective must have 3 columns",
-        ),
-        (
-            lambda h, a: a.update(
-                weight_means=np.zeros_like(a["weight_features"], dtype=np.float32),
-                weight_scales=np.ones_like(a["weight_features"], dtype=np.float32),
-            ),
-            "weight_means must have 0 entries",
-        ),
-    ],
-)
-def test_a_file_that_is_not_this_tree_is_grown_again(folder, change, reason):
-    changed_tree(folder, 2, change)
-    with pytest.warns(UserWarning, match=rf"tree-00002.ldsm.*{reason}.*Tree 2 is grown again"):
-        clf = small().fit(XS, YS, checkpoint_dir=folder)
-    assert clf.fingerprint_ == UNDISTURBED
-    assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
-
-
-def test_a_tree_of_another_format_is_an_error(folder, grown):
-    path = folder / "tree-00002.ldsm"
-    data = path.read_bytes().replace(b'"format_version":"1"', b'"format_version":"2"')
-    path.write_bytes(seal(data))
-    with pytest.raises(FormatVersionError, match="tree-00002.ldsm.* in format 2, .*upgrade ldsm"):
-        small().fit(XS, YS, checkpoint_dir=folder)
-    assert not grown
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is damaged: it is no JSON"),
-        ('{"format": "ldsm-check', "is damaged: it is no JSON"),
-        ("[" * 60_000, "is damaged: it is no JSON"),
-        ("\udcff", "is damaged: it is no JSON"),
-        ('{"format": 1' + " " * 70_000 + "}", "is damaged: it is no JSON"),
-        ("[]", "does not say that it is an ldsm-checkpoint"),
-        ('{"format": "ldsm-store"}', "does not say that it is an ldsm-checkpoint"),
-        ('{"format": "ldsm-checkpoint", "version": 1}', "its checksum does not fit"),
-        ('{"format": "ldsm-checkpoint"}', "its checksum does not fit"),
-        ('{"format": "ldsm-checkpoint", "version": 2}', "has format version 2, and this ldsm read"),
-    ],
-)
-def test_a_damaged_manifest_is_refused(folder, text, message):
-    manifest = folder / "checkpoint.json"
-    manifest.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(ValueError, match=message) as caught:
-        small().fit(XS, YS, checkpoint_dir=folder)
-    assert str(folder) in str(caught.value)
-    assert len(trees_in(folder)) == 4
-
-
-def test_any_altered_byte_of_the_manifest_is_noticed(folder):
-    manifest = folder / "checkpoint.json"
-    good = manifest.read_bytes()
-    for at in range(0, len(good), 7):
-        manifest.write_bytes(flipped(good, at))
-        if json.loads(good) == _json_or_none(manifest.read_bytes()):
-            continue  # a space became another
-        with pytest.raises(ValueError, match="checkpoint"):
-            small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
-
-
-def _json_or_none(data):
-    try:
-        return json.loads(data)
-    except ValueError:
-        return None
-
-
-def sealed_manifest(folder, change):
-    """Another manifest with a proper checksum."""
-    manifest = json.loads((folder / "checkpoint.json").read_text())
-    del manifest["identity"]
-    change(manifest)
-    manifest["identity"] = _identity(manifest)
-    (folder / "checkpoint.json").write_text(json.dumps(manifest))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda m: m.pop("seed"), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(seed="3"), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(seed=-1), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(seed=2**70), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(tree_params=[1]), "an entry is missing or of a wrong kind"),
-        (lambda m: m.pop("rows"), "the number of rows is 200 now and None there"),
-        (lambda m: m.update(rows=[[[]]]), r"the number of rows is 200 now and \[\[\[\]\]\] there"),
-        (lambda m: m["tree_params"].pop("arity"), "arity is 2 now and None there"),
-    ],
-)
-def test_a_made_up_manifest_is_refused(folder, change, message):
-    sealed_manifest(folder, change)
-    with pytest.raises(ValueError, match=message):
-        small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
-
-
-# -- the folder --------------------------------------------------------------------------------
-
-
-def test_folders_that_are_refused(tmp_path, grown):
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "notes.txt").touch()
-    small().fit(XS, YS, checkpoint_dir=tmp_path / "headless")
-    os.unlink(tmp_path / "headless" / "checkpoint.json")
-    grown.clear()
-    for path, message in [
-        (tmp_path / "file", "'checkpoint_dir' parameter must name a folder. '.*file' is a file"),
-        (tmp_path / "full", "full' holds 'notes.txt' and no checkpoint.json"),
-        (tmp_path / "headless", "headless' holds 'tree-00000.ldsm' and no checkpoint.json"),
-        ("", "'checkpoint_dir' parameter must be a path. Got '' instead"),
-        (7, "'checkpoint_dir' parameter must be a path. Got 7 instead"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            small().fit(XS, YS, checkpoint_dir=path)
-    with pytest.raises(OSError, match="file/below"):
-        small().fit(XS, YS, checkpoint_dir=tmp_path / "file" / "below")
-    assert not grown
-
-
-def test_what_killed_processes_leave_is_ignored_and_in_time_removed(tmp_path):
-    folder = tmp_path / "trees"
-    folder.mkdir()
-    young, old = folder / ".ldsm-0123.tmp", folder / ".ldsm-4567.tmp"
-    for path in (young, old):
-        path.write_bytes(b"half a tree")
-    long_ago = time.time() - STALE_SECONDS - 60
-    os.utime(old, (long_ago, long_ago))
-    assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
-    assert young.exists() and not old.exists()
-    # Beside a manifest, other people's files do no harm.
-    (folder / "notes.txt").touch()
-    (folder / "tree-00001.ldsm.bak").touch()
-    assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
-
-
-def test_a_relative_path_holds_for_workers(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        small().fit(XS, YS, checkpoint_dir="trees")
-    assert len(trees_in(tmp_path / "trees")) == 4
-
-
-@contextmanager
-def without_privileges():
-    """The superuser may write anywhere; nobody may not."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-def test_a_folder_that_cannot_be_written(grown):
-    parent = Path(tempfile.mkdtemp())  # where nobody may look; not so pytest's own
-    try:
-        small(n_estimators=2).fit(XS, YS, checkpoint_dir=parent / "begun")
-        (parent / "empty").mkdir()
-        for path in (parent, parent / "begun", parent / "empty"):
-            path.chmod(0o555)
-        grown.clear()
-        with without_privileges():
-            for name in ("begun", "empty", "new"):
-                with pytest.raises(PermissionError, match=f"{parent / name}'"):
-                    small().fit(XS, YS, checkpoint_dir=parent / name)
-            # What is there can be read.
-            assert not grown
-            clf = small(n_estimators=2).fit(XS, YS, checkpoint_dir=parent / "begun")
-        assert clf.training_["trees_from_checkpoint"] == 2
-    finally:
-        for path in (parent, parent / "begun", parent / "empty"):
-            path.chmod(0o755)
-        shutil.rmtree(parent)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_full_disk(folder, n_jobs):
-    clf = small(n_estimators=8, n_jobs=n_jobs)
-    for n_bytes in (100, 5000):
-        with no_file_beyond(n_bytes), pytest.raises(OSError) as caught:
-            clf.fit(XS, YS, checkpoint_dir=folder)
-        assert caught.value.errno == errno.EFBIG
-        assert str(folder / "tree-0000") in str(caught.value)
-        assert len(os.listdir(folder)) == 5 and not hasattr(clf, "forest_")
-    with no_file_beyond(100), pytest.raises(OSError, match="checkpoint.json"):
-        clf.fit(XS, YS, checkpoint_dir=folder / "new")
-    assert os.listdir(folder / "new") == []
-    (folder / "new").rmdir()
-    clf.fit(XS, YS, checkpoint_dir=folder)
-    assert clf.training_["trees_from_checkpoint"] == 4
-    assert clf.fingerprint_ == small(n_estimators=8).fit(XS, YS).fingerprint_
-
-
-def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
-    def fail(*arguments):
-        raise PermissionError(errno.EPERM, "no links here")
-
-    monkeypatch.setattr(os, "link", fail)
-    for _ in range(2):
-        clf = small().fit(XS, YS, checkpoint_dir=tmp_path / "trees")
-    assert clf.fingerprint_ == UNDISTURBED and not leftovers(tmp_path / "trees")
 
 
 # -- the command line --------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ldsm import datasets
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
+TESTS = list(Path(__file__).parent.glob("test_*.py"))
 FIGURES = (ROOT / "docs" / "figures.md").read_text() if (ROOT / "docs").exists() else ""
 
 
@@ -33,6 +34,19 @@ def test_readme_python(code, tmp_path, monkeypatch):
     exec(compile(code, "README.md", "exec"), names)
     for call, shown in re.findall(r"^(\w+\.predict\(.*\))\s+# (\[.*\])$", code, flags=re.M):
         assert eval(call, names) == eval(shown), call
+
+
+def test_every_promise_names_tests_that_exist():
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    tests = {
+        path.stem: set(re.findall(r"^def (test_\w+)", path.read_text(), re.M)) for path in TESTS
+    }
+    named = re.findall(r"`(test_\w+)`: ((?:`test_\w+[^`]*`(?:, )?)+)", page)
+    for file, functions in named:
+        assert set(re.findall(r"`(test_\w+)", functions)) <= tests[file], file
+    assert len(named) >= 15
+    everywhere = set().union(tests, *tests.values())
+    assert set(re.findall(r"`(test_\w+)", page)) <= everywhere
 
 
 def test_figures_python(tmp_path, monkeypatch):

@@ -1,0 +1,186 @@
+"""Workers, schedulers and tasks that die: the same model, or a clear word in time."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from distributed import Client
+
+import ldsm.dask
+from dask_clusters import Spoilt, cluster, make_store, remote_cluster, settings, small, trees_in
+from ldsm import datasets
+from ldsm.dask import ClusterError, tasks, workers
+
+pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
+
+N_LONG = 16  # trees of a fit that takes a while
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settings():
+    with settings():
+        yield
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers, which no test spoils."""
+    with cluster(2) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return make_store(tmp_path_factory.mktemp("stores"))
+
+
+# -- workers that die --------------------------------------------------------------------------
+
+
+@contextmanager
+def once(grown, folder, act):
+    """Act in the middle of what is done here: when there are so many trees in the folder."""
+    ended = threading.Event()
+
+    def watch():
+        while len(trees_in(folder)) < grown:
+            if ended.wait(0.01):  # it has failed: nobody needs the act any more
+                return
+        act()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def kill_during_fit(client, store, folder, rng, seconds, expected):
+    """Kill one worker at a random moment of a fit; whether it died while there was work."""
+    pids = list(client.run(os.getpid).values())
+    before = {}
+
+    def kill():
+        time.sleep(rng.uniform(0, 1) * seconds / N_LONG)
+        before.update(trees_in(folder))
+        os.kill(rng.choice(pids), signal.SIGKILL)
+
+    with once(rng.randrange(N_LONG - 2), folder, kill):
+        fitted = ldsm.dask.fit(client, store, long_fit(), folder)
+    assert fitted.fingerprint_ == expected
+    # What was finished was not grown again.
+    assert before.items() <= trees_in(folder).items()
+    return len(before) < N_LONG
+
+
+def long_fit():
+    return small(n_estimators=N_LONG, n_epochs=30, rerank=None)
+
+
+def check_kills(kills, store, tmp_path, seed):
+    rng = random.Random(seed)
+    amid = 0
+    with cluster(2) as client:
+        for attempt in ("cold", "warm"):  # the first fit of a cluster takes longer than others
+            started = time.monotonic()
+            expected = ldsm.dask.fit(client, store, long_fit(), tmp_path / attempt).fingerprint_
+            seconds = time.monotonic() - started
+        for i in range(kills):
+            client.wait_for_workers(2, timeout=60)
+            amid += kill_during_fit(client, store, tmp_path / str(i), rng, seconds, expected)
+    assert expected == long_fit().fit(datasets.open_store(store)).fingerprint_
+    return amid
+
+
+def test_killed_workers_do_not_change_the_model(store, tmp_path):
+    assert check_kills(2, store, tmp_path, seed=0) >= 1
+
+
+@pytest.mark.long
+def test_ten_killed_workers_do_not_change_the_model(store, tmp_path):
+    assert check_kills(10, store, tmp_path, seed=1) >= 7
+
+
+def signalled_during_fit(client, store, folder, pid, number, message):
+    """A fit whose scheduler gets a signal after some trees: it ends soon, with this message."""
+    started = time.monotonic()
+    with (
+        once(len(trees_in(folder)) + 2, folder, lambda: os.kill(pid, number)),
+        pytest.raises(ClusterError, match=message + ".*kept in '.*trees'"),
+    ):
+        ldsm.dask.fit(client, store, small(n_estimators=500), folder)
+    assert time.monotonic() - started < 30
+
+
+def test_a_scheduler_that_is_lost_leaves_a_checkpoint_to_go_on_from(store, tmp_path, monkeypatch):
+    folder = tmp_path / "lost trees"
+    with remote_cluster(2) as (address, pid), Client(address, timeout=30) as client:
+        with monkeypatch.context() as impatient:
+            impatient.setattr(tasks, "ANSWER_SECONDS", 0.5)
+            fit = (client, store, tmp_path / "first trees", pid)
+            signalled_during_fit(*fit, signal.SIGSTOP, "tcp.* does not answer")
+        os.kill(pid, signal.SIGCONT)
+        signalled_during_fit(client, store, folder, pid, signal.SIGKILL, "tcp.* was lost")
+    n_kept = len(trees_in(folder))
+    resumed = small(n_estimators=n_kept + 2)
+    resumed.fit(datasets.open_store(store), checkpoint_dir=folder)
+    assert resumed.training_["trees_from_checkpoint"] == n_kept >= 2
+    whole = small(n_estimators=n_kept + 2).fit(datasets.open_store(store))
+    assert resumed.fingerprint_ == whole.fingerprint_
+
+
+# -- tasks that fail ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "deadly, message",
+    [
+        (False, r"Tree 2 failed on worker tcp://.*: MemoryError: no room for tree 2\. "),
+        (True, r"Tree 2 failed on 2 workers, which all died .* the last of them tcp://.*memory"),
+    ],
+)
+def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(
+    deadly, message, store, tmp_path
+):
+    folder = tmp_path / "trees"
+    with cluster(1) as client:
+        client.register_plugin(Spoilt([2], deadly))
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match=message + ".*Finished trees are kept in"):
+            ldsm.dask.fit(client, store, small(), folder)
+        assert time.monotonic() - started < 30
+    kept = trees_in(folder)
+    assert "tree-00002.ldsm" not in kept and len(kept) >= 2
+    resumed = small().fit(datasets.open_store(store), checkpoint_dir=folder)
+    assert resumed.training_["trees_from_checkpoint"] == len(kept)
+    assert resumed.fingerprint_ == small().fit(datasets.open_store(store)).fingerprint_
+
+
+def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
+    def callback(done, total):
+        raise LookupError("seen enough")
+
+    with pytest.raises(LookupError, match="seen enough"):
+        ldsm.dask.fit(client, store, small(n_estimators=200), tmp_path, callback=callback)
+    assert len(trees_in(tmp_path)) < 200
+
+
+def test_a_cluster_without_workers_is_not_waited_for(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "NO_WORKER_SECONDS", 0.5)
+    with cluster(1) as client:
+        stop = threading.Thread(target=lambda: (time.sleep(0.5), client.cluster.scale(0)))
+        stop.start()
+        with pytest.raises(ClusterError, match="has had no worker for 0 s.*trees are kept"):
+            ldsm.dask.fit(client, store, small(n_estimators=500), tmp_path)
+        stop.join()
+        monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
+        with pytest.raises(ClusterError, match="has had no worker for 0 s"):
+            ldsm.dask.fit(client, store, small(), tmp_path)

@@ -1,0 +1,289 @@
+"""Saving is atomic: a file is the old one or the new one, whatever happens."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from full_disk import no_file_beyond
+from ldsm import load, model_file
+from small_classifier import XS, YS, small
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What the system is told about files, in order: it does as told, but when, is its business."""
+    calls = []
+
+    def spy(name):
+        real = getattr(os, name)
+
+        def call(descriptor, *given):
+            calls.append((name, *given))
+            return real(descriptor, *given)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("fdatasync", "posix_fadvise"):
+        spy(name)
+    return calls
+
+
+@pytest.mark.skipif(not model_file.CAN_FORGET, reason="cannot tell the system to forget a file")
+def test_a_file_need_not_stay_in_memory(tmp_path, told):
+    path, arrays = tmp_path / "m", {"a": np.arange(12_000_000, dtype=np.int32)}
+    step, size = model_file.UNCACHED_BYTES, arrays["a"].nbytes
+    dont_need = os.POSIX_FADV_DONTNEED
+    model_file.write(path, {"kind": "x"}, arrays, cached=False)
+    # What the disk does not have yet, the system would keep: first the one, then the other.
+    assert told[::2] == [("fdatasync",)] * (size // step)
+    forgotten = [end for _, start, end, advice in told[1::2] if start == 0 and advice == dont_need]
+    assert len(forgotten) == size // step and forgotten[-1] > size - step
+    assert np.diff([0, *forgotten]).max() < step + model_file.CHUNK_BYTES
+    told.clear()
+    _, found = model_file.read(path, cached=False)
+    np.testing.assert_array_equal(found["a"], arrays["a"])
+    assert {(name, advice) for name, *_, advice in told} == {("posix_fadvise", dont_need)}
+    assert sum(length for _, _, length, _ in told) == size
+    told.clear()
+    model_file.write(path, {"kind": "x"}, arrays)
+    model_file.read(path)
+    assert not told
+
+
+def test_paths(tmp_path):
+    clf = small().fit(XS, YS)
+    (tmp_path / "real").mkdir()
+    clf.save(str(tmp_path / "real" / "m.ldsm"))
+    os.chmod(tmp_path / "real" / "m.ldsm", 0o640)
+    (tmp_path / "link.ldsm").symlink_to(tmp_path / "real" / "m.ldsm")
+    other = small(random_state=4).fit(XS, YS)
+    other.save(tmp_path / "link.ldsm")
+    assert (tmp_path / "link.ldsm").is_symlink()
+    assert load(tmp_path / "link.ldsm").fingerprint_ == other.fingerprint_
+    assert load(str(tmp_path / "real" / "m.ldsm")).fingerprint_ == other.fingerprint_
+    assert stat.S_IMODE(os.stat(tmp_path / "real" / "m.ldsm").st_mode) == 0o640
+    assert os.listdir(tmp_path / "real") == ["m.ldsm"]
+    with pytest.raises(FileNotFoundError):
+        clf.save(tmp_path / "nowhere" / "m.ldsm")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere.ldsm")
+    with pytest.raises(OSError):
+        clf.save(tmp_path / "real")
+    with pytest.raises(ValueError, match="it is no regular file"):
+        load(tmp_path / "real")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="it is no regular file"):
+        load(tmp_path / "pipe")
+    assert sorted(os.listdir(tmp_path)) == ["link.ldsm", "pipe", "real"]
+
+
+def test_a_model_in_use_survives_its_file(tmp_path):
+    clf, other = small().fit(XS, YS), small(random_state=4).fit(XS, YS)
+    clf.save(tmp_path / "m.ldsm")
+    mapped = load(tmp_path / "m.ldsm", verify=False)
+    other.save(tmp_path / "m.ldsm")
+    assert mapped.fingerprint_ == clf.fingerprint_
+    os.unlink(tmp_path / "m.ldsm")
+    assert mapped.fingerprint_ == clf.fingerprint_
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_save_that_fails_leaves_things_as_they_were(tmp_path, monkeypatch, exists):
+    path = tmp_path / "m.ldsm"
+    clf = small().fit(XS, YS)
+    if exists:
+        small(random_state=4).fit(XS, YS).save(path)
+    before = path.read_bytes() if exists else None
+
+    def check():
+        assert os.listdir(tmp_path) == (["m.ldsm"] if exists else [])
+        assert not exists or path.read_bytes() == before
+
+    for n_bytes in (0, 100, 5000):
+        with no_file_beyond(n_bytes), pytest.raises(OSError) as caught:
+            clf.save(path)
+        assert caught.value.errno == errno.EFBIG
+        check()
+    for name in ("pwrite", "fsync", "replace"):
+        for error in (OSError(errno.ENOSPC, "full"), KeyboardInterrupt(), MemoryError()):
+            with monkeypatch.context() as patched:
+
+                def fail(*args, error=error):
+                    raise error
+
+                patched.setattr(os, name, fail)
+                with pytest.raises(type(error)):
+                    clf.save(path)
+            check()
+    # Short writes are not failures.
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:1000], at))
+    clf.save(path)
+    assert load(path).fingerprint_ == clf.fingerprint_
+
+
+KILLED = """
+    import os, random, signal, sys, time
+    import numpy as np, scipy.sparse as sp
+    from dataclasses import replace
+    from ldsm import LdSMClassifier, load
+    folder, kills, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    path = os.path.join(folder, "m.ldsm")
+    X = sp.random(300, 50, 0.2, "csr", dtype=np.float32, random_state=0)
+    Y = sp.csr_array(sp.random(300, 9, 0.3, "csr", random_state=1) != 0).astype(int)
+    models = []
+    for state in (1, 2):
+        clf = LdSMClassifier(n_estimators=20, random_state=state).fit(X, Y)
+        for _ in range(5):  # some MB, so that saving takes its time
+            clf.forest_ = clf.forest_.extended(clf.forest_)
+        models.append(clf)
+    prints = {clf.fingerprint_ for clf in models}
+    models[0].save(path)
+    random.seed(seed)
+    torn, known = 0, set()
+    for _ in range(kills):
+        child = os.fork()
+        if child == 0:
+            while True:
+                for clf in models:
+                    clf.save(path)
+        time.sleep(random.uniform(0, 0.1))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert load(path).fingerprint_ in prints
+        left = set(os.listdir(folder)) - {"m.ldsm"}
+        torn += len(left - known)
+        known = left
+        for name in left:  # as if some time had passed
+            os.utime(os.path.join(folder, name), (0, 0))
+    models[0].save(path)
+    assert os.listdir(folder) == ["m.ldsm"]
+    print(torn)
+"""
+
+
+def killed_saves(folder, kills):
+    """Kill a process that saves without end; return how often it was amid a save."""
+    code = [sys.executable, "-c", textwrap.dedent(KILLED), str(folder), str(kills), "1"]
+    run = subprocess.run(code, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return int(run.stdout)
+
+
+def test_killed_saves_leave_the_old_file_or_the_new(tmp_path):
+    assert killed_saves(tmp_path, 8) > 0
+
+
+@pytest.mark.long
+def test_fifty_killed_saves(tmp_path):
+    assert killed_saves(tmp_path, 50) > 10
+
+
+def test_a_save_removes_what_killed_ones_of_the_same_file_left(tmp_path):
+    path, others = tmp_path / "m.ldsm", tmp_path / "other.ldsm"
+    clf = small().fit(XS, YS)
+    old, young, elsewhere, link, pipe = (
+        Path(model_file.temporary_name(str(tmp_path), model_file._mark(str(target))))
+        for target in (path, path, others, path, path)
+    )
+    others.write_bytes(b"not to be touched")
+    link.symlink_to(others)
+    os.mkfifo(pipe)
+    for file in (old, young, elsewhere):
+        file.write_bytes(b"half a model")
+    for file in (old, elsewhere, others):
+        os.utime(file, (0, 0))
+    clf.save(path)
+    assert sorted(tmp_path.iterdir()) == sorted([path, others, young, elsewhere, link, pipe])
+    # A long name must not become too long, and its leftovers are found as well.
+    path = tmp_path / ("ü" * 125 + ".ldsm")
+    old = Path(model_file.temporary_name(str(tmp_path), model_file._mark(str(path))))
+    old.write_bytes(b"")
+    os.utime(old, (0, 0))
+    clf.save(path)
+    assert path.exists() and not old.exists()
+
+
+def test_two_saves_of_one_file_at_once(tmp_path, monkeypatch):
+    """One save begins and ends amid another, which for long seems to do nothing."""
+    path = tmp_path / "m.ldsm"
+    slow, quick = small().fit(XS, YS), small(random_state=4).fit(XS, YS)
+    write = os.pwrite
+
+    def delayed(*args):
+        monkeypatch.setattr(os, "pwrite", write)
+        for file in tmp_path.iterdir():
+            os.utime(file, (0, 0))
+        quick.save(path)
+        assert load(path).fingerprint_ == quick.fingerprint_
+        assert len(os.listdir(tmp_path)) == 2
+        return write(*args)
+
+    monkeypatch.setattr(os, "pwrite", delayed)
+    slow.save(path)
+    assert load(path).fingerprint_ == slow.fingerprint_
+    assert os.listdir(tmp_path) == ["m.ldsm"]
+
+
+FULL = """
+    import errno, os, sys
+    import numpy as np
+    from ldsm import LdSMClassifier, load
+    folder, = sys.argv[1:]
+    path = os.path.join(folder, "m.ldsm")
+    X = np.random.default_rng(0).random((300, 20), dtype=np.float32)
+    small, large = (LdSMClassifier(n_estimators=n, random_state=0).fit(X, X > 0.6) for n in (1, 99))
+    small.save(path)
+    try:
+        large.save(path)
+    except OSError as error:
+        assert error.errno == errno.ENOSPC, error
+        assert os.listdir(folder) == ["m.ldsm"]
+        assert load(path).fingerprint_ == small.fingerprint_
+        print("full")
+"""
+
+
+@pytest.mark.long
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system of 1 MB, where the machine lets us mount one."""
+    mount = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    disk = f"mount -t tmpfs -o size=1m none {tmp_path} && "
+    try:
+        subprocess.run([*mount, disk + "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    code = [*mount, disk + 'exec "$@"', "sh", sys.executable, "-c", textwrap.dedent(FULL)]
+    run = subprocess.run([*code, str(tmp_path)], capture_output=True, text=True, timeout=300)
+    assert (run.returncode, run.stdout) == (0, "full\n"), run.stderr
+
+
+@pytest.mark.not_under("thread", reason="ThreadSanitizer delivers signals late")
+def test_ctrl_c_during_a_save(tmp_path):
+    clf = small().fit(XS, YS)
+    for _ in range(9):  # several chunks, so that threads take part
+        clf.forest_ = clf.forest_.extended(clf.forest_)
+    small().fit(XS, YS).save(tmp_path / "m.ldsm")
+    before = (tmp_path / "m.ldsm").read_bytes()
+    write = os.pwrite
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGINT)
+        return write(*args)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "pwrite", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.save(tmp_path / "m.ldsm")
+    assert os.listdir(tmp_path) == ["m.ldsm"]
+    assert (tmp_path / "m.ldsm").read_bytes() == before

@@ -1,0 +1,128 @@
+"""Taggers in files: the same again, and what is no tagger refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+import ldsm
+from ldsm import TextTagger, text
+from ldsm.text import default_vectorizer
+from text_corpus import NEW, NEW_TAGS, TAGS, TEXTS, small
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return small().fit(TEXTS, TAGS)
+
+
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        None,
+        TfidfVectorizer(),  # float64
+        default_vectorizer(use_idf=False, norm="l1", binary=True),
+        default_vectorizer(smooth_idf=False, sublinear_tf=False, max_features=20, max_df=0.9),
+        TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3), strip_accents="unicode"),
+        TfidfVectorizer(stop_words=["filler1", "filler2"], lowercase=False),
+        TfidfVectorizer(vocabulary=["cod", "beef", "élan", "court"], stop_words="english"),
+    ],
+)
+def test_a_loaded_tagger_is_the_same(vectorizer, tmp_path):
+    tags = [[*row, "rare é"] if i == 3 else row for i, row in enumerate(TAGS)]
+    tagger = small(vectorizer=vectorizer, min_tag_count=2).fit(TEXTS, tags)
+    tagger.tune_threshold(NEW, NEW_TAGS, per_label=True)
+    tagger.save(tmp_path / "tags.ldsm")
+    for verify in (True, False):
+        loaded = ldsm.load(tmp_path / "tags.ldsm", verify=verify)
+        assert type(loaded) is TextTagger and loaded.fingerprint_ == tagger.fingerprint_
+        X, same = tagger.vectorize(NEW), loaded.vectorize(NEW)
+        assert X.dtype == same.dtype and X.data.tobytes() == same.data.tobytes()
+        assert loaded.predict(NEW) == tagger.predict(NEW)
+        assert loaded.predict_sets(NEW) == tagger.predict_sets(NEW)
+        assert loaded.rare_tags_ == {"rare é": 1}
+        assert str(loaded.explain(NEW[0])) == str(tagger.explain(NEW[0]))
+    # Parameters too: what was fitted anew is the same again, and a second file equals the first.
+    assert clone(loaded).fit(TEXTS, tags).predict(NEW) == tagger.predict(NEW)
+    assert (loaded.vectorizer is None) == (vectorizer is None)
+    loaded.save(tmp_path / "again.ldsm")
+    assert (tmp_path / "again.ldsm").read_bytes() == (tmp_path / "tags.ldsm").read_bytes()
+
+
+class Subclass(TfidfVectorizer):
+    """A vectorizer whose code no file could bring along."""
+
+
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
+@pytest.mark.parametrize(
+    ("vectorizer", "message"),
+    [
+        (TfidfVectorizer(tokenizer=str.split), "a model file holds no code. Got tokenizer="),
+        (TfidfVectorizer(preprocessor=str.lower), "Got preprocessor="),
+        (TfidfVectorizer(analyzer=str.split), "Got analyzer="),
+        (Subclass(), "Only a TfidfVectorizer itself can be saved. Got Subclass"),
+    ],
+)
+def test_what_cannot_be_saved_says_so(vectorizer, message, tmp_path):
+    tagger = small(vectorizer=vectorizer).fit(TEXTS, TAGS)
+    assert tagger.score(NEW, NEW_TAGS) > 0.8 and tagger.fingerprint_
+    with pytest.raises(ValueError, match=message):
+        tagger.save(tmp_path / "tags.ldsm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def broken(change):
+    """The tagger's state with something changed."""
+
+    def apply(tagger):
+        header, arrays = text.tagger_state(tagger)
+        header["text"] = {**header["text"], "vectorizer": {**header["text"]["vectorizer"]}}
+        change(header["text"], header["text"]["vectorizer"], arrays)
+        return header, arrays
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t, v, a: t.update(vectorizer=[]), "no proper entry 'text'"),
+        (lambda t, v, a: t.pop("given_words"), "given_words"),
+        (lambda t, v, a: t.update(default_classifier=1), "'default_classifier'"),
+        (lambda t, v, a: t.update(min_tag_count="many"), "'min_tag_count' parameter"),
+        (lambda t, v, a: v.update(tokenizer="os.system"), "lack or have 'tokenizer'"),
+        (lambda t, v, a: v.update(input="filename"), "lack or have 'input'"),
+        (lambda t, v, a: v.pop("norm"), "lack or have 'norm'"),
+        (lambda t, v, a: v.update(dtype="int64"), "wrong type or range"),
+        (lambda t, v, a: v.update(analyzer="lines"), "'analyzer' parameter"),
+        (lambda t, v, a: v.update(stop_words="klingon"), "'stop_words' parameter"),
+        (lambda t, v, a: v.update(token_pattern="("), "settings of the vectorizer are wrong"),
+        (lambda t, v, a: v.update(ngram_range=[2, 1]), "ngram_range"),
+        (lambda t, v, a: v.update(ngram_range=3), "wrong type or range"),
+        (lambda t, v, a: a.pop("idf"), "'idf' is missing"),
+        (lambda t, v, a: a.update(idf=a["idf"][1:]), "'idf' is missing or has a wrong"),
+        (lambda t, v, a: a.update(idf=a["idf"] * np.nan), "'idf' is not finite"),
+        (lambda t, v, a: a.update({"words.text": a["words.text"][:-1]}), "words.offsets"),
+        (lambda t, v, a: a.update({"words.text": a["words.text"] * 0}), "Duplicate term"),
+        (lambda t, v, a: a.update(more=a["idf"]), "does not know, 'more'"),
+        (lambda t, v, a: a.update(rare_tag_counts=a["idf"]), "'rare_tag_counts'"),
+        (lambda t, v, a: a.pop("rare_tag_counts"), "rare_tag_counts"),
+    ],
+)
+def test_a_file_that_is_no_tagger_is_refused(tagger, tmp_path, change, message):
+    header, arrays = broken(change)(tagger)
+    ldsm.model_file.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
+    with pytest.raises(ldsm.model_file.ModelFileError, match=message):
+        ldsm.load(tmp_path / "bad.ldsm")
+
+
+def test_words_must_be_as_many_as_the_trees_know(tagger, tmp_path):
+    other = small(vectorizer=default_vectorizer(max_features=9)).fit(TEXTS, TAGS)
+    header, arrays = text.tagger_state(tagger)
+    _, fewer = text.tagger_state(other)
+    arrays.update({name: fewer[name] for name in ("words.text", "words.offsets", "idf")})
+    ldsm.model_file.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
+    with pytest.raises(ValueError, match="do not have the same number of features"):
+        ldsm.load(tmp_path / "bad.ldsm")
