@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace ldsm {
 
@@ -42,7 +43,7 @@ NodeRows::NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, b
       block_bytes_(block_bytes),
       features_(x.n_features, 2),
       labels_(y.n_labels, 1),
-      wanted_(static_cast<size_t>(x.n_rows / kBlockRows) + 1, 0) {
+      order_(x.n_rows) {
     if (standardize_)
         dense_row_.resize(x.n_features);
     else
@@ -58,7 +59,7 @@ int64_t NodeRows::block_end(const std::vector<int32_t>& rows, int64_t from) cons
         const int64_t row = rows[to];
         const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
         // With the bias and the padding; a row and its labels need some more numbers each.
-        bytes += per_entry * (length + kLanes) + 4 * (y_.indptr[row + 1] - y_.indptr[row] + kLanes) + 32;
+        bytes += per_entry * (length + kLanes) + 4 * (y_.indptr[row + 1] - y_.indptr[row] + kLanes) + 40;
         if (bytes > block_bytes_ && to > from) break;
         ++to;
     }
@@ -100,94 +101,135 @@ void NodeRows::begin(const std::vector<int32_t>& rows) {
     labels_.clear();
     if (!standardize_) return;
     measure(rows);
-    for (int32_t f = 0; f < x_.n_features; ++f) features_.of(f);
+    std::vector<uint32_t> every(x_.n_features);
+    std::iota(every.begin(), every.end(), 0u);
+    features_.number(every.data(), x_.n_features);
 }
 
-// X may be a file that does not fit into memory. A large node wants a good part of each block: one
-// long read then takes the place of thousands of single pages, asked for in random order.
-void NodeRows::read_ahead(const std::vector<int32_t>& rows, int64_t from, int64_t to) {
-    constexpr int32_t kManyRows = kBlockRows / 16;
-    if (to - from < kManyRows) return;
-    for (int64_t r = from; r < to; ++r) ++wanted_[rows[r] / kBlockRows];
-    for (size_t block = 0; block < wanted_.size(); ++block) {
-        const int32_t wanted = wanted_[block];
-        wanted_[block] = 0;
-        if (wanted < kManyRows) continue;
-        const int64_t row = static_cast<int64_t>(block) * kBlockRows;
-        const int64_t first = x_.indptr[row], last = x_.indptr[std::min(x_.n_rows, row + kBlockRows)];
-        will_need(x_.indices + first, x_.indices + last);
-        will_need(x_.values + first, x_.values + last);
+// Where each row will lie.
+void NodeRows::lay_out(const int32_t* rows, int64_t n) {
+    start_.resize(n + 1);
+    label_start_.resize(n + 1);
+    squared_norm_.resize(n);
+    length_.resize(n);
+    label_count_.resize(n);
+    start_[0] = label_start_[0] = 0;
+    for (int64_t r = 0; r < n; ++r) {
+        const int64_t row = rows[r];
+        const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
+        const int64_t n_labels = y_.indptr[row + 1] - y_.indptr[row];
+        start_[r + 1] = start_[r] + (1 + length + kLanes - 1) / kLanes * kLanes;
+        label_start_[r + 1] = label_start_[r] + (n_labels + kLanes - 1) / kLanes * kLanes;
+        length_[r] = static_cast<int32_t>(length);
+        label_count_[r] = static_cast<int32_t>(n_labels);
     }
+    resize_exactly(feature_, start_[n]);
+    resize_exactly(value_, start_[n]);
+    resize_exactly(label_, label_start_[n]);
 }
 
-// A node's rows lie scattered over X: asking for a row in time hides most of the way to memory.
+// X may be a file that does not fit into memory: one long read takes the place of many single pages.
+void NodeRows::read_ahead(const PlaceOrder::Block& block) const {
+    if (!PlaceOrder::is_full(block)) return;
+    const int64_t row = block.number * kBlockRows;
+    const int64_t first = x_.indptr[row], last = x_.indptr[std::min(x_.n_rows, row + kBlockRows)];
+    will_need(x_.indices + first, x_.indices + last);
+    will_need(x_.values + first, x_.values + last);
+}
+
+// A small node's rows lie scattered over X: asking for a row in time hides most of the way to memory.
 void NodeRows::prefetch(int64_t row) const {
     constexpr int64_t kLine = 64 / sizeof(float);
     for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; i += kLine) {
         __builtin_prefetch(x_.indices + i);
         __builtin_prefetch(x_.values + i);
     }
+    __builtin_prefetch(y_.indices + y_.indptr[row]);
 }
 
-void NodeRows::fill(const std::vector<int32_t>& rows, int64_t from, int64_t to) {
-    read_ahead(rows, from, to);
-    const auto n = static_cast<size_t>(to - from);
-    start_.resize(n + 1);
-    label_start_.resize(n + 1);
-    squared_norm_.resize(n);
-    label_count_.resize(n);
-    start_[0] = label_start_[0] = 0;
-    for (size_t r = 0; r < n; ++r) {
-        const int64_t row = rows[from + static_cast<int64_t>(r)];
-        const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
-        start_[r + 1] = start_[r] + (1 + length + kLanes - 1) / kLanes * kLanes;
-        const int64_t n_labels = y_.indptr[row + 1] - y_.indptr[row];
-        label_start_[r + 1] = label_start_[r] + (n_labels + kLanes - 1) / kLanes * kLanes;
-        label_count_[r] = static_cast<int32_t>(n_labels);
+// A large node wants a good part of each block of X, and takes it from front to back, as a disk and a
+// processor read best.
+void NodeRows::copy(const int32_t* rows, int64_t n) {
+    constexpr size_t kAhead = 2;  // blocks, or rows
+    if (!order_.sort(rows, n)) {
+        for (int64_t r = 0; r < n; ++r) {
+            if (r + static_cast<int64_t>(kAhead) < n) prefetch(rows[r + kAhead]);
+            copy_row(r, rows[r]);
+        }
+        return;
     }
-    resize_exactly(feature_, start_[n]);
-    resize_exactly(value_, start_[n]);
-    resize_exactly(label_, label_start_[n]);
+    const std::vector<PlaceOrder::Block>& blocks = order_.blocks();
+    for (size_t b = 0; b < std::min(kAhead, blocks.size()); ++b) read_ahead(blocks[b]);
+    for (size_t b = 0; b < blocks.size(); ++b) {
+        if (b + kAhead < blocks.size()) read_ahead(blocks[b + kAhead]);
+        order_.each(blocks[b], rows, [&](int64_t r) { copy_row(r, rows[r]); });
+    }
+}
 
-    for (size_t r = 0; r < n; ++r) {
-        const int64_t row = rows[from + static_cast<int64_t>(r)];
-        if (r + 2 < n) prefetch(rows[from + static_cast<int64_t>(r) + 2]);
-        uint32_t* feature = feature_.data() + start_[r];
-        uint32_t* const end = feature_.data() + start_[r + 1];
-        float* value = value_.data() + start_[r];
-        *feature++ = kBiasFeature;
-        *value++ = 1.0f;
-        double square = 1.0;
-        if (standardize_) {
-            std::fill(dense_row_.begin(), dense_row_.end(), 0.0f);
-            for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i)
-                dense_row_[x_.indices[i]] = x_.values[i];
-            for (int32_t f = 0; f < x_.n_features; ++f) {
-                const float v = (dense_row_[f] - standardizer_.mean[f]) * standardizer_.scale[f];
-                *feature++ = 2 + static_cast<uint32_t>(f);
-                *value++ = v;
-                square += static_cast<double>(v) * v;
-            }
-        } else {
-            for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i) {
-                const float v = x_.values[i];
-                const uint32_t f = features_.of(x_.indices[i]);
-                *feature++ = f;
-                *value++ = v;
-                square += static_cast<double>(v) * v;
-                largest_[f] = std::max(largest_[f], std::fabs(v));
-            }
-        }
-        while (feature < end) {
-            *feature++ = kPadFeature;
-            *value++ = 0.0f;
-        }
-        squared_norm_[r] = square;
-        uint32_t* label = label_.data() + label_start_[r];
-        for (int64_t i = y_.indptr[row]; i < y_.indptr[row + 1]; ++i)
-            *label++ = labels_.of(y_.indices[i]);
-        while (label < label_.data() + label_start_[r + 1]) *label++ = kPadLabel;
+// With global numbers.
+void NodeRows::copy_row(int64_t r, int64_t row) {
+    standardize_ ? spread_values(r, row) : copy_values(r, row);
+    uint32_t* const label = label_.data() + label_start_[r];
+    std::copy_n(y_.indices + y_.indptr[row], label_count_[r], label);
+    std::fill(label + label_count_[r], label_.data() + label_start_[r + 1], kPadLabel);
+}
+
+void NodeRows::copy_values(int64_t r, int64_t row) {
+    uint32_t* const feature = feature_.data() + start_[r];
+    float* const value = value_.data() + start_[r];
+    const int64_t first = x_.indptr[row], length = length_[r];
+    feature[0] = kBiasFeature;
+    value[0] = 1.0f;
+    std::copy_n(x_.indices + first, length, feature + 1);
+    std::copy_n(x_.values + first, length, value + 1);
+    const int64_t padded = start_[r + 1] - start_[r];
+    std::fill(feature + 1 + length, feature + padded, kPadFeature);
+    std::fill(value + 1 + length, value + padded, 0.0f);
+}
+
+void NodeRows::spread_values(int64_t r, int64_t row) {
+    std::fill(dense_row_.begin(), dense_row_.end(), 0.0f);
+    for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i)
+        dense_row_[x_.indices[i]] = x_.values[i];
+    uint32_t* feature = feature_.data() + start_[r];
+    float* value = value_.data() + start_[r];
+    *feature++ = kBiasFeature;
+    *value++ = 1.0f;
+    double square = 1.0;
+    for (int32_t f = 0; f < x_.n_features; ++f) {
+        const float v = (dense_row_[f] - standardizer_.mean[f]) * standardizer_.scale[f];
+        *feature++ = 2 + static_cast<uint32_t>(f);
+        *value++ = v;
+        square += static_cast<double>(v) * v;
     }
+    squared_norm_[r] = square;
+    std::fill(feature, feature_.data() + start_[r + 1], kPadFeature);
+    std::fill(value, value_.data() + start_[r + 1], 0.0f);
+}
+
+void NodeRows::number(int64_t r) {
+    labels_.number(label_.data() + label_start_[r], label_count_[r]);
+    if (standardize_) return;
+    uint32_t* const feature = feature_.data() + start_[r] + 1;
+    const float* const value = value_.data() + start_[r] + 1;
+    const int64_t length = length_[r];
+    features_.number(feature, length);
+    double square = 1.0;
+    for (int64_t i = 0; i < length; ++i) {
+        square += static_cast<double>(value[i]) * value[i];
+        float& largest = largest_[feature[i]];
+        largest = std::max(largest, std::fabs(value[i]));
+    }
+    squared_norm_[r] = square;
+}
+
+void NodeRows::fill(const std::vector<int32_t>& all, int64_t from, int64_t to) {
+    const int32_t* const rows = all.data() + from;
+    const int64_t n = to - from;
+    lay_out(rows, n);
+    copy(rows, n);
+    // Numbers are given in the order of the rows, whatever the order they were copied in.
+    for (int64_t r = 0; r < n; ++r) number(r);
     if (keep_raw_) raw_ = value_;
 }
 

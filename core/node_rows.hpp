@@ -7,12 +7,9 @@
 
 #include "csr.hpp"
 #include "kernels.hpp"
+#include "place_order.hpp"
 
 namespace ldsm {
-
-// Rows that lie together stay together in a tree's order (see tree_rows), so that X can be read from
-// disk block by block.
-constexpr int64_t kBlockRows = 4096;
 
 // Local numbers that are taken: the padding and the bias among features, the padding among labels.
 constexpr uint32_t kPadFeature = 0;
@@ -31,15 +28,24 @@ class LocalIds {
         for (uint32_t i = 0; i < count_; ++i) local_[global_[i]] = 0;
         count_ = 0;
     }
-    // Without a branch: in a small node every second number is new, which no predictor guesses.
-    uint32_t of(int32_t global) {
-        const uint32_t known = local_[global];
-        const bool is_new = known == 0;
-        global_[count_] = global;
-        count_ += is_new;
-        const uint32_t id = is_new ? count_ : known;
-        local_[global] = id;  // one too high, so that 0 can mean "not yet"
-        return first_ + id - 1;
+    // Turns the global numbers of a row into local ones. Without a branch: in a small node every
+    // second number is new, which no predictor guesses. What changes with each number is kept out of
+    // memory, where the next one would wait for it.
+    void number(uint32_t* numbers, int64_t n) {
+        uint32_t* const local = local_.data();
+        int32_t* const global = global_.data();
+        uint32_t count = count_;
+        const uint32_t before = first_ - 1;
+        for (int64_t i = 0; i < n; ++i) {
+            const uint32_t number = numbers[i], known = local[number];
+            const uint32_t is_new = known == 0;
+            global[count] = static_cast<int32_t>(number);
+            count += is_new;
+            const uint32_t id = known + (count & (0 - is_new));
+            local[number] = id;  // one too high, so that 0 can mean "not yet"
+            numbers[i] = before + id;
+        }
+        count_ = count;
     }
     uint32_t size() const { return first_ + count_; }
     // The global number behind a local one, which must be at least `first`.
@@ -91,8 +97,14 @@ class NodeRows {
 
   private:
     void measure(const std::vector<int32_t>& rows);
-    void read_ahead(const std::vector<int32_t>& rows, int64_t from, int64_t to);
+    void lay_out(const int32_t* rows, int64_t n);
+    void copy(const int32_t* rows, int64_t n);
+    void read_ahead(const PlaceOrder::Block& block) const;
     void prefetch(int64_t row) const;
+    void copy_row(int64_t r, int64_t row);
+    void copy_values(int64_t r, int64_t row);
+    void spread_values(int64_t r, int64_t row);
+    void number(int64_t r);
 
     FeatureRows x_;
     LabelRows y_;
@@ -103,10 +115,10 @@ class NodeRows {
     LocalIds labels_;
     Standardizer standardizer_;
     std::vector<float> dense_row_;
-    std::vector<int32_t> wanted_;  // of each block of X, all zero between uses
+    PlaceOrder order_;
     std::vector<int64_t> start_, label_start_;
     std::vector<uint32_t> feature_, label_;
-    std::vector<int32_t> label_count_;
+    std::vector<int32_t> length_, label_count_;
     std::vector<float> value_, raw_, largest_;
     std::vector<double> squared_norm_;
 };

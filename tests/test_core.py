@@ -99,6 +99,17 @@ def test_core_equals_naive_twin(seed, kind, arity, optimizer):
                 )
 
 
+@pytest.mark.parametrize("subsample", [1.0, 0.05])
+def test_rows_of_several_blocks_are_copied_as_the_twin_reads_them(subsample):
+    """A large node takes a block of X from front to back, the twin row by row."""
+    X, Y = make_problem(4, "weights", n_rows=9000)
+    params = tree_params(max_nodes=7, n_epochs=1, optimizer="asgd", subsample=subsample)
+    twin = NaiveTree(*naive_arguments(X, Y), **params)
+    tree = _core.grow_tree(*core_arguments(X, Y), **params)
+    assert len(tree["first_child"]) == 7
+    check_equal_to_twin(tree, twin, 2)
+
+
 @pytest.mark.parametrize("relaxations", [0, 3])
 def test_twin_and_core_undo_degenerate_splits_alike(relaxations):
     X, Y = make_problem(7, n_rows=50)
@@ -165,15 +176,16 @@ def test_row_order_follows_the_block_shuffle(n_rows, subsample):
         assert len(np.unique(first)) <= 64
 
 
+@pytest.mark.parametrize("n_rows", [200, 14_000])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
-def test_little_memory_gives_the_same_bits(kind, optimizer, tmp_path):
-    X, Y = make_problem(3, kind, n_rows=200)
+def test_little_memory_gives_the_same_bits(kind, optimizer, n_rows, tmp_path):
+    X, Y = make_problem(3, kind, n_rows=n_rows)
     params = tree_params(optimizer=optimizer, standardize=KINDS[kind], integrity_weight=4.0)
     whole = _core.grow_tree(*core_arguments(X, Y), **params)
     assert len(whole["first_child"]) > 3
     # Rows are streamed one by one, or in larger blocks; weights wait in memory or in a file.
-    for memory_limit in (1, 5000, 50_000):
+    for memory_limit in (1, 5000, 50_000, 1_000_000):
         for scratch_folder in ("", str(tmp_path)):
             memory = {"memory_limit": memory_limit, "scratch_folder": scratch_folder}
             streamed = _core.grow_tree(*core_arguments(X, Y), **params, **memory)
