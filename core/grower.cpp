@@ -45,6 +45,7 @@ struct Node {
     int32_t depth = 0;
     int32_t first_child = 0;
     uint64_t key = 0;
+    uint64_t path = 0;  // the first steps from the root, the first one uppermost
     int64_t n_rows = 0;
     int64_t n_labels = 0;
     std::vector<int32_t> rows;
@@ -125,6 +126,7 @@ class Grower {
   private:
     struct Entry {
         int64_t priority;
+        uint64_t path;  // of the node: most ties end here, and not with a walk up the tree
         int32_t node;
     };
 
@@ -206,7 +208,7 @@ class Grower {
     void push(int32_t node) {
         const int64_t priority = nodes_[node].histogram.priority();
         if (priority > 0 && nodes_[node].n_rows > 1)
-            queue_.insert({priority, node});
+            queue_.insert({priority, nodes_[node].path, node});
         else
             release(nodes_[node].rows);
     }
@@ -214,11 +216,13 @@ class Grower {
     void fill_node(Node& node, std::vector<int32_t> rows) {
         node.n_rows = static_cast<int64_t>(rows.size());
         Histogram& h = node.histogram;
-        for (const int64_t row : rows)
-            for (int64_t i = y_.indptr[row]; i < y_.indptr[row + 1]; ++i) {
+        for (size_t r = 0; r < rows.size(); ++r) {
+            if (r + 4 < rows.size()) __builtin_prefetch(y_.indices + y_.indptr[rows[r + 4]]);
+            for (int64_t i = y_.indptr[rows[r]]; i < y_.indptr[rows[r] + 1]; ++i) {
                 const int32_t label = y_.indices[i];
                 if (counts_[label]++ == 0) h.labels.push_back(label);
             }
+        }
         std::sort(h.labels.begin(), h.labels.end());
         h.counts.reserve(h.labels.size());
         for (const int32_t label : h.labels) {
@@ -244,6 +248,10 @@ class Grower {
             child.parent = parent;
             child.child = m;
             child.depth = nodes_[parent].depth + 1;
+            child.path = nodes_[parent].path;
+            const int bits = params_.arity <= 2 ? 1 : params_.arity <= 4 ? 2 : 3;
+            if (bits * child.depth <= 64)
+                child.path |= static_cast<uint64_t>(m) << (64 - bits * child.depth);
             child.key = child_key(nodes_[parent].key, static_cast<uint64_t>(m));
             fill_node(child, std::move(child_rows[m]));
         }
@@ -393,6 +401,7 @@ class Grower {
         const Grower* grower;
         bool operator()(const Entry& a, const Entry& b) const {
             if (a.priority != b.priority) return a.priority > b.priority;
+            if (a.path != b.path) return a.path < b.path;
             return grower->path_less(a.node, b.node);
         }
     };
