@@ -38,12 +38,12 @@ float weight_if(bool keep, float weight) {
 }
 
 // Sorts by the upper halves, digit by digit, in a third of the time of std::sort.
-void sort_by_feature(std::vector<uint64_t>& keys, std::vector<uint64_t>& other) {
+void sort_by_feature(std::vector<uint64_t>& keys) {
     constexpr int kBits = 9;
     constexpr size_t kDigits = size_t{1} << kBits;
     uint64_t any = 0;
     for (const uint64_t key : keys) any |= key;
-    other.resize(keys.size());
+    std::vector<uint64_t> other(keys.size());
     for (int shift = 32; shift < 64 && (any >> shift) != 0; shift += kBits) {
         size_t at[kDigits + 1] = {};
         for (const uint64_t key : keys) ++at[(key >> shift) % kDigits + 1];
@@ -278,7 +278,7 @@ bool Trainer::collect_weights() {
     if (!finite) return false;
     const double least = std::min(1e-3, 1.0 / std::max(1, n_features_));
     // Which weights are dropped, no predictor guesses: without branches.
-    kept_.resize(n_local);
+    std::vector<uint64_t> kept(n_local);  // global number, then local number: sorts by the first
     size_t n_kept = 0;
     for (uint32_t f = kBiasFeature; f < n_local; ++f) {
         const double largest = f == kBiasFeature ? INFINITY : rows_.largest_value(f);
@@ -290,18 +290,18 @@ bool Trainer::collect_weights() {
             weight = weight_if(keep, weight);
             any |= keep;
         }
-        kept_[n_kept] = static_cast<uint64_t>(rows_.global_feature(f)) << 32 | f;
+        kept[n_kept] = static_cast<uint64_t>(rows_.global_feature(f)) << 32 | f;
         n_kept += any;
     }
-    kept_.resize(n_kept);
-    sort_by_feature(kept_, sorted_);
+    kept.resize(n_kept);
+    sort_by_feature(kept);
     out.features.clear();
     out.weights.clear();
     out.mean.clear();
     out.scale.clear();
     out.features.reserve(n_kept);
     out.weights.reserve(n_kept * static_cast<size_t>(arity));
-    for (const uint64_t key : kept_) {
+    for (const uint64_t key : kept) {
         const auto f = static_cast<uint32_t>(key);
         const auto global = static_cast<int32_t>(key >> 32);
         out.features.push_back(global);

@@ -81,8 +81,6 @@ class Trainer {
     bool tracks_scales_;  // NAG on values other than 0 and +-1
     NodeRows rows_;
     std::vector<float> cells_, scales_, weights_;
-    // Features with a weight: the global number, then the local one. And room to sort them in.
-    std::vector<uint64_t> kept_, sorted_;
     std::vector<double> mass_;
 
     // Where the training stands.
