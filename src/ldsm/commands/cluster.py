@@ -47,7 +47,7 @@ def _connected(address: str) -> Iterator[Any]:
             yield client
         return
     if not re.fullmatch(r"local:[1-9]\d{0,3}", address):
-        raise wrong_use(f"must be local:N with N processes, got {address!r}.", FLAG)
+        raise wrong_use(f"must be local:N with N processes. Got {address!r}.", FLAG)
     with (
         LocalCluster(
             n_workers=int(address.removeprefix("local:")),
@@ -71,9 +71,14 @@ def _client(address: str) -> Any:
         logging.getLogger(name).setLevel(_SILENT)
     try:
         return Client(address)
-    except (OSError, RuntimeError, TypeError, ValueError) as error:  # Dask has one for each mistake
+    except (AssertionError, ValueError):  # Dask has one for each mistake
+        raise wrong_use(
+            f"must be local:N, or as a scheduler tells it, tcp://HOST:PORT or tls://HOST:PORT. Got "
+            f"{address!r}.",
+            FLAG,
+        ) from None
+    except (OSError, RuntimeError, TypeError) as error:
         raise ClusterError(
             f"There is no way to the scheduler {address!r} of {FLAG}: {str(error).rstrip('.')}. It "
-            "must run, and its address be as it tells it, tcp://HOST:PORT or tls://HOST:PORT; for "
-            "tls Dask's configuration here must name certificates."
+            "must run; for tls Dask's configuration here must name certificates."
         ) from error
