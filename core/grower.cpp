@@ -216,8 +216,10 @@ class Grower {
     void fill_node(Node& node, std::vector<int32_t> rows) {
         node.n_rows = static_cast<int64_t>(rows.size());
         Histogram& h = node.histogram;
+        constexpr size_t kAhead = 4;  // rows lie scattered over Y: asked for in time
         for (size_t r = 0; r < rows.size(); ++r) {
-            if (r + 4 < rows.size()) __builtin_prefetch(y_.indices + y_.indptr[rows[r + 4]]);
+            if (r + kAhead < rows.size())
+                __builtin_prefetch(y_.indices + y_.indptr[rows[r + kAhead]]);
             for (int64_t i = y_.indptr[rows[r]]; i < y_.indptr[rows[r] + 1]; ++i) {
                 const int32_t label = y_.indices[i];
                 if (counts_[label]++ == 0) h.labels.push_back(label);

@@ -29,7 +29,7 @@ class PlaceOrder {
             int64_t& count = place_[rows[r] / kBlockRows];
             if (count++ == 0) blocks_.push_back({rows[r] / kBlockRows, 0, 0});
         }
-        const bool worth_it = n >= kMany / 16 * static_cast<int64_t>(blocks_.size());
+        const bool worth_it = n >= kSome * static_cast<int64_t>(blocks_.size());
         if (worth_it) {
             std::sort(blocks_.begin(), blocks_.end(),
                       [](const Block& a, const Block& b) { return a.number < b.number; });
@@ -68,7 +68,8 @@ class PlaceOrder {
     }
 
   private:
-    static constexpr int64_t kMany = kBlockRows / 16;
+    static constexpr int64_t kMany = kBlockRows / 16;  // of one block: a full one
+    static constexpr int64_t kSome = 16;  // of a block on average, for which sorting pays
 
     std::vector<int64_t> place_;   // of each block of X; all zero between uses
     std::vector<Block> blocks_;
