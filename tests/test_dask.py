@@ -20,7 +20,7 @@ from distributed import Client
 
 import ldsm.dask
 from cli_runs import within
-from dask_clusters import N_TREES, cluster, make_store, settings, small
+from dask_clusters import N_TREES, cluster, make_store, settings, small, trees_in
 from ldsm import TextTagger, datasets
 from ldsm.dask import ClusterError, workers
 from ldsm.datasets.store import locate_store, open_located
@@ -217,6 +217,15 @@ def test_tls_as_documented(capsys, store, expected, tmp_path):
         assert done.code == 0, done.err
         assert done.json["fingerprint"] == expected[0]
     assert address.startswith("tls://")
+
+
+def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
+    def callback(done, total):
+        raise LookupError("seen enough")
+
+    with pytest.raises(LookupError, match="seen enough"):
+        ldsm.dask.fit(client, store, small(n_estimators=200), tmp_path, callback=callback)
+    assert len(trees_in(tmp_path)) < 200
 
 
 # -- what is said at the start -----------------------------------------------------------------

@@ -29,13 +29,6 @@ def _settings():
 
 
 @pytest.fixture(scope="module")
-def client():
-    """Two workers, which no test spoils."""
-    with cluster(2) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return make_store(tmp_path_factory.mktemp("stores"))
 
@@ -162,15 +155,6 @@ def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(
     resumed = small().fit(datasets.open_store(store), checkpoint_dir=folder)
     assert resumed.training_["trees_from_checkpoint"] == len(kept)
     assert resumed.fingerprint_ == small().fit(datasets.open_store(store)).fingerprint_
-
-
-def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
-    def callback(done, total):
-        raise LookupError("seen enough")
-
-    with pytest.raises(LookupError, match="seen enough"):
-        ldsm.dask.fit(client, store, small(n_estimators=200), tmp_path, callback=callback)
-    assert len(trees_in(tmp_path)) < 200
 
 
 def test_a_cluster_without_workers_is_not_waited_for(store, tmp_path, monkeypatch):
