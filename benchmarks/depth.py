@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ldsm.forest import Forest
+from ldsm._trees.forest import Forest
 
 
 def depth_facts(forest: Forest, n_rows: int) -> dict[str, Any]:

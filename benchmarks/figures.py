@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import data as benchmark_data
 import pages
 from ldsm import LdSMClassifier, plotting
-from ldsm.held_out import HeldOut, MetricCurve
+from ldsm.evaluation.held_out import HeldOut, MetricCurve
 from ldsm.plotting import DepthPoint
 
 SIZES = (31, 63, 125, 251, 501, 1001)

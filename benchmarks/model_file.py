@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ldsm import Forest, LdSMClassifier, load, model_file
-from ldsm.checks import check_forest
-from ldsm.persistence import classifier_state
+from ldsm import Forest, LdSMClassifier, load
+from ldsm._model.state import classifier_state
+from ldsm._storage import container as model_file
+from ldsm._trees.checks import check_forest
 
 N_FEATURES, N_LABELS, N_TREES, N_NODES = 200_000, 13_000, 20, 65_535
 BINS_PER_LEAF = 12

@@ -23,7 +23,7 @@ import records
 from judge import KS, Judge, difference
 from kept_runs import answers_of, kept_run
 from ldsm import LdSMClassifier, datasets
-from ldsm.calibration import reliability
+from ldsm.metrics.calibration import reliability
 from ldsm.plotting import plot_reliability
 from peer_run import PEERS
 

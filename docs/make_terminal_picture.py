@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from ldsm.commands.demo import demo
-from ldsm.commands.screen import Report, Screen, progress_bar
+from ldsm.cli.demo import demo
+from ldsm.cli.screen import Report, Screen, progress_bar
 
 COLUMNS = 88
 THEME = TerminalTheme(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldsm import datasets
-from ldsm.cli import _run
+from ldsm.cli.main import _run
 
 WORDS = {
     "fish": ["cod", "herring", "trawler", "catch"],

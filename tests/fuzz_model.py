@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import load  # brings in all that loading needs, before anybody watches
-from ldsm.model_file import ModelFileError
+from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart
 from process_memory import now_bytes, peak_bytes
 

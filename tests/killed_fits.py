@@ -20,7 +20,7 @@ import joblib
 import numpy as np
 
 from ldsm import LdSMClassifier, _core, datasets
-from ldsm.checkpoint import Checkpoint
+from ldsm._trees.checkpoint import Checkpoint
 
 N_JOBS = 2
 

@@ -20,12 +20,12 @@ import scipy.sparse as sp
 from checkpointed_fits import UNDISTURBED, XS, YS, X, Y, note_trees, small, trees_in
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, _core, load
-from ldsm.checkpoint import Receipt, open_checkpoint
+from ldsm._arrays.inputs import feature_arrays, label_arrays
+from ldsm._trees.checkpoint import Receipt, open_checkpoint
+from ldsm._trees.growing import TreeWork, grow_tree
+from ldsm._trees.params import resolve
+from ldsm._trees.training_data import Rows
 from ldsm.datasets import Dataset
-from ldsm.inputs import feature_arrays, label_arrays
-from ldsm.params import resolve
-from ldsm.rows import Rows
-from ldsm.training import TreeWork, grow_tree
 
 NAMES = list("abcdefgh")
 

@@ -18,9 +18,9 @@ import pytest
 from checkpointed_fits import UNDISTURBED, XS, YS, note_trees, small, trees_in
 from cli_runs import leftovers
 from full_disk import no_file_beyond
-from ldsm import model_file
-from ldsm.checkpoint import STALE_SECONDS, _identity
-from ldsm.model_file import FormatVersionError
+from ldsm._storage import container as model_file
+from ldsm._storage.container import FormatVersionError
+from ldsm._trees.checkpoint import STALE_SECONDS, _identity
 from model_bytes import seal
 
 

@@ -21,7 +21,7 @@ import pytest
 import ldsm
 from cli_runs import leftovers, process, within, write_data
 from ldsm import datasets
-from ldsm.commands.demo import next_commands
+from ldsm.cli.demo import next_commands
 
 COMMANDS = ["demo", "train", "predict", "evaluate", "inspect", "explain", "convert", "tune"]
 

@@ -14,9 +14,9 @@ import pytest
 import ldsm
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, datasets, metrics
-from ldsm.commands.estimator import EstimatorOptions, defaults, described, flag, parse
-from ldsm.commands.search import GRID
-from ldsm.params import CONSTRAINTS
+from ldsm._trees.params import CONSTRAINTS
+from ldsm.cli.estimator import EstimatorOptions, defaults, described, flag, parse
+from ldsm.cli.search import GRID
 
 FEW = ("--n-estimators", "3", "--random-state", "0", "-q")
 

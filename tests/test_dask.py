@@ -22,10 +22,10 @@ import ldsm.dask
 from cli_runs import within
 from dask_clusters import N_TREES, cluster, make_store, settings, small, trees_in
 from ldsm import TextTagger, datasets
+from ldsm._trees.growing import by_joblib
+from ldsm._trees.training_data import StoredRows
 from ldsm.dask import ClusterError, workers
 from ldsm.datasets.store import locate_store, open_located
-from ldsm.rows import StoredRows
-from ldsm.training import by_joblib
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 

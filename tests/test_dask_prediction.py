@@ -12,8 +12,8 @@ import scipy.sparse as sp
 import ldsm.dask
 from dask_clusters import cluster, make_store, settings, small
 from ldsm import TextTagger, datasets, metrics
-from ldsm.commands.model import open_model
-from ldsm.commands.scoring import propensities_of, score
+from ldsm.cli.model import open_model
+from ldsm.cli.scoring import propensities_of, score
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 

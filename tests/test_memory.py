@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldsm import LdSMClassifier, datasets, memory
-from ldsm.memory import available_bytes, joined, read_here_and_there, tree_memory
+from ldsm import LdSMClassifier, datasets
+from ldsm._runtime import memory
+from ldsm._runtime.memory import available_bytes, joined, read_here_and_there, tree_memory
 
 SMALL = 1 << 20  # the least that is allowed; the data below is several times larger
 

@@ -19,7 +19,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 
-from ldsm import metrics, ranked_hits
+from ldsm import metrics
+from ldsm.metrics import hits as ranked_hits
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ranking_metrics.json").read_text())
 AT_K = {

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ldsm import LdSMClassifier, load, model_file
-from ldsm.model_file import ModelFileError
-from ldsm.persistence import classifier_state
+from ldsm import LdSMClassifier, load
+from ldsm._model.state import classifier_state
+from ldsm._storage import container as model_file
+from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart, with_entry
 from problems import make_problem
 

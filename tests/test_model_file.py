@@ -18,10 +18,11 @@ from safetensors import safe_open
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from ldsm import LdSMClassifier, load, model_file
+from ldsm import LdSMClassifier, load
+from ldsm._model.state import classifier_state
+from ldsm._storage import container as model_file
+from ldsm._storage.header import make_prefix
 from ldsm.datasets import Dataset
-from ldsm.model_header import make_prefix
-from ldsm.persistence import classifier_state
 from model_bytes import checksum, take_apart
 from problems import make_problem
 from process_memory import mapped_bytes

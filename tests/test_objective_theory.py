@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ldsm.objective import (
-    leaf_entropy,
-    log_nodes_for_error,
-    r_level_error,
-    split_objective,
-)
+from ldsm.objective import leaf_entropy, log_nodes_for_error, r_level_error, split_objective
 
 # Sums of at most 6 * 6 * 8 numbers below 10: double precision errs by some 1e-13.
 TOLERANCE = 1e-9

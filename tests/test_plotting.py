@@ -13,8 +13,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics, plotting
-from ldsm.calibration import reliability
-from ldsm.held_out import HeldOut, MetricCurve
+from ldsm.evaluation.held_out import HeldOut, MetricCurve
+from ldsm.metrics.calibration import reliability
 from ldsm.plotting import DepthPoint
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"

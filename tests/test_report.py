@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import ldsm
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
-from ldsm.held_out import HeldOut
+from ldsm.evaluation.held_out import HeldOut
 from ldsm.report import make_report
 from ldsm.report.labels import confusions, count_labels, mean_by_label, ways
 

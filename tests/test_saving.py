@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from full_disk import no_file_beyond
-from ldsm import load, model_file
+from ldsm import load
+from ldsm._storage import container as model_file
 from small_classifier import XS, YS, small
 
 

@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, datasets
-from ldsm.blend import Blend, Pairs
-from ldsm.inputs import feature_arrays
-from ldsm.score_explain import STAGES, LabelScore
-from ldsm.second_stage import SecondStage
+from ldsm._arrays.inputs import feature_arrays
+from ldsm._model.explain import STAGES, LabelScore
+from ldsm._second_stage.blend import Blend, Pairs
+from ldsm._second_stage.stage import SecondStage
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))
 # What the scores of each model are made of.

@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 
 import ldsm
 from ldsm import LdSMClassifier, metrics
-from ldsm.blend import TERMS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
+from ldsm._second_stage.blend import TERMS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
+from ldsm._second_stage.stage import SHORTLIST, best_first
 from ldsm.datasets import make_xmc
-from ldsm.second_stage import SHORTLIST, best_first
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "n_epochs": 2, "random_state": 0}
 
@@ -398,7 +398,7 @@ def test_dense_rows_and_rows_without_features_work() -> None:
     ],
 )
 def test_a_damaged_second_stage_is_refused(change: Any, message: str) -> None:
-    from ldsm.persistence import classifier_from_state, classifier_state
+    from ldsm._model.state import classifier_from_state, classifier_state
 
     header, arrays = classifier_state(fitted("linear"))
     arrays = {name: array.copy() for name, array in arrays.items()}

@@ -17,8 +17,10 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import ldsm
-from ldsm import LdSMClassifier, TextTagger, datasets, metrics, text, text_inputs, thresholds
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics, text
+from ldsm._model import thresholds
 from ldsm.datasets import Dataset, Strings
+from ldsm.text import corpus as text_inputs
 from ldsm.text import default_vectorizer
 from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, small
 

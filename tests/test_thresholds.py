@@ -10,14 +10,14 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import LdSMClassifier, metrics
-from ldsm.datasets import Dataset
-from ldsm.thresholds import (
+from ldsm._model.thresholds import (
     AVERAGES,
     DEFAULT_THRESHOLD,
     best_label_thresholds,
     best_threshold,
     reaching,
 )
+from ldsm.datasets import Dataset
 from problems import make_problem
 
 X, Y = make_problem(1, "weights", n_rows=400, n_features=40, n_labels=12)

@@ -14,20 +14,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .explain import TreePath
-from .fitting import fill_order, fit_stages
-from .forest import Forest
-from .inputs import LabelForm, label_arrays
-from .metrics import precision_at_k
-from .model_file import PathLike, write
-from .params import AUTO, TreeParams, check_params, check_warm_start, resolve
-from .persistence import classifier_fingerprint, classifier_from_state, classifier_state
-from .prediction import Predictor, allowed_columns, label_weights
-from .score_explain import LabelScore, explain_scores
-from .second_stage import SecondStage
-from .thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
-from .training import ProgressCallback, Spread, check_callback, training_summary
-from .validation import labelled_rows, new_rows, one_row, training_rows
+from ._arrays.inputs import LabelForm, label_arrays
+from ._model.explain import LabelScore, explain_scores
+from ._model.fit import fill_order, fit_stages
+from ._model.inputs import labelled_rows, new_rows, one_row, training_rows
+from ._model.prediction import Predictor, allowed_columns, label_weights
+from ._model.state import classifier_fingerprint, classifier_from_state, classifier_state
+from ._model.thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
+from ._second_stage.stage import SecondStage
+from ._storage.container import PathLike, write
+from ._trees.forest import Forest
+from ._trees.growing import ProgressCallback, Spread, check_callback, training_summary
+from ._trees.params import AUTO, TreeParams, check_params, check_warm_start, resolve
+from ._trees.paths import TreePath
+from .metrics.ranking import precision_at_k
 
 
 class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

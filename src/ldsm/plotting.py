@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .calibration import Reliability
+from ._trees.levels import balanced_depth, by_level, leaf_depths
 from .classifier import LdSMClassifier
-from .held_out import MetricCurve, SingleTrees, classifier_of
-from .levels import balanced_depth, by_level, leaf_depths
-from .text import TextTagger
+from .evaluation.held_out import MetricCurve, SingleTrees, classifier_of
+from .metrics.calibration import Reliability
+from .text.tagger import TextTagger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

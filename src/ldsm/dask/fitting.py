@@ -15,22 +15,15 @@ from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..checkpoint import Tree, prepare_folder
+from .._runtime.cancellation import Recall
+from .._storage.container import PathLike
+from .._trees.checkpoint import Tree, prepare_folder
+from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tree
+from .._trees.training_data import StoredRows
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation
-from ..interrupts import Recall
-from ..model_file import PathLike
-from ..rows import StoredRows
-from ..training import ProgressCallback, TreeWork, check_callback, grow_tree
 from .tasks import on_worker, results
-from .workers import (
-    check_client,
-    check_workers,
-    most_threads,
-    opened,
-    sees_folder,
-    sees_store,
-)
+from .workers import check_client, check_workers, most_threads, opened, sees_folder, sees_store
 
 _TELL_SECONDS = 2.0  # between two messages on how far a tree is
 

@@ -20,22 +20,22 @@ import scipy.sparse as sp
 from distributed import Client
 from numpy.typing import NDArray
 
-from ..checkpoint import folder_path
+from .._arrays.inputs import known_labels
+from .._loading import load
+from .._model.inputs import new_rows
+from .._model.prediction import label_weights
+from .._storage.container import PathLike, checksum
+from .._storage.files import writing
+from .._trees.checkpoint import folder_path
+from .._trees.growing import ProgressCallback, check_callback
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.files import writing
 from ..datasets.store import open_located
-from ..held_out import check_kind, has_label_names
-from ..inputs import known_labels
-from ..loading import load
-from ..metric_inputs import fail, positive
-from ..metrics import jain_propensities, ranking_sums
-from ..model_file import PathLike, checksum
-from ..prediction import label_weights
-from ..ranked_hits import RankingSums
-from ..text import TextTagger
-from ..training import ProgressCallback, check_callback
-from ..validation import new_rows
+from ..evaluation.held_out import check_kind, has_label_names
+from ..metrics.hits import RankingSums
+from ..metrics.inputs import fail, positive
+from ..metrics.ranking import jain_propensities, ranking_sums
+from ..text.tagger import TextTagger
 from .tasks import on_worker, results
 from .workers import (
     Check,

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from distributed import CancelledError, Client, TimeoutError
 
-from ..checkpoint import check_writable
+from .._storage.container import PathLike, checksum, temporary_name
+from .._trees.checkpoint import check_writable
+from .._version import __version__
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_located, open_store
-from ..model_file import PathLike, checksum, temporary_name
-from ..model_header import library_version
 from .tasks import ANSWER_SECONDS, ClusterError, address
 
 _SHOWN = 3  # complaints of workers in one message
@@ -66,7 +66,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
             time.sleep(0.1)
         found = client.run(
             _complaint,
-            library_version(),
+            __version__,
             list(checks),
             on_error="return",
             callback_timeout=ANSWER_SECONDS,
@@ -145,8 +145,8 @@ def _check_folder(folder: str, mark: str) -> None:
 
 def _complaint(version: str, checks: Sequence[Check]) -> str | None:
     """Runs on a worker: why it cannot do the work, None if it can."""
-    if library_version() != version:
-        return f"it has ldsm {library_version()}, and the driver {version}."
+    if __version__ != version:
+        return f"it has ldsm {__version__}, and the driver {version}."
     for check in checks:
         try:
             check()

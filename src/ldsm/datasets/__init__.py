@@ -5,12 +5,12 @@ one, the iterators ``iter_*`` give it in pieces for files larger than memory. Fi
 ``.gz`` or ``.bz2`` are compressed. A malformed line is a ValueError with file, line and text.
 """
 
+from .._storage.strings import Strings
 from .dataset import Dataset, Unseen
 from .formats import FORMATS, guess_format, load_dataset
 from .jsonl import iter_jsonl, load_jsonl, save_jsonl
 from .stdlib_docs import load_stdlib_docs
 from .store import open_store, save_store
-from .strings import Strings
 from .svmlight import iter_svmlight, load_svmlight, save_svmlight
 from .synthetic import PRESETS, make_xmc
 from .tables import iter_table, load_table, save_table

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .matrices import csr, feature_matrix, label_csr, label_matrix, map_columns, take_rows
-from .strings import Strings
+from .._arrays.matrices import (
+    csr,
+    feature_matrix,
+    label_csr,
+    label_matrix,
+    map_columns,
+    take_rows,
+)
+from .._storage.strings import Strings
 
 if TYPE_CHECKING:
-    from .files import PathLike
+    from .._storage.files import PathLike
 
 
 class StoreLocation(NamedTuple):

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .._storage.files import PathLike, format_suffix, printable
 from .dataset import Dataset
-from .files import PathLike, format_suffix, printable
 from .jsonl import load_jsonl
 from .store import open_store
 from .svmlight import load_svmlight

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from .._storage.files import PathLike, malformed, printable, read_lines, writing
 from .dataset import Dataset
-from .files import PathLike, malformed, printable, read_lines, writing
 
 
 def iter_jsonl(

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ldsm import _core
-
+from .. import _core
+from .._arrays.matrices import MAX_COLUMNS, csr, label_csr, stack
+from .._storage.files import PathLike, printable, read_lines, writing
 from .dataset import Dataset
-from .files import PathLike, printable, read_lines, writing
-from .matrices import MAX_COLUMNS, csr, label_csr, stack
 
 _WRITTEN_AT_ONCE = 1 << 20  # non-zeros; bounds the text held in memory
 

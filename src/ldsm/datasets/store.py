@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .array_file import ArrayFile, map_array
+from .._arrays.matrices import MAX_COLUMNS, csr, label_csr
+from .._storage.array_file import ArrayFile, map_array
+from .._storage.files import PathLike, printable
+from .._storage.strings import Strings
 from .dataset import Dataset, StoreLocation
-from .files import PathLike, printable
-from .matrices import MAX_COLUMNS, csr, label_csr
-from .strings import Strings
 
 _FORMAT = "ldsm-store"
 _VERSION = 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .._storage.files import PathLike, read_blocks, reading
 from .dataset import Dataset
-from .files import PathLike, read_blocks, reading
 from .lines import join_blocks, parse_blocks, write_rows
 
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.matrices import MAX_COLUMNS, csr, label_csr, stack
 from .dataset import Dataset
-from .matrices import MAX_COLUMNS, csr, label_csr, stack
 
 __all__ = ["PRESETS", "Preset", "make_xmc"]
 

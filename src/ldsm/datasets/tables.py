@@ -6,8 +6,8 @@ import csv
 import io
 from collections.abc import Iterator
 
+from .._storage.files import PathLike, format_suffix, malformed, printable, read_lines, writing
 from .dataset import Dataset
-from .files import PathLike, format_suffix, malformed, printable, read_lines, writing
 from .jsonl import collect
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.matrices import MAX_COLUMNS
+from .._storage.files import PathLike, malformed, printable, read_blocks, read_lines, reading
 from .dataset import Dataset
-from .files import PathLike, malformed, printable, read_blocks, read_lines, reading
 from .lines import join_blocks, parse_blocks, write_rows
-from .matrices import MAX_COLUMNS
 
 _HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?\n?")
 

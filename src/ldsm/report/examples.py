@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..held_out import HeldOut
-from ..text_explain import TextExplanation, Weighted, in_words
-from ..wording import shortened
+from .._runtime.wording import shortened
+from ..evaluation.held_out import HeldOut
+from ..text.explanations import TextExplanation, Weighted, in_words
 from .html import Markup, element, joined, table
 
 MOST_WORDS = 6

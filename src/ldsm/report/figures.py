@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import plotting
-from ..held_out import HeldOut
+from ..evaluation.held_out import HeldOut
 from ..plotting import import_matplotlib
 from .html import Markup, element
 

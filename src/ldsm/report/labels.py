@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..forest import Forest
-from ..held_out import HeldOut
-from ..inputs import FeatureArrays
-from ..ranked_hits import Ranking
+from .._arrays.inputs import FeatureArrays
+from .._trees.forest import Forest
+from ..evaluation.held_out import HeldOut
+from ..metrics.hits import Ranking
 
 ENOUGH_ROWS = 10
 _ROWS_AT_ONCE = 4096

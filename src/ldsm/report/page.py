@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
+from .._model.facts import classifier_facts
+from .._runtime.wording import bare, duration, number, percent, shortened, size
+from .._storage.files import PathLike, writing
 from ..classifier import LdSMClassifier
-from ..datasets.files import PathLike, writing
-from ..held_out import KS, SHORT_NAMES, HeldOut
-from ..model_facts import classifier_facts
+from ..evaluation.held_out import KS, SHORT_NAMES, HeldOut
 from ..plotting import import_matplotlib
-from ..text import TextTagger
-from ..wording import bare, duration, number, percent, shortened, size
+from ..text.tagger import TextTagger
 from .examples import NAME_WIDTH, examples
 from .figures import figures
 from .html import Markup, element, facts, joined, page, table

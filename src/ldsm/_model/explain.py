@@ -1,0 +1,139 @@
+"""Why a label scores as it does: what each stage adds, and the features that speak for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.inputs import FeatureArrays
+from .._second_stage.stage import LabelVectors
+from .._trees.params import Number
+from .prediction import Predictor
+
+BASE, TREES = "base", "trees"
+STAGES = (TREES, "linear", "tail", "frequency")  # in the order they are shown
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """One label of a row, and where its score comes from.
+
+    Attributes
+    ----------
+    label : object
+        As `classes_` has it.
+    column : int
+    score : float
+        What `predict_topk` gives.
+    tree_score : float
+        The trees' own; without a second stage the score itself.
+    margin : float or None
+        Of the label's linear classifier; above 0 it speaks for the label.
+    distance : float or None
+        Squared, from the row, scaled to unit length, to the centroid of the label's training rows.
+    shares : dict of str to float
+        What each stage adds to the log-odds of the score; they sum up to these. "base" is the mean
+        of the labels on the row's shortlist; "trees", "linear", "tail" (the centroids) and
+        "frequency" (how many training rows the label has) tell how far each lifts this label above
+        that mean. Without a second stage "trees" is all there is, infinite for a score of 1.
+    bias : float or None
+        What the margin starts from, whatever the row.
+    reasons : list of (int, float)
+        Features and what each adds to the margin, strongest first; the bias and all of them sum up
+        to the margin.
+    """
+
+    label: Any
+    column: int
+    score: float
+    tree_score: float
+    margin: float | None
+    distance: float | None
+    shares: dict[str, float]
+    bias: float | None
+    reasons: list[tuple[int, float]]
+
+
+def explain_scores(
+    predictor: Predictor, row: FeatureArrays, classes: NDArray[Any], k: int, max_reasons: int
+) -> list[LabelScore]:
+    """The k best labels of one row; those without a score have nothing to explain."""
+    if row.n_rows != 1:
+        raise ValueError(f"explain_scores takes exactly one row. Got {row.n_rows}.")
+    for name, value, least in (("k", k, 1), ("max_reasons", max_reasons, 0)):
+        allowed = Number(least, integer=True)
+        if not allowed.allows(value):
+            raise ValueError(f"The {name!r} parameter must be {allowed}. Got {value!r} instead.")
+    stage = predictor.stage
+    length = min(k, len(classes)) if stage is None else predictor.shortlist_length()
+    columns, tree_scores = (found[0] for found in predictor.tree_columns(row, length))
+    columns, tree_scores = columns[tree_scores > 0], tree_scores[tree_scores > 0]
+    names = classes[columns].tolist()
+    if stage is None or len(columns) == 0:
+        return [
+            LabelScore(name, column, score, score, None, None, {TREES: _logit(score)}, None, [])
+            for name, column, score in zip(
+                names, columns.tolist(), tree_scores.tolist(), strict=True
+            )
+        ]
+    pairs = stage.pairs(row, np.array([0, len(columns)]), columns, tree_scores)
+    scores = stage.blend.probabilities(pairs)
+    shares = _from_the_mean(stage.blend.shares(pairs))
+    found = []
+    for i in np.lexsort((columns, -scores))[:k].tolist():
+        bias, reasons = _reasons(stage.ranker, int(columns[i]), row, stage.n_features, max_reasons)
+        found.append(
+            LabelScore(
+                names[i],
+                int(columns[i]),
+                float(scores[i]),
+                float(tree_scores[i]),
+                None if pairs.margins is None else float(pairs.margins[i]),
+                None if pairs.distances is None else float(pairs.distances[i]),
+                {name: float(values[i]) for name, values in shares.items()},
+                bias,
+                reasons,
+            )
+        )
+    return [label for label in found if label.score > 0]
+
+
+def _from_the_mean(shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    """The same sums, with each stage counted from its mean over the shortlist.
+
+    The blend's own parts count from signals of 0, which no label has: large numbers that cancel.
+    """
+    means = {name: values.mean() for name, values in shares.items()}
+    base = np.full(len(shares[BASE]), sum(means.values()))
+    rest = {name: shares[name] - means[name] for name in STAGES if name in shares}
+    return {BASE: base, **rest}
+
+
+def _reasons(
+    ranker: LabelVectors | None,
+    column: int,
+    row: FeatureArrays,
+    n_features: int,
+    max_reasons: int,
+) -> tuple[float | None, list[tuple[int, float]]]:
+    """The bias of a label's classifier, and the strongest products of its weights with the row."""
+    if ranker is None:
+        return None, []
+    part = slice(*ranker.offsets[column : column + 2].tolist())
+    weights = np.zeros(n_features + 1)
+    weights[ranker.features[part]] = ranker.weights[part]
+    values = row.values.astype(np.float64)
+    length = np.sqrt(np.sum(values**2))
+    products = weights[row.indices] * values / (length if length > 0 else 1.0)
+    strongest = np.lexsort((row.indices, -np.abs(products)))[:max_reasons]
+    reasons = [(int(row.indices[i]), float(products[i])) for i in strongest if products[i]]
+    return float(weights[n_features]), reasons
+
+
+def _logit(score: float) -> float:
+    with np.errstate(divide="ignore"):
+        return float(np.log(score) - np.log1p(-score))

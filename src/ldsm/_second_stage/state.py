@@ -1,0 +1,117 @@
+"""The second stage as a header entry and arrays, and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blend import TERMS, Blend
+from .stage import LabelVectors, SecondStage
+
+Arrays = dict[str, NDArray[Any]]
+LARGEST = 1e30  # of a coefficient: times any float32, and summed, it stays finite
+# Which vectors each kind of blend asks for.
+VECTORS = {
+    "trees": (),
+    "linear": ("ranker",),
+    "tail": ("centroids",),
+    "linear+tail": ("ranker", "centroids"),
+}
+
+
+def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
+    """The blend as plain numbers, the vectors as arrays ``second_stage.<name>.<array>``."""
+    header = asdict(stage.blend)
+    header["coefficients"] = list(stage.blend.coefficients)
+    arrays = {
+        f"second_stage.{name}.{array}": values
+        for name, vectors in stage.vectors()
+        for array, values in vars(vectors).items()
+    }
+    return header, arrays
+
+
+def stage_from_state(
+    header: Any,
+    arrays: Arrays,
+    n_features: int,
+    label_rows: NDArray[np.int64],
+    *,
+    verify: bool,
+) -> SecondStage | None:
+    """Take the second stage out of the arrays; with `verify` every number of it is checked."""
+    if header is None:
+        return None
+    blend = _blend(header)
+    vectors = {
+        name: _vectors(name, arrays, n_features, len(label_rows), verify)
+        for name in VECTORS[blend.kind]
+    }
+    return SecondStage(blend, n_features, label_rows, **vectors)
+
+
+def whole_floats(weights: NDArray[Any]) -> NDArray[np.float32]:
+    """Weights as prediction reads them, whatever they were saved as."""
+    if weights.dtype == np.float16:
+        weights = weights.astype(np.float32)
+        weights.flags.writeable = False
+    return weights
+
+
+def _blend(header: Any) -> Blend:
+    if type(header) is not dict or header.keys() != Blend.__dataclass_fields__.keys():
+        raise ValueError("its header has no proper entry 'second_stage'")
+    kind, coefficients = header["kind"], header["coefficients"]
+    if type(kind) is not str or kind not in TERMS:
+        raise ValueError(f"its second stage is of an unknown kind, {str(kind)[:40]!r}")
+    if type(coefficients) is not list or len(coefficients) != len(TERMS[kind]):
+        raise ValueError("its second stage has a wrong number of coefficients")
+    numbers = [*coefficients, header["tree_share"], header["gamma"]]
+    if not all(type(n) in (int, float) and abs(n) <= LARGEST for n in numbers):
+        raise ValueError(f"its second stage has coefficients that are no numbers up to {LARGEST:g}")
+    return Blend(kind, tuple(map(float, coefficients)), float(numbers[-2]), float(numbers[-1]))
+
+
+def _vectors(
+    name: str, arrays: Arrays, n_features: int, n_labels: int, verify: bool
+) -> LabelVectors:
+    taken = {}
+    for array in ("offsets", "features", "weights"):
+        key = f"second_stage.{name}.{array}"
+        if key not in arrays:
+            raise ValueError(f"it lacks the array {key!r}")
+        taken[array] = arrays.pop(key)
+    taken["weights"] = whole_floats(taken["weights"])
+    types = {"offsets": np.int64, "features": np.int32, "weights": np.float32}
+    if any(taken[array].dtype != dtype or taken[array].ndim != 1 for array, dtype in types.items()):
+        raise ValueError(f"the arrays of its {name} have a wrong type or shape")
+    offsets, features, weights = taken["offsets"], taken["features"], taken["weights"]
+    if len(offsets) != n_labels + 1 or len(features) != len(weights):
+        raise ValueError(f"the arrays of its {name} do not fit each other in size")
+    if verify:
+        _check_vectors(name, offsets, features, weights, n_features)
+    return LabelVectors(offsets, features, weights)
+
+
+def _check_vectors(
+    name: str,
+    offsets: NDArray[np.int64],
+    features: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    n_features: int,
+) -> None:
+    if offsets[0] != 0 or offsets[-1] != len(features) or np.any(offsets[1:] < offsets[:-1]):
+        raise ValueError(f"the offsets of its {name} do not rise from 0 to {len(features)}")
+    if len(features) == 0:
+        return
+    if features.min() < 0 or features.max() > n_features:
+        raise ValueError(f"its {name} has a feature out of range")
+    falls = np.flatnonzero(features[1:] <= features[:-1]) + 1
+    starts = offsets[np.searchsorted(offsets, falls)]
+    if np.any(starts != falls):
+        raise ValueError(f"the features of its {name} do not rise within a label")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"its {name} has a weight that is not finite")

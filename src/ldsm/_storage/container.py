@@ -1,0 +1,368 @@
+"""One model file: a small header and named arrays, written whole or not at all, read with distrust.
+
+The container is safetensors; its last array is a checksum over every byte before it. Nothing in the
+file is code, and nothing in it is taken at its word: sizes are compared with the file's own before
+anything is allocated. ``docs/model_format.md`` has the reasons.
+
+This module knows arrays and headers only. What they mean is ``persistence``'s business.
+"""
+
+from __future__ import annotations
+
+import bisect
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._runtime.memory import empty
+from .header import (
+    CHECKSUM,
+    CHECKSUM_BYTES,
+    FORMAT_VERSION,
+    MAX_HEADER_BYTES,
+    Tensor,
+    UnknownVersion,
+    file_order,
+    make_prefix,
+    parse_prefix,
+)
+
+__all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "refused", "write"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+# Chunks are summed up by themselves, so that several threads can share a file.
+CHUNK_BYTES = 4 << 20
+UNCACHED_BYTES = 4 * CHUNK_BYTES  # of a file not to be kept in memory, what waits for the disk
+CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can be told what to keep
+THREADS = min(8, os.cpu_count() or 1)
+# Files in the making: what begins and ends like this, nobody needs any more.
+TEMPORARY = (".ldsm-", ".tmp")
+YOUNG_SECONDS = 60.0  # a file in the making that was written to since may be about to be locked
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be loaded; the message names the file and the reason."""
+
+
+class FormatVersionError(ModelFileError):
+    """A model file, sound as far as one can tell, of a format that this library does not read."""
+
+
+def refused(path: PathLike, reason: object) -> ModelFileError:
+    """The error for a file, with its name and one sentence."""
+    text = str(reason)[:500].rstrip(".")  # it may quote the file, which may be long-winded
+    kind = FormatVersionError if isinstance(reason, UnknownVersion) else ModelFileError
+    return kind(f"The model file {os.fspath(path)!r} cannot be loaded: {text}.")
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def write(
+    path: PathLike,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    cached: bool = True,
+) -> str:
+    """Write a model file; until it is complete, whatever has its name stays.
+
+    What killed processes left when they wrote the same file is removed.
+
+    Parameters
+    ----------
+    path : path
+        A symbolic link is followed: what it points to is replaced.
+    header : mapping
+        ``kind``, a str, says what the model is; every other value is anything that JSON can hold.
+        The format, its version and the library's are added.
+    arrays : mapping of str to ndarray
+        One or two dimensions, of the numeric types that safetensors knows; no bool.
+    cached : bool, default=True
+        False: the system need not keep it in memory, which others need more.
+
+    Returns
+    -------
+    str
+        The file's checksum, as :func:`checksum` gives it.
+
+    Raises
+    ------
+    ValueError
+        If the header or an array cannot be stored.
+    OSError
+        If the system cannot write; the former file, if any, is untouched and no other is left.
+        The error names the path.
+    """
+    contents = {
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in arrays.items()
+    }
+    prefix = make_prefix(header, contents)
+    spans = [_Span(0, memoryview(prefix))]
+    end = len(prefix)
+    for name in file_order(contents):
+        if contents[name].nbytes:
+            spans.append(_Span(end, _bytes_of(contents[name])))
+        end += contents[name].nbytes
+    target = os.path.realpath(path)
+    _remove_leftovers(target)
+    temporary = temporary_name(os.path.dirname(target), _mark(target))
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with suppress(OSError):  # some file systems know no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):  # a file that is replaced hands its mode on
+                os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
+            # By one thread: others would wait for the file, and keep the processor busy with it.
+            digest = _digest(spans, end, _writer(descriptor, cached), 1)
+            _write_all(descriptor, memoryview(digest), end)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):  # the system names the temporary file, or none
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise
+    sync_folder(os.path.dirname(target))
+    return digest.hex()
+
+
+def temporary_name(folder: str, mark: str = "") -> str:
+    """The path of a file in the making, unlike any other; the mark is a part of it."""
+    return os.path.join(folder, f"{mark}{secrets.token_hex(8)}".join(TEMPORARY))
+
+
+def _mark(target: str) -> str:
+    """What the names of all files have in common that are to become this one; always short."""
+    return f"{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
+
+
+def _remove_leftovers(target: str) -> None:
+    """Delete what killed saves of this file have left.
+
+    Whoever makes a file holds a lock on it, which the system takes back when the process ends,
+    however it ends. What cannot be deleted stays: it is in nobody's way.
+    """
+    folder, mark = os.path.dirname(target), _mark(target)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(TEMPORARY[0] + mark) and name.endswith(TEMPORARY[1]):
+                with suppress(OSError):
+                    _remove_if_abandoned(os.path.join(folder, name))
+
+
+def _remove_if_abandoned(path: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if time.time() - os.fstat(descriptor).st_mtime > YOUNG_SECONDS:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if it is locked
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
+    """Writes one part after the other, and lets the system forget what the disk has."""
+    dropped = 0
+
+    def move(at: int, data: memoryview) -> None:
+        nonlocal dropped
+        _write_all(descriptor, data, at)
+        end = at + len(data)
+        if CAN_FORGET and not cached and end - dropped >= UNCACHED_BYTES:
+            os.fdatasync(descriptor)
+            os.posix_fadvise(descriptor, 0, end, os.POSIX_FADV_DONTNEED)
+            dropped = end
+
+    return move
+
+
+def _write_all(descriptor: int, data: memoryview, at: int) -> None:
+    while len(data):
+        done = os.pwrite(descriptor, data, at)
+        data, at = data[done:], at + done
+
+
+def sync_folder(folder: str) -> None:
+    """Make a new name last; some file systems cannot, and the file itself is safe already."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# -- the checksum -----------------------------------------------------------------------------
+
+
+class _Span(NamedTuple):
+    """Memory that belongs to consecutive bytes of the file."""
+
+    start: int
+    data: memoryview
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    flat: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(flat)
+
+
+def _digest(
+    spans: list[_Span], end: int, move: Callable[[int, memoryview], None], threads: int
+) -> bytes:
+    """The checksum of the file's first `end` bytes, which `move` carries to or from the disk.
+
+    SHA-256 over the CRC-32 of each chunk. The chunks can go to several threads: sums and
+    input/output let go of the interpreter.
+    """
+    starts = [span.start for span in spans]
+
+    def parts(first: int, last: int) -> Iterator[tuple[int, memoryview]]:
+        for i in range(bisect.bisect_right(starts, first) - 1, len(spans)):
+            start, data = spans[i]
+            if start >= last:
+                return
+            yield max(first, start), data[max(0, first - start) : last - start]
+
+    def one(first: int) -> bytes:
+        crc = 0
+        for at, data in parts(first, min(first + CHUNK_BYTES, end)):
+            move(at, data)
+            crc = zlib.crc32(data, crc)
+        return crc.to_bytes(4, "little")
+
+    chunks = range(0, end, CHUNK_BYTES)
+    if len(chunks) == 1 or threads == 1:
+        return hashlib.sha256(b"".join(map(one, chunks))).digest()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        crcs = [pool.submit(one, first) for first in chunks]
+        wait(crcs, return_when=FIRST_EXCEPTION)  # rather than wake up for each of them
+        return hashlib.sha256(b"".join(crc.result() for crc in crcs)).digest()
+    finally:
+        # Threads still at work use the file's descriptor: it must not be closed under them.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def read(
+    path: PathLike, verify: bool = True, *, cached: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path
+    verify : bool, default=True
+        Read everything into memory and compare the checksum. False: map the arrays, which opens a
+        file of any size at once, and read of them only what is used; the file must then not be
+        changed in place while they are.
+    cached : bool, default=True
+        False: the system need not keep the file in memory once it is read; nobody else wants it.
+
+    Returns
+    -------
+    header : dict
+        What was given to :func:`write`, with ``format_version`` (int) and ``library_version``.
+    arrays : dict of str to ndarray
+        Read-only.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, newer than this library, or no model file.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise refused(path, "it is no regular file")
+    with open(path, "rb", buffering=0) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            prefix = _read_prefix(file.fileno(), size)
+            header, tensors = parse_prefix(prefix, size)
+            if verify:
+                arrays = _load(file.fileno(), prefix, tensors, cached)
+            else:
+                arrays = _map(file, tensors)
+        except ValueError as error:
+            raise refused(path, error) from None
+    return header, arrays
+
+
+def checksum(path: PathLike) -> str:
+    """The checksum that a file ends with, in hexadecimal digits; it is not compared."""
+    with open(path, "rb", buffering=0) as file:
+        file.seek(-CHECKSUM_BYTES, os.SEEK_END)
+        return file.read().hex()
+
+
+def _read_prefix(descriptor: int, size: int) -> bytes:
+    if size < 16:
+        raise ValueError(f"it is no model file, or was cut off: it has {size} bytes")
+    start = os.pread(descriptor, 9, 0)
+    length = int.from_bytes(start[:8], "little")
+    if length > MAX_HEADER_BYTES or start[8:] != b"{":
+        raise ValueError("it is no model file: it does not begin like a safetensors file")
+    if length > size - 8:
+        raise ValueError(f"it was cut off within its header, after {size} bytes")
+    return os.pread(descriptor, 8 + length, 0)
+
+
+def _load(
+    descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool
+) -> dict[str, NDArray[Any]]:
+    """All arrays in memory of their own, each read once and summed up while it is in the cache."""
+    arrays = {tensor.name: empty(tensor.shape, tensor.dtype) for tensor in tensors}
+    spans = [_Span(0, memoryview(prefix))]
+    for tensor in tensors:
+        if tensor.stop > tensor.start:
+            spans.append(_Span(tensor.start, _bytes_of(arrays[tensor.name])))
+    stored = spans.pop()
+    _read_all(descriptor, stored.data, stored.start)
+
+    def fill(at: int, data: memoryview) -> None:
+        if at >= len(prefix):  # what lies before was read, and is what was parsed
+            _read_all(descriptor, data, at)
+            if CAN_FORGET and not cached:
+                os.posix_fadvise(descriptor, at, len(data), os.POSIX_FADV_DONTNEED)
+
+    if _digest(spans, stored.start, fill, THREADS) != stored.data:
+        raise ValueError("its checksum does not fit: it was damaged or altered")
+    del arrays[CHECKSUM]
+    for array in arrays.values():
+        array.flags.writeable = False
+    return arrays
+
+
+def _read_all(descriptor: int, data: memoryview, at: int) -> None:
+    while len(data):
+        done = os.preadv(descriptor, [data], at)
+        if done == 0:
+            raise ValueError("it was cut off while it was read")
+        data, at = data[done:], at + done
+
+
+def _map(file: Any, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+    whole = np.memmap(file, dtype=np.uint8, mode="r")
+    return {
+        tensor.name: whole[tensor.start : tensor.stop].view(tensor.dtype).reshape(tensor.shape)
+        for tensor in tensors[:-1]
+    }

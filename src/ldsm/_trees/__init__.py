@@ -1,0 +1,5 @@
+"""The trees: parameters, growing, the frozen forest, checkpoints, statistics."""
+
+from .forest import Forest
+
+__all__ = ["Forest"]

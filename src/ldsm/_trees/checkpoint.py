@@ -1,0 +1,374 @@
+"""A folder of finished trees, from which a fit that was cut short goes on.
+
+``checkpoint.json`` says which fit the trees belong to: data, parameters and seed. It is written
+once and never changed, and a fit that differs is refused. Every finished tree is a file of its own,
+``tree-00007.ldsm``, in the container of model files: it appears whole or not at all, and is read
+with distrust. A tree depends on (data, parameters, seed, number) alone, so processes that share a
+folder write the same bytes, and it matters not whose file stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.inputs import FeatureArrays, LabelArrays, data_fingerprint, label_fingerprint
+from .._storage.container import (
+    TEMPORARY,
+    FormatVersionError,
+    ModelFileError,
+    PathLike,
+    checksum,
+    read,
+    refused,
+    sync_folder,
+    temporary_name,
+    write,
+)
+from .._version import __version__
+from .checks import check_forest
+from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
+from .params import TreeParams
+
+Tree = dict[str, NDArray[Any]]
+
+FORMAT = "ldsm-checkpoint"
+VERSION = 1
+MANIFEST = "checkpoint.json"
+MANIFEST_BYTES = 1 << 16  # it has about a thousand; more is not read
+TREE_ARRAYS = [name for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS) if name != "tree_offsets"]
+# A process that was killed leaves its file in the making behind; a live one touches it more often.
+STALE_SECONDS = 3600.0
+# A network file system may remember for so long that there was no such file.
+LATE_SECONDS = 60.0
+# How an error names what differs, where the manifest's own name would puzzle.
+_NAMES = {
+    "relaxations": "relaxations (by relax_integrity)",
+    "seed": "the seed (drawn from random_state)",
+    "rows": "the number of rows",
+    "n_features": "the number of features",
+    "n_labels": "the number of labels",
+    "label_fingerprint": "the hash of the labels",
+    "data_fingerprint": "the hash of X",
+    "library_version": "the version of ldsm",
+}
+# Hashes that follow from the entries before them: where those differ they tell nothing more.
+_FOLLOW = {
+    "label_fingerprint": ("rows", "n_labels"),
+    "data_fingerprint": ("rows", "n_labels", "n_features", "label_fingerprint"),
+}
+
+
+class Receipt(NamedTuple):
+    """A tree lies in the folder: its number, and the checksum of its file."""
+
+    tree: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The trees of one fit in a folder. Small and plain, so that any process can be handed it.
+
+    Attributes
+    ----------
+    folder : str
+        Absolute.
+    identity : str
+        Hash of all that decides the trees; every tree's file carries it.
+    params, n_features, n_labels, seed
+        Of the fit.
+    """
+
+    folder: str
+    identity: str
+    params: TreeParams
+    n_features: int
+    n_labels: int
+    seed: int
+
+    def path(self, tree: int) -> str:
+        """The file of a tree."""
+        return os.path.join(self.folder, f"tree-{tree:05}.ldsm")
+
+    def put(self, tree: int, arrays: Tree) -> Receipt:
+        """Write a finished tree; whole, or not at all."""
+        header = {"kind": "tree", "tree": tree, "identity": self.identity}
+        # It is read once, and maybe elsewhere: trees in the making need the memory more.
+        return Receipt(tree, write(self.path(tree), header, arrays, cached=False))
+
+    def finished(self, trees: Iterable[int]) -> dict[int, Tree]:
+        """Those of the trees that are here, by number; damaged ones count as missing."""
+        found = {}
+        for tree in trees:
+            try:
+                found[tree] = self._read(tree)
+            except FileNotFoundError:
+                continue
+            except FormatVersionError:
+                raise
+            except ModelFileError as error:
+                warnings.warn(f"{error} Tree {tree} is grown again.", stacklevel=6)
+        return found
+
+    def receipt(self, tree: int) -> Receipt | None:
+        """That of a tree which is here, whole."""
+        return Receipt(tree, checksum(self.path(tree))) if self.finished([tree]) else None
+
+    def get(self, receipt: Receipt) -> Tree:
+        """The tree that a receipt was given for."""
+        _wait_for(self.path(receipt.tree))
+        arrays = self._read(receipt.tree)
+        if checksum(self.path(receipt.tree)) != receipt.checksum:
+            raise ValueError(
+                f"The checkpoint file {self.path(receipt.tree)!r} is not the one that this fit "
+                "wrote: another build of ldsm is at work in the same folder."
+            )
+        return arrays
+
+    def check_writable(self) -> None:
+        """Raise now rather than after the first tree."""
+        check_writable(self.folder)
+
+    def _read(self, tree: int) -> Tree:
+        path = self.path(tree)
+        header, arrays = read(path, cached=False)
+        try:
+            self._check(tree, header, arrays)
+        except ValueError as error:
+            raise refused(path, error) from None
+        return arrays
+
+    def _check(self, tree: int, header: Mapping[str, Any], arrays: Tree) -> None:
+        if header["kind"] != "tree" or header.get("tree") != tree:
+            raise ValueError(f"it does not hold tree {tree}")
+        if header.get("identity") != self.identity:
+            raise ValueError("its tree belongs to another fit")
+        if set(arrays) != set(TREE_ARRAYS):
+            name = min(set(arrays) ^ set(TREE_ARRAYS))
+            raise ValueError(f"an array is missing or one too many, {name[:80]!r}")
+        forest = Forest(
+            arity=self.params.arity,
+            n_features=self.n_features,
+            n_labels=self.n_labels,
+            tree_offsets=np.array([0, len(arrays["first_child"])], dtype=np.int64),
+            **arrays,
+        )
+        check_forest(forest)
+        # What one tree may choose, but all trees of a forest must agree on.
+        n_means = len(forest.weight_features) if self.params.standardize else 0
+        if len(forest.weight_means) != n_means:
+            raise ValueError(f"weight_means must have {n_means} entries")
+        if forest.epoch_objective.shape[1] != self.params.n_epochs:
+            raise ValueError(f"epoch_objective must have {self.params.n_epochs} columns")
+
+
+def open_checkpoint(
+    folder: PathLike,
+    x: FeatureArrays,
+    y: LabelArrays,
+    params: TreeParams,
+    *,
+    n_features: int,
+    seed: int,
+    seed_given: bool,
+) -> Checkpoint:
+    """The checkpoint of a fit, begun if there is none.
+
+    Parameters
+    ----------
+    folder : path
+        New, empty, or a checkpoint of the same fit. The number of trees is no part of a fit.
+    x, y, params, n_features, seed
+        What decides the trees.
+    seed_given : bool
+        False: the seed was drawn just now, and one that is stored goes before it.
+
+    Raises
+    ------
+    ValueError
+        If the folder is something else, damaged, or the checkpoint of another fit.
+    OSError
+        If the system cannot create, read or write it.
+    """
+    path = prepare_folder(folder)
+    _remove_stale_files(path)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "library_version": __version__,
+        "rows": x.n_rows,
+        "n_features": n_features,
+        "n_labels": y.n_labels,
+        "label_fingerprint": label_fingerprint(y),
+        "data_fingerprint": data_fingerprint(x, y, n_features),
+        "tree_params": params.as_dict(),
+        "seed": seed,
+    }
+    file = os.path.join(path, MANIFEST)
+    if not os.path.exists(file):
+        sealed = manifest | {"identity": _identity(manifest)}
+        _create(file, json.dumps(sealed, indent=1).encode())
+    # Read back in any case: another process may have been the first.
+    there = _read_manifest(file)
+    if not seed_given:
+        seed = manifest["seed"] = there["seed"]
+    differences = _differences(manifest, there)
+    if differences:
+        raise ValueError(
+            f"The checkpoint {path!r} belongs to another fit: {'; '.join(differences)}. "
+            "Choose another folder, or delete this one."
+        )
+    return Checkpoint(path, _identity(manifest), params, n_features, y.n_labels, seed)
+
+
+def prepare_folder(folder: PathLike) -> str:
+    """The absolute path of a folder that is, or can become, a checkpoint; created if need be."""
+    path = folder_path("The 'checkpoint_dir' parameter", folder)
+    os.makedirs(path, exist_ok=True)
+    foreign = [name for name in os.listdir(path) if not _is_temporary(name)]
+    if os.path.exists(os.path.join(path, MANIFEST)):
+        return path
+    if foreign:
+        raise ValueError(
+            "The 'checkpoint_dir' parameter must name a new or empty folder, or a checkpoint. "
+            f"{path!r} holds {min(foreign)!r} and no {MANIFEST}."
+        )
+    check_writable(path)
+    return path
+
+
+def folder_path(what: str, folder: PathLike) -> str:
+    """The absolute path of a folder that is there or can be made; `what` names it in errors."""
+    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
+        raise ValueError(f"{what} must be a path. Got {folder!r} instead.")
+    path = os.path.abspath(folder)
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise ValueError(f"{what} must name a folder. {path!r} is a file.")
+    return path
+
+
+# -- the manifest ------------------------------------------------------------------------------
+
+
+def _identity(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _create(path: str, data: bytes) -> None:
+    """Write a file, whole, unless there is one by now."""
+    temporary = temporary_name(os.path.dirname(path))
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)  # unlike a rename, it replaces nothing
+        except FileExistsError:
+            return
+        except OSError:  # a file system without hard links
+            os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    sync_folder(os.path.dirname(path))
+
+
+def _read_manifest(path: str) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        data = file.read(MANIFEST_BYTES)
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _damaged(path, "it is no JSON") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise _damaged(path, f"it does not say that it is an {FORMAT}")
+    version = found.get("version")
+    if type(version) is int and version != VERSION:
+        raise ValueError(
+            f"The checkpoint {os.path.dirname(path)!r} has format version {version}, and this ldsm "
+            f"reads {VERSION}. Go on with the ldsm that began it, or choose another folder."
+        )
+    if found.pop("identity", None) != _identity(found):
+        raise _damaged(path, "its checksum does not fit")
+    seed = found.get("seed")
+    proper = type(seed) is int and 0 <= seed < 2**63
+    if not proper or not isinstance(found.get("tree_params"), dict):
+        raise _damaged(path, "an entry is missing or of a wrong kind")
+    return found
+
+
+def _damaged(path: str, reason: str) -> ValueError:
+    return ValueError(
+        f"The checkpoint file {path!r} is damaged: {reason}. Without it nobody knows which fit the "
+        "trees beside it belong to: delete the folder, or choose another."
+    )
+
+
+def _differences(now: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
+    """What is not the same, in words."""
+    now = {**now, **now["tree_params"]}
+    there = {**there, **there["tree_params"]}
+    differ = [
+        name for name, value in now.items() if name != "tree_params" and value != there.get(name)
+    ]
+    return [
+        f"{_NAMES.get(name, name)} is {_shown(name, now[name])} now and "
+        f"{_shown(name, there.get(name))} there"
+        for name in differ
+        if not set(_FOLLOW.get(name, ())) & set(differ)
+    ]
+
+
+def _shown(name: str, value: Any) -> str:
+    if name.endswith("_fingerprint"):
+        return str(value)[:12]  # enough to see that it is another
+    return repr(value)[:80]
+
+
+# -- the folder --------------------------------------------------------------------------------
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(TEMPORARY[0]) and name.endswith(TEMPORARY[1])
+
+
+def check_writable(folder: str) -> None:
+    """Raise unless a file can be made there."""
+    name = temporary_name(folder)
+    try:
+        with open(name, "xb"):
+            pass
+        os.unlink(name)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from error
+
+
+def _wait_for(path: str) -> None:
+    """Wait for a file that another machine has written: this one may show it late."""
+    folder, start = os.path.dirname(path), time.monotonic()
+    while not os.path.exists(path) and time.monotonic() - start < LATE_SECONDS:
+        os.listdir(folder)  # makes network file systems look again
+        time.sleep(0.1)
+
+
+def _remove_stale_files(folder: str) -> None:
+    """Remove what killed processes left; what is young may be in the hands of a live one."""
+    for name in filter(_is_temporary, os.listdir(folder)):
+        path = os.path.join(folder, name)
+        with suppress(OSError):  # someone else was faster, or it is not ours to remove
+            if time.time() - os.path.getmtime(path) > STALE_SECONDS:
+                os.unlink(path)

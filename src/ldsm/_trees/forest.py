@@ -1,0 +1,333 @@
+"""The frozen trees: named flat arrays, what can be read off them, and how they answer.
+
+A forest is data only. Growing (``ldsm.training``) makes it; the compiled router reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays.inputs import FeatureArrays
+from .._runtime.memory import joined
+from .paths import TreePath, explain_row
+
+# Arrays that prediction reads, with the one type each may have. Offsets are int64: their totals may
+# pass 2**31. Numbers of nodes, features and labels are int32.
+MODEL_ARRAYS: dict[str, type] = {
+    "tree_offsets": np.int64,
+    "first_child": np.int32,
+    "weight_offsets": np.int64,
+    "weight_features": np.int32,
+    "weights": np.float32,
+    "weight_means": np.float32,
+    "weight_scales": np.float32,
+    "histogram_offsets": np.int64,
+    "histogram_labels": np.int32,
+    "histogram_counts": np.int32,
+    "node_rows": np.int64,
+}
+# Arrays for people and figures.
+STATISTICS_ARRAYS: dict[str, type] = {
+    "node_labels": np.int64,
+    "node_entropy": np.float64,
+    "objective": np.float64,
+    "balancedness": np.float64,
+    "purity": np.float64,
+    "integrity_weight": np.float32,
+    "epoch_objective": np.float32,
+}
+# Up to this many features a node's map (16 bytes per 64 features) is small beside its weights.
+MAPPED_FEATURES = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees as concatenated arrays; node numbers of the statistics count over the whole forest.
+
+    Attributes
+    ----------
+    arity, n_features, n_labels : int
+        M, D and K of the paper.
+    tree_offsets : int64 (n_trees + 1,)
+        Where each tree's nodes begin.
+    first_child : int32 (n_nodes,)
+        Number, within the tree, of the first of `arity` consecutive children; 0 in a leaf.
+    weight_offsets, weight_features, weights : int64 (n_nodes + 1,), int32 (n,), float32 (n, arity)
+        Sparse regressors by node; feature number D is the bias.
+    weight_means, weight_scales : float32 (n,) or empty
+        What a standardised node subtracts from and multiplies a feature with.
+    histogram_offsets, histogram_labels, histogram_counts : int64, int32, int32
+        Label counts by leaf (and by the parent of a leaf that no label reached).
+    node_rows : int64 (n_nodes,)
+        Training rows that reached the node.
+    node_labels, node_entropy : int64, float64 (n_nodes,)
+        (row, label) pairs that reached the node; entropy of their histogram, in nats.
+    objective, balancedness, purity : float64 (n_nodes,)
+        J, beta and alpha of each split, from the rows it routed; NaN in leaves. J is taken with the
+        forest's own lambda 1 also where the split was made with less, so that nodes compare.
+    integrity_weight : float32 (n_nodes,)
+        The lambda 1 that the split was made with; NaN in leaves.
+    epoch_objective : float32 (n_internal, n_epochs)
+        J of the training accumulators after each epoch, with the lambda 1 of the split; internal
+        nodes in order.
+    """
+
+    arity: int
+    n_features: int
+    n_labels: int
+    tree_offsets: NDArray[np.int64]
+    first_child: NDArray[np.int32]
+    weight_offsets: NDArray[np.int64]
+    weight_features: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    weight_means: NDArray[np.float32]
+    weight_scales: NDArray[np.float32]
+    histogram_offsets: NDArray[np.int64]
+    histogram_labels: NDArray[np.int32]
+    histogram_counts: NDArray[np.int32]
+    node_rows: NDArray[np.int64]
+    node_labels: NDArray[np.int64]
+    node_entropy: NDArray[np.float64]
+    objective: NDArray[np.float64]
+    balancedness: NDArray[np.float64]
+    purity: NDArray[np.float64]
+    integrity_weight: NDArray[np.float32]
+    epoch_objective: NDArray[np.float32]
+
+    # -- making -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Sequence[dict[str, NDArray[Any]]],
+        *,
+        arity: int,
+        n_features: int,
+        n_labels: int,
+        folder: str | None = None,
+    ) -> Forest:
+        """Concatenate grown trees, as `_core.grow_tree` returns them.
+
+        The trees are emptied on the way: a large forest must not be held twice. With a `folder` it
+        is put into files there, without names, that are mapped.
+        """
+        sizes = [len(tree["first_child"]) for tree in trees]
+        arrays: dict[str, NDArray[Any]] = {
+            "tree_offsets": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        }
+        for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
+            if name == "tree_offsets":
+                continue
+            arrays[name] = _join(name, [tree.pop(name) for tree in trees], folder)
+            assert arrays[name].dtype == dtype, name
+        return cls._frozen(arity, n_features, n_labels, arrays)
+
+    @classmethod
+    def _frozen(
+        cls, arity: int, n_features: int, n_labels: int, arrays: dict[str, NDArray[Any]]
+    ) -> Forest:
+        for array in arrays.values():
+            array.flags.writeable = False
+        return cls(arity=arity, n_features=n_features, n_labels=n_labels, **arrays)
+
+    def extended(self, more: Forest) -> Forest:
+        """This forest with the trees of `more` behind its own."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+            parts = [getattr(self, name), getattr(more, name)]
+            arrays[name] = _join(name, parts)
+        return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
+
+    def trees(self, start: int, stop: int) -> Forest:
+        """The trees from `start` up to, without, `stop`: views of this forest's arrays."""
+        if not 0 <= start < stop <= self.n_trees:
+            raise ValueError(
+                f"'start' and 'stop' must be ints with 0 <= start < stop <= {self.n_trees}. "
+                f"Got {start!r} and {stop!r}."
+            )
+        nodes = slice(*self.tree_offsets[[start, stop]].tolist())
+        ends = [nodes.start, nodes.stop]
+        inner = slice(*(int(np.count_nonzero(self.first_child[:end])) for end in ends))
+        entries = slice(*self.weight_offsets[ends].tolist())
+        bins = slice(*self.histogram_offsets[ends].tolist())
+        parts = {
+            "tree_offsets": slice(start, stop + 1),
+            "weight_offsets": slice(nodes.start, nodes.stop + 1),
+            "histogram_offsets": slice(nodes.start, nodes.stop + 1),
+            "weight_features": entries,
+            "weights": entries,
+            "weight_means": entries,  # empty, and so is any slice, unless nodes are standardised
+            "weight_scales": entries,
+            "histogram_labels": bins,
+            "histogram_counts": bins,
+            "epoch_objective": inner,
+        }
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+            array = getattr(self, name)[parts.get(name, nodes)]
+            arrays[name] = array - array[0] if name.endswith("_offsets") else array
+        return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.tree_offsets) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.first_child)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(getattr(self, name).nbytes for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS))
+
+    @cached_property
+    def feature_maps(self) -> NDArray[np.uint64] | None:
+        """Where each node stores each feature: derived, never saved.
+
+        They make single rows fast where features are few. Where they are many the maps would
+        outgrow the weights, and an array that lies in a file should not be read whole for them.
+        """
+        in_file = isinstance(self.weight_features, np.memmap)
+        if in_file or len(self.weight_means) or self.n_features > MAPPED_FEATURES:
+            return None
+        return _core.feature_maps(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "feature_maps"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+            getattr(self, name).flags.writeable = False
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        return np.asarray(self.first_child == 0)
+
+    def fingerprint(self) -> str:
+        """A hash over everything that prediction reads."""
+        digest = hashlib.sha256(repr((self.arity, self.n_features, self.n_labels)).encode())
+        for name in MODEL_ARRAYS:
+            array = getattr(self, name)
+            digest.update(f"{name}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    def node_depth(self) -> NDArray[np.int32]:
+        """Depth of every node; roots have 0."""
+        depth = np.zeros(self.n_nodes, dtype=np.int32)
+        for tree in range(self.n_trees):
+            start, stop = self.tree_offsets[tree : tree + 2]
+            local = depth[start:stop]
+            # A child comes after its parent, so one pass in node order is enough.
+            for node in np.flatnonzero(self.first_child[start:stop]):
+                child = self.first_child[start + node]
+                local[child : child + self.arity] = local[node] + 1
+        return depth
+
+    def node_parent(self) -> NDArray[np.int64]:
+        """Parent of every node, numbered over the forest; -1 for roots."""
+        parent = np.full(self.n_nodes, -1, dtype=np.int64)
+        tree_start = np.repeat(self.tree_offsets[:-1], np.diff(self.tree_offsets))
+        internal = np.flatnonzero(self.first_child)
+        first = tree_start[internal] + self.first_child[internal]
+        for m in range(self.arity):
+            parent[first + m] = internal
+        return parent
+
+    def tree_statistics(self) -> dict[str, NDArray[Any]]:
+        """One number per tree and name, ready for ``pandas.DataFrame(...)``.
+
+        `leaves_per_row` is the mean number of leaves that a training row reaches, `objective`,
+        `balancedness` and `purity` are means over the splits, weighted by their rows.
+        """
+        depth, leaf = self.node_depth(), self.is_leaf
+        out: dict[str, list[float]] = {}
+        for tree in range(self.n_trees):
+            part = slice(*self.tree_offsets[tree : tree + 2])
+            leaves, rows = leaf[part], self.node_rows[part]
+            split_rows = np.where(leaves, 0, rows)
+            leaf_rows = np.where(leaves, rows, 0)
+            edges = self.weight_offsets[[part.start, part.stop]]
+            values = {
+                "nodes": len(rows),
+                "leaves": leaves.sum(),
+                "depth": depth[part].max(),
+                "mean_leaf_depth": _weighted(depth[part], leaf_rows),
+                "rows": rows[0],
+                "leaves_per_row": leaf_rows.sum() / rows[0],
+                "weights": (edges[1] - edges[0]) * self.arity,
+                "objective": _weighted(self.objective[part], split_rows),
+                "balancedness": _weighted(self.balancedness[part], split_rows),
+                "purity": _weighted(self.purity[part], split_rows),
+                "leaf_entropy": _weighted(self.node_entropy[part], leaf_rows),
+            }
+            for name, value in values.items():
+                out.setdefault(name, []).append(value)
+        return {name: np.asarray(values) for name, values in out.items()}
+
+    # -- answering ----------------------------------------------------------------------------
+
+    def top_labels(
+        self,
+        x: FeatureArrays,
+        k: int,
+        fill_order: NDArray[np.int32],
+        *,
+        by_rows: bool,
+        allowed: NDArray[np.uint8] | None = None,
+        skip: NDArray[np.uint8] | None = None,
+        cancel: NDArray[np.int32] | None = None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The k best labels of each row and their scores.
+
+        `by_rows` picks the leaf score: count / rows of the leaf, or the paper's count / sum.
+        """
+        return _core.route_topk(self, by_rows, *x, k, fill_order, allowed, skip, cancel)
+
+    def scores(
+        self,
+        x: FeatureArrays,
+        *,
+        by_rows: bool,
+        skip: NDArray[np.uint8] | None = None,
+        cancel: NDArray[np.int32] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+        """All positive scores of each row as the arrays of a CSR matrix."""
+        return _core.route_scores(self, by_rows, *x, skip, cancel)
+
+    def explain(
+        self, row: FeatureArrays, max_reasons: int = 10, *, by_rows: bool = True
+    ) -> list[TreePath]:
+        """Why one row gets its labels: path, margins, deciding features and leaves by tree."""
+        return explain_row(self, row, max_reasons, by_rows=by_rows)
+
+    def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The nodes each row passes, numbered over the forest, as (offsets, nodes)."""
+        return _core.route_nodes(self, *x)
+
+
+def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
+    """Concatenated arrays; offsets are shifted behind those of the parts before."""
+    if not name.endswith("_offsets"):
+        return joined(parts, folder)
+    ends = np.cumsum([0] + [part[-1] for part in parts[:-1]])
+    shifted = [part[1:] + end for part, end in zip(parts, ends, strict=True)]
+    return np.concatenate([parts[0][:1], *shifted]).astype(np.int64)
+
+
+def _weighted(values: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Mean with weights; NaN where there is no weight. Values without weight may be NaN."""
+    total = weights.sum()
+    return float(np.sum(np.where(weights > 0, values, 0) * weights) / total) if total else np.nan

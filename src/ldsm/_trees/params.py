@@ -1,0 +1,229 @@
+"""The parameters of LdSMClassifier: what is allowed, declared once, and what "auto" becomes."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from .._arrays.inputs import FeatureArrays, is_binary
+
+AUTO = "auto"
+# A degenerate split is tried again with half the integrity weight, this many times at most.
+RELAXATIONS = 3
+# Share of non-zeros from which data counts as dense and is standardised node by node.
+DENSE_SHARE = 0.5
+# Beyond this the objective, which statistics keep as float32, would be infinite.
+LARGEST_WEIGHT = 1e30
+# A memory_limit is in bytes; who writes 256 means something else.
+LEAST_MEMORY = 1 << 20
+# Share of the rows per tree with a second stage: each row needs trees that never saw it.
+SUBSAMPLE = 0.7
+# Fewer rows than this teach no blend: "auto" then stands for the trees alone.
+RERANK_ROWS = 500
+# Epochs and step sizes that "auto" stands for, chosen on held-out training rows (docs/tuning.md).
+EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
+RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number within bounds; `open_low` leaves the lower bound out."""
+
+    low: float
+    high: float = np.inf
+    integer: bool = False
+    open_low: bool = False
+
+    def allows(self, value: Any) -> bool:
+        kind: Any = numbers.Integral if self.integer else numbers.Real
+        if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
+            return False
+        number = index(value) if self.integer else _float(value)
+        above = number > self.low if self.open_low else number >= self.low
+        return above and number <= self.high and number != np.inf
+
+    def __str__(self) -> str:
+        kind = "an int" if self.integer else "a float"
+        if np.isinf(self.high):
+            return f"{kind} {'>' if self.open_low else '>='} {self.low:.12g}"
+        return f"{kind} in {'(' if self.open_low else '['}{self.low}, {self.high}]"
+
+
+@dataclass(frozen=True)
+class NonZero:
+    """Any int but 0."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value != 0
+
+    def __str__(self) -> str:
+        return "an int other than 0"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values."""
+
+    values: tuple[Any, ...]
+
+    def allows(self, value: Any) -> bool:
+        return any(
+            value is v or (isinstance(v, str) and isinstance(value, str) and value == v)
+            for v in self.values
+        )
+
+    def __str__(self) -> str:
+        return " or ".join(repr(v) for v in self.values)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, (bool, np.bool_))
+
+    def __str__(self) -> str:
+        return "a bool"
+
+
+Rule = Number | NonZero | Choice | Flag
+_AUTO = Choice((AUTO,))
+CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
+    "n_estimators": (Number(1, 1_000_000, integer=True),),
+    "arity": (Number(2, 8, integer=True),),
+    "max_nodes": (_AUTO, Number(1, 2**31 - 16, integer=True)),
+    "n_epochs": (_AUTO, Number(1, 1_000_000, integer=True)),
+    "learning_rate": (_AUTO, Number(0, open_low=True)),
+    "integrity_weight": (Number(0, LARGEST_WEIGHT),),
+    "multiway_penalty": (_AUTO, Number(0, LARGEST_WEIGHT)),
+    "relax_integrity": (Flag(),),
+    "optimizer": (_AUTO, Choice(("nag", "sgd", "asgd"))),
+    "leaf_scores": (Choice(("probability", "histogram")),),
+    "standardize": (_AUTO, Flag()),
+    "subsample": (_AUTO, Number(0, 1, open_low=True)),
+    "rerank": (_AUTO, Choice((None, "tail", "linear"))),
+    "tail_blend": (Number(0, 1),),
+    "tail_gamma": (_AUTO, Number(0, open_low=True)),
+    "tail_min_rows": (Number(1, integer=True),),
+    "warm_start": (Flag(),),
+    "memory_limit": (_AUTO, Number(LEAST_MEMORY, integer=True)),
+    "n_jobs": (Choice((None,)), NonZero()),
+    "verbose": (Flag(), Number(0, integer=True)),
+}
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+def check_params(params: Mapping[str, Any], owner: str) -> None:
+    """Raise one ValueError that names the parameter, its value and what is allowed."""
+    for name, allowed in CONSTRAINTS.items():
+        value = params[name]
+        if any(rule.allows(value) for rule in allowed):
+            continue
+        choices = " or ".join(str(rule) for rule in allowed)
+        raise ValueError(
+            f"The {name!r} parameter of {owner} must be {choices}. Got {value!r} instead."
+        )
+
+
+@dataclass(frozen=True)
+class TreeParams:
+    """Parameters of one tree as the core takes them, nothing left open."""
+
+    arity: int
+    max_nodes: int
+    n_epochs: int
+    learning_rate: float
+    integrity_weight: float
+    multiway_penalty: float
+    relaxations: int
+    optimizer: str
+    standardize: bool
+    subsample: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: TreeParams) -> None:
+    """Raise unless trees can be added to the `grown` ones."""
+    if n_estimators < grown:
+        raise ValueError(
+            f"The 'n_estimators' parameter of LdSMClassifier must be an int >= {grown}, the number "
+            f"of trees already grown, with warm_start=True. Got {n_estimators} instead."
+        )
+    if now != before:
+        raise ValueError(
+            "With warm_start=True the data and parameters of the trees must stay the same. "
+            f"Got {now} after {before}."
+        )
+
+
+def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
+    """The second stage to train, None for none.
+
+    "auto" without rows that are out of bag, or with few rows at all, is the trees alone.
+    """
+    rerank: str | None = params["rerank"]
+    if params["subsample"] == AUTO or params["subsample"] < 1:
+        return None if rerank == AUTO and n_rows < RERANK_ROWS else rerank
+    if rerank in (None, AUTO):
+        return None
+    raise ValueError(
+        "The 'subsample' parameter of LdSMClassifier must be 'auto' or below 1 with "
+        f"rerank={rerank!r}, which learns from rows that a tree has not seen. "
+        f"Got {params['subsample']!r} instead."
+    )
+
+
+def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> TreeParams:
+    """Decide what is "auto", from the data alone, so that the same data gives the same trees.
+
+    - `standardize`: dense data (at least half of the entries are non-zero);
+    - `optimizer`: "nag" if all values are equal (binary features), else "asgd";
+    - `n_epochs`, `learning_rate`: by the optimizer, see `EPOCHS` and `RATES`;
+    - `max_nodes`: half the number of rows, within [63, 65535];
+    - `subsample`: 0.7 if there is to be a second stage, which needs out-of-bag scores, else 1;
+    - `multiway_penalty`: lambda 1 * max(1/2, M - 2), above which rows do not multiply (Lemma 2).
+    """
+    n_rows = x.n_rows
+    arity = int(params["arity"])
+    integrity_weight = float(params["integrity_weight"])
+    standardize = params["standardize"]
+    if standardize == AUTO:
+        standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, n_features)
+    optimizer = params["optimizer"]
+    if optimizer == AUTO:
+        optimizer = "nag" if is_binary(x) and not standardize else "asgd"
+    subsample = params["subsample"]
+    if subsample == AUTO:
+        subsample = 1.0 if rerank_kind(params, n_rows) is None else SUBSAMPLE
+    n_epochs, learning_rate = params["n_epochs"], params["learning_rate"]
+    max_nodes, multiway_penalty = params["max_nodes"], params["multiway_penalty"]
+    return TreeParams(
+        arity=arity,
+        max_nodes=min(max(63, n_rows // 2), 65535) if max_nodes == AUTO else int(max_nodes),
+        n_epochs=EPOCHS[optimizer] if n_epochs == AUTO else int(n_epochs),
+        learning_rate=RATES[optimizer] if learning_rate == AUTO else float(learning_rate),
+        integrity_weight=integrity_weight,
+        multiway_penalty=(
+            integrity_weight * max(0.5, arity - 2.0)
+            if multiway_penalty == AUTO
+            else float(multiway_penalty)
+        ),
+        relaxations=RELAXATIONS if params["relax_integrity"] else 0,
+        optimizer=str(optimizer),
+        standardize=bool(standardize),
+        subsample=float(subsample),
+    )

@@ -1,0 +1,150 @@
+"""Why a row got its labels: the path through each tree, the features that decided, the leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.inputs import FeatureArrays
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one feature added to the margins of a node (the bias is feature number D)."""
+
+    feature: int
+    value: float
+    contributions: NDArray[np.float32]  # one per direction
+
+
+@dataclass(frozen=True)
+class Step:
+    """One internal node on a row's way."""
+
+    node: int  # within the tree
+    depth: int
+    margins: NDArray[np.float32]
+    directions: tuple[int, ...]  # the children the row was sent to
+    reasons: list[Reason]  # the features that set the chosen directions most apart, first first
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One leaf that a row ended in, with the labels that answered, most frequent first."""
+
+    node: int
+    depth: int
+    rows: int
+    labels: NDArray[np.int32]
+    shares: NDArray[np.float64]  # the leaf's scores: count / rows, or the paper's count / sum
+
+
+@dataclass(frozen=True)
+class TreePath:
+    """A row's way through one tree. Steps come in node order, parents before children."""
+
+    tree: int
+    steps: list[Step]
+    leaves: list[Leaf]
+
+
+def explain_row(
+    forest: Any, row: FeatureArrays, max_reasons: int, *, by_rows: bool
+) -> list[TreePath]:
+    """Follow one row through every tree of a Forest.
+
+    The features of a step are ranked by how far their contribution to the directions taken exceeds
+    their mean contribution to the others: they are what made the row go this way.
+    """
+    if row.n_rows != 1:
+        raise ValueError(f"explain takes exactly one row. Got {row.n_rows}.")
+    if not isinstance(max_reasons, Integral) or max_reasons < 0:
+        raise ValueError(
+            f"The 'max_reasons' parameter must be an int >= 0. Got {max_reasons!r} instead."
+        )
+    _, visited = forest.visited_nodes(row)
+    values = np.zeros(forest.n_features + 1, dtype=np.float32)
+    values[row.indices] = row.values
+    values[forest.n_features] = 1.0  # the bias
+    went = set(visited.tolist())
+    tree_of = np.searchsorted(forest.tree_offsets, visited, side="right") - 1
+    paths = []
+    for tree in range(forest.n_trees):
+        start = int(forest.tree_offsets[tree])
+        steps, leaves = [], []
+        above = {start: (-1, 0)}  # the parent and the depth of nodes on the way
+        for node in visited[tree_of == tree].tolist():
+            parent, depth = above[node]
+            if forest.first_child[node] == 0:
+                leaves.append(_leaf(forest, node, parent, start, depth, by_rows))
+                continue
+            first = start + int(forest.first_child[node])
+            directions = tuple(m for m in range(forest.arity) if first + m in went)
+            above.update((first + m, (node, depth + 1)) for m in directions)
+            # Products may leave the range of float32; the router takes them as they come.
+            with np.errstate(over="ignore", invalid="ignore"):
+                steps.append(_step(forest, node, values, directions, max_reasons, start, depth))
+        paths.append(TreePath(tree, steps, leaves))
+    return paths
+
+
+def _step(
+    forest: Any,
+    node: int,
+    values: NDArray[np.float32],
+    directions: tuple[int, ...],
+    max_reasons: int,
+    start: int,
+    depth: int,
+) -> Step:
+    part = slice(*forest.weight_offsets[node : node + 2])
+    features = forest.weight_features[part]
+    _check_range(features, len(values), node, "a feature number")
+    x = values[features]
+    if len(forest.weight_means):
+        x = (x - forest.weight_means[part]) * forest.weight_scales[part]
+    contributions = x[:, None] * forest.weights[part]
+    taken = np.isin(np.arange(forest.arity), directions)
+    others = contributions[:, ~taken].mean(axis=1) if not taken.all() else np.float32(0)
+    pull = contributions[:, taken].mean(axis=1) - others
+    order = np.lexsort((features, -np.abs(pull)))[:max_reasons]
+    order = order[contributions[order].any(axis=1)]
+    reasons = [Reason(int(features[i]), float(x[i]), contributions[i]) for i in order.tolist()]
+    margins = contributions.sum(axis=0, dtype=np.float32)
+    return Step(node - start, depth, margins, directions, reasons)
+
+
+def _leaf(forest: Any, node: int, parent: int, start: int, depth: int, by_rows: bool) -> Leaf:
+    answering = node
+    offsets = forest.histogram_offsets
+    if offsets[node] == offsets[node + 1] and parent >= 0:
+        answering = parent  # no label reached the leaf: its parent answers
+    part = slice(*offsets[answering : answering + 2].tolist())
+    if not 0 <= part.start <= part.stop <= len(forest.histogram_labels):
+        raise _damaged(answering, "its histogram lies outside the stored ones")
+    labels = forest.histogram_labels[part]
+    _check_range(labels, forest.n_labels, answering, "a label number")
+    rows = int(forest.node_rows[answering])
+    if len(labels) and rows < 1:
+        raise _damaged(answering, "it has labels and no rows")
+    order = np.argsort(-forest.histogram_counts[part], kind="stable")
+    counts = forest.histogram_counts[part][order]
+    shares = counts / (max(1, rows) if by_rows else max(1, counts.sum()))
+    return Leaf(node - start, depth, rows, labels[order], shares)
+
+
+# A forest that was opened unverified may hold anything: what numbers are used for is looked at.
+
+
+def _check_range(numbers: NDArray[np.int32], limit: int, node: int, what: str) -> None:
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= limit):
+        raise _damaged(node, f"{what} is out of range")
+
+
+def _damaged(node: int, reason: str) -> ValueError:
+    """As the router says it."""
+    return ValueError(f"The forest is damaged at node {node}: {reason}.")

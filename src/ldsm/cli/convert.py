@@ -1,0 +1,161 @@
+"""``ldsm convert``: any format to the store or to another format."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from .._arrays.matrices import label_csr
+from .._runtime.wording import duration
+from .._storage.files import read_lines
+from ..datasets import (
+    Dataset,
+    Strings,
+    guess_format,
+    save_jsonl,
+    save_store,
+    save_svmlight,
+    save_table,
+    save_xmlrepo,
+)
+from .command import wrong_use
+from .reader import Reader
+from .screen import Report, Screen
+
+WRITERS: dict[str, Callable[..., None]] = {
+    "xmlrepo": save_xmlrepo,
+    "svmlight": save_svmlight,
+    "jsonl": save_jsonl,
+    "table": save_table,
+    "store": save_store,
+}
+_DOCUMENTS_AT_ONCE = 4096
+
+_Input = Annotated[
+    Path, typer.Argument(metavar="IN", exists=True, help="Data file, or the folder of a store.")
+]
+_Output = Annotated[
+    Path, typer.Argument(metavar="OUT", help="File to write; without a suffix, a store's folder.")
+]
+
+
+def convert(
+    screen: Screen,
+    reader: Reader,
+    source: _Input,
+    target: _Output,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Format of OUT, if not what its suffix says."),
+    ] = None,
+    to_separator: Annotated[
+        str | None, typer.Option(help="Written between two labels of a table's cell.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+) -> None:
+    """Turn a data file into a memory-mapped store, or into another format.
+
+    A store opens in milliseconds however large it is. Files become stores block by block, so they
+    need not fit in memory. OUT appears whole at the end, or not at all.
+    """
+    started = time.perf_counter()
+    format = _target_format(target, to)
+    if target.exists() and not overwrite:
+        raise wrong_use(f"{target} exists; --overwrite replaces it.", "OUT")
+    options: dict[str, Any] = {}
+    if to_separator is not None:
+        if format != "table":
+            raise wrong_use(f"is not for the format {format}.", "--to-separator")
+        options["separator"] = to_separator
+    with screen.progress(f"converting {source.name}") as report:
+        if format == "store":
+            counted = _Counted(report)
+            save_store(counted.blocks(_blocks(reader, source)), target, overwrite=overwrite)
+            rows, labels = counted.rows, counted.labels
+        else:
+            data = reader.load(source)
+            WRITERS[format](data, target, **options)
+            rows, labels = len(data), data.n_labels
+    seconds = time.perf_counter() - started
+    if screen.json:
+        screen.data({"path": str(target), "format": format, "rows": rows, "labels": labels})
+    else:
+        screen.note(f"{target}: {rows:,} rows, {labels:,} labels, in {duration(seconds)}")
+
+
+def _target_format(target: Path, to: str | None) -> str:
+    if to is None and (not target.suffix or target.is_dir()):
+        return "store"
+    try:
+        format = guess_format(target) if to is None else to
+    except ValueError:
+        raise wrong_use(f"must say the format of {target}: its suffix does not.", "--to") from None
+    if format not in WRITERS:
+        raise wrong_use(f"must be one of {', '.join(WRITERS)}, got {format!r}.", "--to")
+    return format
+
+
+class _Counted:
+    """Passes blocks on and tells how far they are."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.rows = self.labels = 0
+
+    def blocks(self, blocks: Iterable[tuple[Dataset, int]]) -> Iterator[Dataset]:
+        for block, total in blocks:
+            self.rows += len(block)
+            self.labels = max(self.labels, block.n_labels)
+            yield block
+            self.report(self.rows, total)
+
+
+def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
+    """Blocks of rows, each with the number of rows of all, 0 where nobody knows."""
+    blocks = reader.blocks(path)
+    if blocks is not None:
+        total = 0
+        if reader.format_of(path) == "xmlrepo":
+            first = next(read_lines(path), (1, ""))[1].split()
+            total = int(first[0]) if first and first[0].isdigit() else 0
+        yield from ((block, total) for block in blocks)
+        return
+    if reader.documents(path) is not None:
+        yield from _document_blocks(reader, path)
+        return
+    data = reader.load(path)
+    yield data, len(data)
+
+
+def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
+    """Documents in two passes: all label names must be known before the first is written."""
+    seen: set[str] = set()
+    total = 0
+    for _, labels in reader.documents(path) or ():
+        seen.update(labels)
+        total += 1
+    number = {name: i for i, name in enumerate(sorted(seen))}
+    names = Strings.pack(number)
+    documents = iter(reader.documents(path) or ())
+    first = True
+    while part := list(islice(documents, _DOCUMENTS_AT_ONCE)):
+        yield _documents(part, number, names), total
+        first = False
+    if first:  # an empty file is an empty store
+        yield _documents([], number, names), total
+
+
+def _documents(
+    part: list[tuple[str, list[str]]], number: dict[str, int], names: Strings
+) -> Dataset:
+    rows = [sorted({number[name] for name in labels}) for _, labels in part]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.fromiter((label for row in rows for label in row), np.int32, int(indptr[-1]))
+    Y = label_csr(indptr, indices, len(number))
+    return Dataset(None, Y, texts=[text for text, _ in part], label_names=names)

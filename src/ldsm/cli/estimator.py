@@ -1,0 +1,163 @@
+"""The estimator's parameters as options, read off its signature, constraints and docstring.
+
+Nothing is written twice: names and defaults are those of ``LdSMClassifier.__init__``, what is
+allowed those of ``params.CONSTRAINTS``, the help that of the docstring. An option that is not given
+stays with the estimator.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from .._trees.params import CONSTRAINTS, Choice, Flag, NonZero, Number, Rule
+from ..classifier import LdSMClassifier
+from .command import option, wrong_use
+
+_PANEL = "Trees: the parameters of LdSMClassifier"
+# A parameter without a declared constraint (random_state takes objects too) is a whole number.
+_UNDECLARED: tuple[Rule, ...] = (Choice((None,)), Number(0, integer=True))
+_WORDS = {"none": None, "true": True, "false": False, "yes": True, "no": False}
+
+
+class EstimatorOptions(dict[str, Any]):
+    """The parameters that were given, by name; a bundle of options."""
+
+    @staticmethod
+    def options() -> Sequence[inspect.Parameter]:
+        found = [_option(name, default) for name, default in defaults().items()]
+        found.append(
+            option(
+                "params",
+                Path | None,
+                None,
+                metavar="FILE",
+                exists=True,
+                dir_okay=False,
+                help="Parameters from a JSON file, as `ldsm tune -o` writes; options go before.",
+                rich_help_panel=_PANEL,
+            )
+        )
+        return found
+
+    @staticmethod
+    def collect(values: dict[str, Any]) -> EstimatorOptions:
+        file = values.pop("params")
+        found = EstimatorOptions({} if file is None else read_params(file))
+        for name, value in values.items():
+            if _is_switch(name):
+                if value:
+                    found[name] = not defaults()[name]
+            elif value is not None:
+                found[name] = parse(name, value)
+        return found
+
+
+def defaults() -> dict[str, Any]:
+    """Every parameter of the estimator with its default."""
+    signature = inspect.signature(LdSMClassifier.__init__)
+    return {p.name: p.default for p in signature.parameters.values() if p.name != "self"}
+
+
+def parse(name: str, text: str) -> Any:
+    """The value that a text stands for; wrong use if the parameter does not allow it."""
+    rules = CONSTRAINTS.get(name, _UNDECLARED)
+    for value in _readings(text):
+        for rule in rules:
+            if rule.allows(value):
+                return value
+    allowed = " or ".join(str(rule) for rule in rules)
+    raise wrong_use(f"must be {allowed}, got {text!r}.", flag(name))
+
+
+def read_params(file: Path) -> dict[str, Any]:
+    """Parameters from a JSON object; its values are checked as options are."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise wrong_use(f"{file} is not JSON: {error}.", "--params") from None
+    if not isinstance(found, dict) or not found.keys() <= defaults().keys():
+        unknown = sorted(found.keys() - defaults().keys()) if isinstance(found, dict) else ""
+        raise wrong_use(f"{file} must hold an object of parameters, got {unknown}.", "--params")
+    for name, value in found.items():
+        if not any(rule.allows(value) for rule in CONSTRAINTS.get(name, _UNDECLARED)):
+            parse(name, str(value))  # says what is allowed
+    return found
+
+
+def flag(name: str) -> str:
+    """The option of a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
+@cache
+def described() -> Mapping[str, str]:
+    """What the docstring says of each parameter, on one line."""
+    return describe(LdSMClassifier)
+
+
+def describe(owner: type) -> dict[str, str]:
+    """The "Parameters" section of a numpydoc docstring, names to texts."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)",
+        inspect.getdoc(owner) or "",
+        re.MULTILINE | re.DOTALL,
+    )
+    found: dict[str, str] = {}
+    for entry in re.finditer(
+        r"^(\w[^\n:]*?) *(?::[^\n]*)?\n((?:[ \t]+[^\n]*\n?|\n)*)",
+        section[1] if section else "",
+        re.M,
+    ):
+        text = " ".join(entry[2].split()).replace("``", "`")
+        for name in entry[1].split(","):
+            found[name.strip()] = text
+    return found
+
+
+def _readings(text: str) -> list[Any]:
+    """What a word on the command line may mean, the most particular first."""
+    found: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
+    for kind in (int, float):
+        try:
+            found.append(kind(text))
+        except ValueError:
+            continue
+    return [*found, text]
+
+
+def _option(name: str, default: Any) -> inspect.Parameter:
+    rules = CONSTRAINTS.get(name, _UNDECLARED)
+    text = described().get(name, "")
+    settings: dict[str, Any] = {"rich_help_panel": _PANEL, "show_default": False}
+    if _is_switch(name):
+        # One switch, away from the default: a pair would take a column of its own in the help.
+        state = "on" if default else "off"
+        text = f"{escape(text)} [dim]\\[default: {state}][/dim]"
+        switch = flag(f"no_{name}" if default else name)
+        return option(name, bool, False, switch, help=text, **settings)
+    allowed = " or ".join(str(rule) for rule in rules)
+    text = f"{escape(text)} [dim]\\[{escape(allowed)}; default: {escape(str(default))}][/dim]"
+    return option(
+        name, str | None, None, flag(name), metavar=_metavar(rules), help=text, **settings
+    )
+
+
+def _is_switch(name: str) -> bool:
+    return all(isinstance(rule, Flag) for rule in CONSTRAINTS.get(name, _UNDECLARED))
+
+
+def _metavar(rules: Sequence[Rule]) -> str:
+    if any(isinstance(rule, NonZero) for rule in rules):
+        return "INT"
+    numbers = [rule for rule in rules if isinstance(rule, Number)]
+    if not numbers:
+        return "VALUE"
+    return "INT" if numbers[0].integer else "FLOAT"

@@ -1,0 +1,159 @@
+"""``ldsm explain``: why these labels: what each stage adds, the words, the way through a tree."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .._runtime.wording import shortened
+from .._trees.paths import TreePath
+from ..text.explanations import TagLeaf, TagScore, TextPath, Weighted, in_words
+from .command import wrong_use
+from .model import Model, ModelArgument, open_model
+from .reader import STDIN, Reader
+from .screen import Screen
+
+_ALL_REASONS = 1_000_000  # of a node: no more than the features that the row has
+_WORDS = 10
+_LABELS_OF_LEAF = 4
+
+
+def explain_command(
+    screen: Screen,
+    reader: Reader,
+    model: ModelArgument,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT", help="The text, - for stdin; the data file if the model reads features."
+        ),
+    ],
+    row: Annotated[int, typer.Option(min=0, help="Row of the data file, from 0.")] = 0,
+    k: Annotated[int, typer.Option("-k", min=1, help="Labels to explain.")] = 5,
+    tree: Annotated[
+        int | None, typer.Option(min=0, help="Tree to show, by default the one surest of the best.")
+    ] = None,
+    words: Annotated[int, typer.Option(min=1, help="Words to show for each node.")] = 4,
+) -> None:
+    """Explain the labels of a text, or of a row of a data file.
+
+    First the best labels, and how many trees speak for each. With a second stage then what each
+    stage adds to the log-odds of their scores, counted from the mean of the labels that the trees
+    put forward (base), and the words for and against each label. Last the words that pulled the
+    text its way, over all splits of all trees, and the way through one tree, with the words that
+    decided at each split and the training rows of the leaf at its end.
+    """
+    opened = open_model(model)
+    X, names = _row(opened, reader, what, row)
+    paths = opened.clf.explain(X, max_reasons=_ALL_REASONS)
+    if tree is not None and tree >= len(paths):
+        raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
+    best = opened.clf.explain_scores(X, k, max_reasons=_ALL_REASONS)
+    classes = opened.clf.classes_.tolist()
+    told = in_words(
+        paths, best, names, classes, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
+    )
+    if screen.json:
+        screen.data(asdict(told))
+        return
+    votes = _votes(paths, classes)
+    title = f"row {row} of {what}" if opened.tagger is None else shortened(what, 60)
+    rows = [
+        [str(label), f"{score:.4f}", f"{len(votes.get(label, ()))} of {len(paths)}"]
+        for label, score in told.tags
+    ]
+    screen.table(["label", "score", "trees"], rows, title=title)
+    kind = "feature" if opened.tagger is None else "word"
+    if opened.clf.second_stage_ is not None and told.scores:
+        _show_stages(screen, told.scores, kind, words)
+    rows = [[word, f"{pull:+.3f}"] for word, pull in told.words]
+    screen.table([kind, "pull"], rows, title="what decided, over all splits of the trees")
+    if tree is None:
+        surest = votes.get(told.tags[0][0], {}) if told.tags else {}
+        tree = max(surest, key=lambda number: (surest[number], -number), default=0)
+    columns = ["depth", "node", "to", "because of"]
+    rows = _way(opened, told.paths[tree], words)
+    screen.table(columns, rows, title=f"the way through tree {tree}", text=["because of"])
+
+
+def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: int) -> None:
+    """What each stage says of each label, and the words by which its linear classifier does."""
+    stages = list(scores[0].shares)
+    rows = [
+        [str(s.tag), f"{sum(s.shares.values()):+.2f}", *(f"{s.shares[n]:+.2f}" for n in stages)]
+        for s in scores
+    ]
+    screen.table(["label", "log-odds", *stages], rows, title="what each stage adds")
+    if scores[0].bias is None:
+        return
+    rows = []
+    for s in scores:
+        speak_for = [pair for pair in s.words if pair[1] > 0]
+        against = [pair for pair in s.words if pair[1] < 0]
+        numbers = [f"{s.margin:+.2f}", f"{s.bias:+.2f}"]
+        rows.append([str(s.tag), *numbers, _listed(speak_for, words), _listed(against, words)])
+    columns = ["label", "margin", "bias", "for", "against"]
+    title = f"{kind}s for and against each label, by its linear classifier"
+    screen.table(columns, rows, title=title, text=["for", "against"])
+
+
+def _listed(pairs: Weighted, most: int) -> str:
+    return ", ".join(f"{word} {part:+.2f}" for word, part in pairs[:most])
+
+
+def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[Any, Sequence[str]]:
+    """The row as the trees read it, and the names of its features."""
+    if model.tagger is not None:
+        text = sys.stdin.read() if Path(what) == STDIN else what
+        return model.features([text]), model.words()
+    path = Path(what)
+    if not path.exists():
+        raise wrong_use(f"the model reads features, and path {what!r} does not exist.", "TEXT")
+    data = reader.load(path)
+    if row >= len(data):
+        raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
+    names = data.feature_names or [str(i) for i in range(model.clf.n_features_in_)]
+    return model.features(data.select([row])), names
+
+
+def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[int, float]]:
+    """For each label the trees with a leaf that holds it, and its largest share there."""
+    found: dict[Any, dict[int, float]] = {}
+    for path in paths:
+        for leaf in path.leaves:
+            for label, share in zip(leaf.labels.tolist(), leaf.shares.tolist(), strict=True):
+                trees = found.setdefault(classes[label], {})
+                trees[path.tree] = max(share, trees.get(path.tree, 0.0))
+    return found
+
+
+def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
+    """The way through one tree, a row for each node, depth first."""
+    steps = {step.node: step for step in path.steps}
+    leaves = {leaf.node: leaf for leaf in path.leaves}
+    forest = model.clf.forest_
+    start = int(forest.tree_offsets[path.tree])
+    rows = []
+    todo = [0]
+    while todo:
+        node = todo.pop()
+        if node in leaves:
+            rows.append(_leaf_row(leaves[node]))
+            continue
+        step = steps[node]
+        first = int(forest.first_child[start + node])
+        children = [first + m for m in step.directions]
+        to = ", ".join(map(str, children))
+        rows.append([str(step.depth), str(node), to, _listed(step.words, words)])
+        todo += reversed(children)
+    return rows
+
+
+def _leaf_row(leaf: TagLeaf) -> list[str]:
+    shares = ", ".join(f"{tag} {100 * share:.0f} %" for tag, share in leaf.tags)
+    return [str(leaf.depth), str(leaf.node), "leaf", f"{leaf.rows:,} rows: {shares}"]

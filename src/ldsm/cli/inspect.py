@@ -1,0 +1,133 @@
+"""``ldsm inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._model.facts import classifier_facts
+from .._runtime.wording import number, size
+from .._second_stage.blend import TERMS
+from .._second_stage.stage import SecondStage
+from .model import Model, ModelArgument, open_model
+from .screen import Screen
+
+# Statistics by tree, as `Forest.tree_statistics` names them, with a head for the table.
+COLUMNS = {
+    "nodes": "nodes",
+    "leaves": "leaves",
+    "depth": "depth",
+    "mean_leaf_depth": "mean depth",
+    "leaves_per_row": "leaves per row",
+    "weights": "weights",
+    "balancedness": "balance",
+    "purity": "purity",
+    "leaf_entropy": "entropy",
+}
+# What the blend weighs: a term is a product of some of these.
+SIGNALS = {
+    "t": "tree log-odds",
+    "m": "margin",
+    "z": "likelihood",
+    "c": "log rows",
+    "q": "distance",
+}
+
+
+def inspect_command(screen: Screen, model: ModelArgument) -> None:
+    """Show a model: parameters, sizes, the second stage, and the statistics of every tree.
+
+    The depth is set against log_M K, the depth of a perfectly balanced tree of arity M with a leaf
+    for each of the K labels. Leaves per row is how many leaves a training row reaches on average: 1
+    means that no row was sent several ways.
+
+    The second stage blends what is known of a row and a label into log-odds: the trees' score; the
+    margin of the label's linear classifier, and the log-likelihood that goes with it; the label's
+    number of training rows; the squared distance to its centroid.
+    """
+    opened = open_model(model)
+    facts = describe(opened)
+    statistics = opened.clf.forest_.tree_statistics()
+    if screen.json:
+        screen.data({**facts, "tree_statistics": statistics})
+        return
+    params, used = facts.pop("params"), facts.pop("tree_params")
+    stage = facts.pop("second_stage")
+    used["rerank"] = "none" if stage is None else stage["kind"]
+    shown = {name.replace("_", " "): value for name, value in facts.items()}
+    shown[f"log_{opened.clf.forest_.arity} of labels"] = shown.pop("log M K")
+    for name in ("file size", "memory"):
+        shown[name] = size(shown[name])
+    shown["fingerprint"] = shown["fingerprint"][:16] + "…"
+    for name, value in params.items():
+        params[name] = _word(value)
+        if value == "auto" and name in used:
+            params[name] = f"auto: {_word(used[name])}"
+    screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(stage)})
+    if stage is not None:
+        terms = [[name, f"{value:+.4f}"] for name, value in stage["coefficients"].items()]
+        screen.table(["what is blended", "coefficient"], terms, title="second stage, log-odds")
+    rows: list[list[Any]] = [
+        [str(tree), *(statistics[name][tree] for name in COLUMNS)]
+        for tree in range(opened.clf.forest_.n_trees)
+    ]
+    rows.append(["mean", *(np.mean(statistics[name]) for name in COLUMNS)])
+    screen.table(["tree", *COLUMNS.values()], rows, title="trees", bold_row=len(rows) - 1)
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """All that is said of the whole model."""
+    stage = model.clf.second_stage_
+    return {
+        "file": str(model.path),
+        "kind": model.kind,
+        "fingerprint": model.fingerprint,
+        "file_size": model.path.stat().st_size,
+        **classifier_facts(model.clf),
+        "second_stage": None if stage is None else describe_stage(stage),
+    }
+
+
+def describe_stage(stage: SecondStage) -> dict[str, Any]:
+    """The second stage: what it blends and how, and the size of what it knows of the labels."""
+    blend = stage.blend
+    names = [
+        " x ".join(SIGNALS[signal] for signal in term) or "constant" for term in TERMS[blend.kind]
+    ]
+    found: dict[str, Any] = {
+        "kind": blend.kind,
+        "coefficients": dict(zip(names, blend.coefficients, strict=True)),
+    }
+    if blend.kind == "tail":
+        found |= {"tree_share": blend.tree_share, "gamma": blend.gamma}
+    for name, vectors in stage.vectors():
+        entries = np.diff(vectors.offsets)
+        found[name] = {
+            "bytes": vectors.nbytes,
+            "labels": int(np.count_nonzero(entries)),
+            "weights_per_label": float(entries.mean()),
+        }
+    return found
+
+
+def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
+    if stage is None:
+        return {"second stage": "none: the trees' own scores"}
+    shown = {"second stage": stage["kind"]}
+    for name, title in {"tree_share": "trees' share", "gamma": "gamma"}.items():
+        if name in stage:
+            shown[title] = f"{stage[name]:g}"
+    for name in ("ranker", "centroids"):
+        if name in stage:
+            vectors = stage[name]
+            shown[name] = size(vectors["bytes"])
+            shown[f"{name}: labels"] = number(vectors["labels"])
+            shown[f"{name}: weights per label"] = f"{vectors['weights_per_label']:,.1f}"
+    return shown
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else number(value)

@@ -1,0 +1,104 @@
+"""``ldsm``, the command line: its commands, its errors, its exit codes.
+
+Exit codes: 0; 1 for a failure; 2 for wrong use, which includes files that do not exist; 130 for
+Ctrl-C (143 for SIGTERM). Results go to stdout, progress, remarks and errors to stderr. Files are
+written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from .. import __version__
+from .command import command
+from .convert import convert
+from .demo import demo
+from .estimator import EstimatorOptions
+from .evaluate import evaluate
+from .explain import explain_command
+from .inspect import inspect_command
+from .predict import predict
+from .reader import Reader
+from .report import report_command
+from .screen import Screen
+from .train import train
+from .training import TaggerOptions
+from .tune import tune
+
+app = typer.Typer(
+    name="ldsm",
+    help="Multi-label decision trees: from files and texts to tags.",
+    epilog=(
+        "Start with [bold]ldsm demo[/bold]: it needs no data and takes seconds. "
+        "Exit codes: 0; 1 for a failure, 2 for wrong use, 130 for Ctrl-C."
+    ),
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+command(app)(demo)
+command(app, Reader, TaggerOptions, EstimatorOptions)(train)
+command(app, Reader)(predict)
+command(app, Reader)(evaluate)
+command(app, Reader)(report_command)
+command(app)(inspect_command)
+command(app, Reader)(explain_command)
+command(app, Reader)(convert)
+command(app, Reader, TaggerOptions, EstimatorOptions)(tune)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if threading.current_thread() is threading.main_thread():
+        # Whoever is told to stop cleans up first: files in the making are removed on the way out.
+        signal.signal(signal.SIGTERM, _stop)
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        code = app(arguments or ["--help"], prog_name="ldsm", standalone_mode=False)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        # Typer's own errors have no public base class, but a message made for users.
+        if not hasattr(error, "format_message"):
+            raise
+        Screen().error(_usage_message(error))
+        return int(getattr(error, "exit_code", 2))
+    if not arguments:
+        return 2  # the help was shown, but nothing was asked for
+    return code if isinstance(code, int) else 0
+
+
+def _usage_message(error: Any) -> str:
+    message = str(error.format_message()).rstrip()
+    path = getattr(getattr(error, "ctx", None), "command_path", "ldsm")
+    return f"{message.removesuffix('.')}. Try '{path} --help'."
+
+
+def _stop(number: int, frame: Any) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ldsm {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

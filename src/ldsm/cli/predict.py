@@ -1,0 +1,146 @@
+"""``ldsm predict``: the best labels of each row, or the set of labels that reach the threshold."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .._storage.files import read_lines, writing
+from ..datasets import Dataset
+from .command import wrong_use
+from .model import JobsOption, Model, ModelArgument, TailOption, open_model
+from .reader import STDIN, Reader
+from .screen import Screen, json_line
+
+_BEST = 5  # labels per row
+_ROWS_AT_ONCE = 4096
+# A pair is "label score"; pairs of a row are separated so that labels may hold blanks.
+_BETWEEN = "\t"
+
+
+def predict(
+    screen: Screen,
+    reader: Reader,
+    model: ModelArgument,
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="Data file; - reads a document a line from stdin."),
+    ] = STDIN,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help=f"Labels per row at most, {_BEST} by default.")
+    ] = None,
+    sets: Annotated[
+        bool, typer.Option("--sets", help="All labels that reach the model's threshold.")
+    ] = False,
+    threshold: Annotated[
+        float | None, typer.Option(help="All labels with at least this score; implies --sets.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Only this label competes; may be repeated. @FILE: a label a line.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="In place of stdout.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Rows answered together; 1 on a terminal's stdin.")
+    ] = None,
+    tail: TailOption = 0.0,
+    n_jobs: JobsOption = None,
+) -> None:
+    """Predict the labels of texts or rows, best first with their scores.
+
+    A line for each row: label, blank, score, with tabs between the labels. --json gives JSON Lines,
+    an object with "labels" and "scores" for each row. An output file appears whole at the end, or
+    not at all.
+    """
+    if data != STDIN and not data.exists():
+        raise wrong_use(f"path {str(data)!r} does not exist.", "DATA")
+    if k is not None and (sets or threshold is not None):
+        raise wrong_use("either the k best labels or sets, not both.", "-k")
+    if tail > 0 and (sets or threshold is not None):
+        raise wrong_use("sets are decided by the scores, whatever the order.", "--tail")
+    opened = open_model(model, n_jobs)
+    allowed = _labels(opened, labels)
+    most = len(opened.clf.classes_ if allowed is None else set(allowed))
+    interactive = data == STDIN and sys.stdin.isatty()
+    if interactive:
+        screen.note("one text a line; Ctrl-D ends")
+    if batch_size is None:
+        batch_size = 1 if interactive else _ROWS_AT_ONCE
+    ignored = 0
+    with _writer(screen, output) as write:
+        for batch in _batches(opened, reader, data, batch_size):
+            X = opened.features(batch)
+            if isinstance(batch, Dataset):
+                ignored += batch.X.nnz - X.nnz
+            if sets or threshold is not None:
+                answers = opened.sets(X, threshold, allowed)
+            else:
+                answers = opened.best(X, min(k or _BEST, most), allowed, tail)
+            for pairs in answers:
+                write(json_line(_record(pairs)) if screen.json else _line(pairs))
+            if output is None:
+                screen.out.file.flush()
+    if ignored:
+        screen.note(f"{ignored:,} values of features that training never saw were ignored")
+
+
+def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:
+    """Rows as they come: texts in lists, features in Datasets."""
+    if model.tagger is not None:
+        texts = iter(reader.texts(data))
+        while batch := list(islice(texts, size)):
+            yield batch
+        return
+    file = Path("/dev/stdin") if data == STDIN else data
+    blocks: Iterable[Dataset] | None = reader.blocks(file)
+    for block in blocks if blocks is not None else [reader.load(file)]:
+        for start in range(0, len(block), size):
+            yield block.select(slice(start, start + size))
+
+
+def _labels(model: Model, given: Sequence[str] | None) -> list[Any] | None:
+    """Labels as the model knows them, from names, numbers or files of them."""
+    if not given:
+        return None
+    names: list[str] = []
+    for item in given:
+        if item.startswith("@"):
+            names += [line for _, line in read_lines(item[1:]) if line]
+        else:
+            names.append(item)
+    known = {str(label): label for label in model.clf.classes_.tolist()}
+    for name in names:
+        if name not in known:
+            raise wrong_use(f"the model has no label {name!r}.", "--labels")
+    return [known[name] for name in names]
+
+
+@contextmanager
+def _writer(screen: Screen, output: Path | None) -> Iterator[Any]:
+    if output is None:
+        yield screen.line
+        return
+    with writing(output) as file:
+        yield lambda line: file.write(line.encode("utf-8") + b"\n")
+
+
+def _record(pairs: Sequence[tuple[Any, float]]) -> dict[str, Any]:
+    return {
+        "labels": [label for label, _ in pairs],
+        "scores": [round(score, 6) for _, score in pairs],
+    }
+
+
+def _line(pairs: Sequence[tuple[Any, float]]) -> str:
+    return _BETWEEN.join(f"{label} {score:.4f}" for label, score in pairs)

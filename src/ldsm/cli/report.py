@@ -1,0 +1,64 @@
+"""``ldsm report``: a model on labelled data, told on one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .._runtime.wording import size
+from ..datasets import Dataset
+from ..plotting import import_matplotlib
+from ..report import make_report
+from .model import JobsOption, ModelArgument, open_model
+from .reader import Reader
+from .scoring import in_columns
+from .screen import Screen
+
+
+def report_command(
+    screen: Screen,
+    reader: Reader,
+    model: ModelArgument,
+    data: Annotated[
+        Path, typer.Option(metavar="TEST", exists=True, help="Labelled data, not that of training.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+    n_jobs: JobsOption = None,
+) -> None:
+    """Write a report on a model: one HTML page with metrics, figures, labels and examples.
+
+    The page needs nothing else: no network, no scripts. It can be sent, opened anywhere, printed.
+    It shows labels, words and the beginnings of a few documents of the data. Needs matplotlib
+    (pip install 'ldsm\\[plot]').
+    """
+    import_matplotlib()
+    opened = open_model(model, n_jobs)
+    with screen.progress(f"reporting on {data.name}"):
+        rows = reader.load(data)
+        aligned, unseen = in_columns(opened, rows)
+        report = make_report(
+            opened.estimator,
+            aligned.texts if opened.tagger is not None else opened.features(aligned),
+            aligned.Y,
+            model_name=model.name,
+            data_name=data.name,
+            feature_names=_feature_names(rows, opened.clf.n_features_in_),
+            notes=[f"In the data: {unseen}."] if unseen.labels or unseen.features else [],
+        )
+        report.save(output)
+    if screen.json:
+        screen.data({"path": str(output), "rows": len(rows), **report.metrics})
+    else:
+        screen.note(f"{output}: {size(output.stat().st_size)}")
+
+
+def _feature_names(rows: Dataset, n_features: int) -> list[str] | None:
+    """The names of the model's features, by number; the data may have more of them or fewer."""
+    if rows.feature_names is None:
+        return None
+    names = list(rows.feature_names)[:n_features]
+    return names + [f"x{i}" for i in range(len(names), n_features)]

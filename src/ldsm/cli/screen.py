@@ -1,0 +1,203 @@
+"""Where a command speaks: results on stdout, all else on stderr; to a person, a pipe, a machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from rich import box
+from rich.columns import Columns
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
+from rich.text import Text
+
+from .._runtime.wording import bare, duration, number
+
+# Called with (done, total), as `LdSMClassifier.fit` calls it; a total of 0 is not known yet.
+Report = Callable[[int, int], None]
+# Without a terminal, a line of progress at most this often.
+_LINE_SECONDS = 10.0
+
+
+class Screen:
+    """The two streams of a command, and how much the user wants to read.
+
+    Parameters
+    ----------
+    json : bool
+        Results as JSON, for machines.
+    quiet : bool
+        Results and errors only, neither progress nor remarks.
+    out, err : Console, optional
+        In place of stdout and stderr.
+    """
+
+    def __init__(
+        self,
+        *,
+        json: bool = False,
+        quiet: bool = False,
+        out: Console | None = None,
+        err: Console | None = None,
+    ) -> None:
+        self.json = json
+        self.quiet = quiet
+        self.out = out or Console(highlight=False)
+        self.err = err or Console(stderr=True, highlight=False)
+
+    # -- results ------------------------------------------------------------------------------
+
+    def data(self, value: Any) -> None:
+        """One line of JSON."""
+        self.line(json_line(value))
+
+    def line(self, text: str) -> None:
+        """A line of a result exactly as it is: never wrapped, cut or coloured."""
+        self.out.file.write(text + "\n")
+
+    def show(self, renderable: RenderableType = "") -> None:
+        """Something for people, laid out to the width of the terminal."""
+        self.out.print(renderable)
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        title: str = "",
+        bold_row: int | None = None,
+        text: Sequence[str] = (),
+    ) -> None:
+        """A table on a terminal; in a pipe the same cells as lines with tabs between them.
+
+        The first column and those of `text` are left-aligned, the others hold numbers.
+        """
+        if not self.out.is_terminal:
+            for row in (columns, *rows):
+                self.line("\t".join(map(bare, row)))
+            return
+        if title:
+            self.out.print(Text(title, style="bold"))
+        table = Table(
+            header_style="bold cyan",
+            border_style="dim",
+            box=box.SIMPLE_HEAD,
+            collapse_padding=True,
+            pad_edge=False,
+            show_edge=False,
+        )
+        for i, column in enumerate(columns):
+            justify: Literal["left", "right"] = "left" if i == 0 or column in text else "right"
+            table.add_column(Text(column.replace("_", " ")), justify=justify, overflow="fold")
+        for i, row in enumerate(rows):
+            cells = [Text(number(cell)) for cell in row]
+            table.add_row(*cells, style="bold green" if i == bold_row else "")
+        self.out.print(Padding(table, (1, 2)) if title else Padding(table, (0, 2, 1, 2)))
+
+    def facts(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
+        """Names and values, a box for each section; in a pipe a line for each."""
+        if not self.out.is_terminal:
+            for facts in sections.values():
+                for name, value in facts.items():
+                    self.line(f"{name}\t{bare(value)}")
+            return
+        boxes = []
+        for title, facts in sections.items():
+            grid = Table.grid(padding=(0, 2))
+            for name, value in facts.items():
+                grid.add_row(Text(name, style="dim"), Text(number(value)))
+            boxes.append(Panel(grid, title=title, title_align="left", border_style="dim"))
+        self.out.print(Columns(boxes))
+
+    # -- remarks ------------------------------------------------------------------------------
+
+    def note(self, text: str, style: str = "") -> None:
+        """A remark on stderr."""
+        if not self.quiet:
+            self.err.print(Text(text, style=style), soft_wrap=True)
+
+    def error(self, text: str) -> None:
+        """One sentence on stderr, however quiet."""
+        self.err.print(
+            Text.assemble(("error: ", "bold red"), " ".join(text.split())), soft_wrap=True
+        )
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Report]:
+        """A bar with the time left on a terminal, lines in a pipe, nothing when quiet."""
+        if self.quiet:
+            yield lambda done, total: None
+            return
+        if not self.err.is_terminal:
+            yield from self._lines_of_progress(what)
+            return
+        with progress_bar(self.err) as bar:
+            task = bar.add_task(what, total=None)
+
+            def report(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total or None)
+
+            yield report
+            # Work of unknown length is complete when it ends.
+            if bar.tasks[task].total is None:
+                report(1, 1)
+
+    def _lines_of_progress(self, what: str) -> Iterator[Report]:
+        started = last = time.monotonic()
+        first: tuple[float, int] | None = None
+
+        def report(done: int, total: int) -> None:
+            nonlocal last, first
+            now = time.monotonic()
+            if first is None:
+                first = now, done  # trees of a checkpoint are done, but say nothing of the pace
+            if now - last < _LINE_SECONDS or done >= total:
+                return
+            last = now
+            line = f"{what}: {100 * done / total:.0f} %"
+            if done > first[1]:
+                left = (now - first[0]) * (total - done) / (done - first[1])
+                line += f", {duration(left)} left"
+            self.note(line)
+
+        yield report
+        self.note(f"{what}: done in {duration(time.monotonic() - started)}")
+
+
+def progress_bar(console: Console) -> Progress:
+    """The one look of a bar."""
+    return Progress(
+        TextColumn("{task.description}", markup=False, table_column=Column(min_width=30)),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+    )
+
+
+def json_line(value: Any) -> str:
+    """JSON on one line; what JSON cannot say, as NaN, is null."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """The value in Python's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

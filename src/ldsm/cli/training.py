@@ -1,0 +1,100 @@
+"""Training data and the models to train: rows held out, texts made into features."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..classifier import LdSMClassifier
+from ..datasets import Dataset
+from ..text.tagger import TextTagger, default_vectorizer
+from .command import option, wrong_use
+from .estimator import EstimatorOptions, describe
+
+_PANEL = "Words: for texts only"
+# Options of scikit-learn's TfidfVectorizer that change results most; others are for scripts.
+_VECTORIZER: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "min_df": (int, {"min": 1}, "Documents that a word must occur in to be learned."),
+    "max_words": (int, {"min": 1}, "Only so many words, the most frequent ones."),
+    "ngrams": (int, {"min": 1}, "Runs of up to so many words count as words too."),
+    "stop_words": (str, {"metavar": "LANGUAGE"}, "Leave out frequent small words: `english`."),
+}
+
+
+@dataclass(frozen=True)
+class TaggerOptions:
+    """What is to be done with texts before the trees see them; a bundle of options."""
+
+    min_tag_count: int | None
+    given: dict[str, Any]  # of the vectorizer
+
+    @staticmethod
+    def options() -> Sequence[inspect.Parameter]:
+        default = inspect.signature(TextTagger.__init__).parameters["min_tag_count"].default
+        words = default_vectorizer().get_params()
+        shown = {"min_df": words["min_df"], "ngrams": words["ngram_range"][1]}
+        texts = {
+            "min_tag_count": (int, {"min": 1}, describe(TextTagger).get("min_tag_count", "")),
+            **_VECTORIZER,
+        }
+        shown["min_tag_count"] = default
+        return [
+            option(
+                name,
+                kind | None,
+                None,
+                help=f"{text} [dim]\\[default: {shown[name]}][/dim]" if name in shown else text,
+                rich_help_panel=_PANEL,
+                show_default=False,
+                **settings,
+            )
+            for name, (kind, settings, text) in texts.items()
+        ]
+
+    @staticmethod
+    def collect(values: dict[str, Any]) -> TaggerOptions:
+        count = values.pop("min_tag_count")
+        given = {name: value for name, value in values.items() if value is not None}
+        if given.get("stop_words", "english") != "english":
+            raise wrong_use(
+                f"scikit-learn knows 'english' only, got {given['stop_words']!r}.", "--stop-words"
+            )
+        return TaggerOptions(count, given)
+
+    def vectorizer(self) -> Any:
+        """The tagger's own vectorizer, with what was given."""
+        names = {"max_words": "max_features", "ngrams": "ngram_range"}
+        changes = {
+            names.get(name, name): (1, value) if name == "ngrams" else value
+            for name, value in self.given.items()
+        }
+        return default_vectorizer().set_params(**changes)
+
+    def tagger(self, params: EstimatorOptions) -> TextTagger:
+        more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
+        return TextTagger(LdSMClassifier(**params), self.vectorizer(), **more)
+
+    def refuse(self, data: str) -> None:
+        """Options for words make no sense where there are none."""
+        named = [*self.given, *(["min_tag_count"] if self.min_tag_count is not None else [])]
+        if named:
+            flag = f"--{named[0].replace('_', '-')}"
+            raise wrong_use(f"{data} holds features, not texts.", flag)
+
+
+def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dataset]:
+    """Rows to train on and rows held out."""
+    if not 0 < validation < 1:
+        raise wrong_use(f"must lie between 0 and 1, got {validation}.", "--validation")
+    return data.split(validation, seed=seed)
+
+
+def matrices(train: Dataset, held_out: Dataset, words: TaggerOptions) -> tuple[Dataset, Dataset]:
+    """Texts as features, by the words of the rows to train on."""
+    if train.texts is None:
+        words.refuse(train.source)
+        return train, held_out
+    vectorizer = words.vectorizer()
+    return train.vectorize(vectorizer), held_out.vectorize(vectorizer, fit=False)

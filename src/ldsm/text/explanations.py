@@ -1,0 +1,181 @@
+"""Why a text gets its tags, in words: what `ldsm.explain` says in numbers of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._model.explain import LabelScore
+from .._trees.paths import Leaf, Step, TreePath
+
+BIAS = "(bias)"  # pulls every text alike; no word is spelt with brackets
+_TREES_SHOWN = 3
+
+Weighted = list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class WordStep:
+    """One split that the text passed: where it went, and the words that sent it there."""
+
+    node: int
+    depth: int
+    directions: tuple[int, ...]  # the children it went to, counted from 0
+    words: Weighted  # by how far each pulled towards them (below 0: away), strongest first
+
+    def __str__(self) -> str:
+        to = " and ".join(map(str, self.directions))
+        return f"node {self.node} -> {to}: {_listed(self.words, '+.2f')}"
+
+
+@dataclass(frozen=True)
+class TagLeaf:
+    """One leaf that the text ended in: how many training texts did, and their tags' shares."""
+
+    node: int
+    depth: int
+    rows: int
+    tags: Weighted
+
+    def __str__(self) -> str:
+        return f"leaf {self.node} ({self.rows} texts): {_listed(self.tags)}"
+
+
+@dataclass(frozen=True)
+class TextPath:
+    """The text's way through one tree, from the root down."""
+
+    tree: int
+    steps: list[WordStep]
+    leaves: list[TagLeaf]
+
+    def __str__(self) -> str:
+        parts: list[WordStep | TagLeaf] = [*self.steps, *self.leaves]
+        parts.sort(key=lambda part: part.node)
+        return "\n".join([f"tree {self.tree}", *(f"{'  ' * (p.depth + 1)}{p}" for p in parts)])
+
+
+@dataclass(frozen=True)
+class TagScore:
+    """Where the score of one tag comes from; see `ldsm.score_explain.LabelScore`.
+
+    Attributes
+    ----------
+    tag, score, tree_score, margin, distance
+    shares : dict of str to float
+        What each stage adds to the log-odds of the score.
+    bias : float or None
+    words : list of (word, contribution)
+        What speaks for the tag (above 0) and against it, by its linear classifier, strongest first.
+    """
+
+    tag: str
+    score: float
+    tree_score: float
+    margin: float | None
+    distance: float | None
+    shares: dict[str, float]
+    bias: float | None
+    words: Weighted
+
+    def __str__(self) -> str:
+        shares = _listed(list(self.shares.items()), "+.2f")
+        if self.bias is None:
+            return f"{self.tag}: {shares}"
+        return f"{self.tag}: {shares}; words: {_listed(self.words, '+.2f')}"
+
+
+@dataclass(frozen=True)
+class TextExplanation:
+    """Why a text gets its tags; ``print`` shows it.
+
+    Attributes
+    ----------
+    tags : list of (tag, score)
+        The best tags of all stages together.
+    scores : list of TagScore
+        Where the scores of these come from.
+    words : list of (word, pull)
+        The words that decided, over all splits of all trees, strongest first.
+    paths : list of TextPath
+        The text's way through each tree.
+    """
+
+    tags: Weighted
+    scores: list[TagScore]
+    words: Weighted
+    paths: list[TextPath]
+
+    def __str__(self) -> str:
+        lines = [f"tags: {_listed(self.tags)}"]
+        # With the trees alone the score says it all.
+        lines += [f"  {score}" for score in self.scores if len(score.shares) > 1]
+        lines.append(f"words: {_listed(self.words, '+.2f')}")
+        lines += map(str, self.paths[:_TREES_SHOWN])
+        if len(self.paths) > _TREES_SHOWN:
+            lines.append(f"... and {len(self.paths) - _TREES_SHOWN} more trees")
+        return "\n".join(lines)
+
+
+def in_words(
+    paths: Sequence[TreePath],
+    scores: Sequence[LabelScore],
+    words: Sequence[str],
+    classes: Sequence[str],
+    *,
+    max_words: int,
+    max_tags: int,
+) -> TextExplanation:
+    """Paths and scores in numbers, with all their reasons, turned into words and tags."""
+    total: dict[str, float] = {}
+    told = []
+    for path in paths:
+        steps = []
+        for step in path.steps:
+            pulls = [(words[f] if f < len(words) else BIAS, pull) for f, pull in _pulls(step)]
+            for word, pull in pulls:
+                total[word] = total.get(word, 0.0) + pull / len(paths)
+            steps.append(WordStep(step.node, step.depth, step.directions, pulls[:max_words]))
+        leaves = [_named(leaf, classes, max_tags) for leaf in path.leaves]
+        told.append(TextPath(path.tree, steps, leaves))
+    total.pop(BIAS, None)
+    strongest = sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))
+    tags = [(score.label, score.score) for score in scores]
+    tag_scores = [_in_words(score, words, max_words) for score in scores]
+    return TextExplanation(tags, tag_scores, strongest[:max_words], told)
+
+
+def _in_words(score: LabelScore, words: Sequence[str], max_words: int) -> TagScore:
+    named = [(words[feature], part) for feature, part in score.reasons[:max_words]]
+    return TagScore(
+        score.label,
+        score.score,
+        score.tree_score,
+        score.margin,
+        score.distance,
+        score.shares,
+        score.bias,
+        named,
+    )
+
+
+def _pulls(step: Step) -> Iterable[tuple[int, float]]:
+    """How far each feature favoured the directions taken over the mean of the others."""
+    for reason in step.reasons:
+        taken = np.isin(np.arange(len(reason.contributions)), step.directions)
+        pull = reason.contributions[taken].mean()
+        if not taken.all():
+            pull -= reason.contributions[~taken].mean()
+        yield reason.feature, float(pull)
+
+
+def _named(leaf: Leaf, classes: Sequence[Any], max_tags: int) -> TagLeaf:
+    pairs = zip(leaf.labels[:max_tags].tolist(), leaf.shares[:max_tags].tolist(), strict=True)
+    return TagLeaf(leaf.node, leaf.depth, leaf.rows, [(classes[i], share) for i, share in pairs])
+
+
+def _listed(pairs: Weighted, form: str = ".2f") -> str:
+    return ", ".join(f"{name} {value:{form}}" for name, value in pairs) or "none"
