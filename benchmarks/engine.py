@@ -23,7 +23,8 @@ from rich.table import Table
 import data
 import peers_env
 from ldsm import LdSMClassifier, _core
-from ldsm._arrays.inputs import feature_arrays, label_arrays
+from ldsm._arrays.features import feature_arrays
+from ldsm._arrays.labels import label_arrays
 
 HERE = Path(__file__).parent
 table = Table("what", "measured", "must", "goal", title="The engine, one thread unless said")

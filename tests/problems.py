@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ldsm._arrays.inputs import feature_arrays, label_arrays
+from ldsm._arrays.features import feature_arrays
+from ldsm._arrays.labels import label_arrays
 
 
 def make_problem(seed, kind="binary", n_rows=None, n_features=None, n_labels=None):

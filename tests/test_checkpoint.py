@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from checkpointed_fits import UNDISTURBED, XS, YS, X, Y, note_trees, small, trees_in
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, _core, load
-from ldsm._arrays.inputs import feature_arrays, label_arrays
+from ldsm._arrays.features import feature_arrays
+from ldsm._arrays.labels import label_arrays
 from ldsm._trees.checkpoint import Receipt, open_checkpoint
 from ldsm._trees.growing import TreeWork, grow_tree
 from ldsm._trees.params import resolve

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from ldsm import LdSMClassifier
-from ldsm._arrays.inputs import feature_arrays
+from ldsm._arrays.features import feature_arrays
 from naive import bag
 from problems import make_problem
 from small_classifier import XS, YS, X, Y, small

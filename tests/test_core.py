@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import Forest, _core
-from ldsm._arrays.inputs import feature_arrays
+from ldsm._arrays.features import feature_arrays
 from naive import NaiveTree, bag, row_order
 from problems import core_arguments, make_problem, naive_arguments, tree_params
 

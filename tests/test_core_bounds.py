@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldsm import _core
-from ldsm._arrays.inputs import feature_arrays
+from ldsm._arrays.features import feature_arrays
 from problems import core_arguments, make_problem, tree_params
 from test_core import X3, three_node_tree
 

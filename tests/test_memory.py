@@ -11,7 +11,7 @@ import pytest
 
 from ldsm import LdSMClassifier, datasets
 from ldsm._runtime import memory
-from ldsm._runtime.memory import available_bytes, joined, read_here_and_there, tree_memory
+from ldsm._runtime.memory import available_bytes, concatenated, random_access, tree_memory
 
 SMALL = 1 << 20  # the least that is allowed; the data below is several times larger
 
@@ -55,10 +55,10 @@ def test_a_forest_that_was_joined_on_disk_is_as_good(store: datasets.Dataset, tm
 def test_joined(tmp_path: Path, rows: int, on_disk: bool) -> None:
     folder = str(tmp_path) if on_disk else None
     parts = [np.arange(2 * rows, dtype=np.float32).reshape(rows, 2), np.ones((1, 2), np.float32)]
-    found = joined(parts, folder)
+    found = concatenated(parts, folder)
     np.testing.assert_array_equal(found, np.concatenate(parts))
     assert found.dtype == np.float32
-    assert joined([np.zeros(0, np.int32)] * 2, folder).shape == (0,)
+    assert concatenated([np.zeros(0, np.int32)] * 2, folder).shape == (0,)
     assert not os.listdir(tmp_path)
 
 
@@ -75,8 +75,8 @@ def test_a_mapped_file_is_read_as_asked_for_while_trees_grow(store: datasets.Dat
     file = next(Path(store.store.folder).glob("x_values*.npy"))
     arrays = (store.X.data, np.zeros(3))
     assert not read_at_random(file)
-    with read_here_and_there(arrays):
-        with read_here_and_there(arrays):  # another tree, in another thread
+    with random_access(arrays):
+        with random_access(arrays):  # another tree, in another thread
             assert read_at_random(file)
         assert read_at_random(file)
     assert not read_at_random(file)

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, datasets
-from ldsm._arrays.inputs import feature_arrays
+from ldsm._arrays.features import feature_arrays
 from ldsm._model.explain import STAGES, LabelScore
 from ldsm._second_stage.blend import Blend, Pairs
 from ldsm._second_stage.stage import SecondStage

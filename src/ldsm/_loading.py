@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ._storage.container import PathLike, read, refused
-from .classifier import LdSMClassifier
-from .text.tagger import TextTagger
+from ._storage.container import read, refused
+from ._storage.paths import PathLike
+from .classifier import LdSMClassifier, classifier_from_state
+from .text.tagger import TextTagger, tagger_from_state
 
 # The file says which of these it holds, and can say nothing else.
-KINDS: dict[str, Any] = {"LdSMClassifier": LdSMClassifier, "TextTagger": TextTagger}
+KINDS: dict[str, Callable[..., Any]] = {
+    "LdSMClassifier": classifier_from_state,
+    "TextTagger": tagger_from_state,
+}
 
 
 def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
@@ -47,7 +52,7 @@ def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
             path, f"it holds a kind of model that this version does not know, {kind[:40]!r}"
         )
     try:
-        model: LdSMClassifier | TextTagger = KINDS[kind]._from_state(header, arrays, verify=verify)
+        model: LdSMClassifier | TextTagger = KINDS[kind](header, arrays, verify=verify)
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise refused(path, error) from error
     return model

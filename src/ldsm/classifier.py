@@ -1,9 +1,9 @@
-"""LdSMClassifier: parameters, validation, fit and predict, as scikit-learn knows them."""
+"""LdSMClassifier: a fitted model in scikit-learn's words."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -11,23 +11,28 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays.inputs import LabelForm, label_arrays
+from ._arrays.labels import label_arrays
 from ._model.explain import LabelScore, explain_scores
-from ._model.fit import fill_order, fit_stages
-from ._model.inputs import labelled_rows, new_rows, one_row, training_rows
-from ._model.prediction import Predictor, allowed_columns, label_weights
-from ._model.state import classifier_fingerprint, classifier_from_state, classifier_state
-from ._model.thresholds import DEFAULT_THRESHOLD, best_label_thresholds, best_threshold, reaching
+from ._model.fit import fit_model
+from ._model.fitted import FittedModel
+from ._model.inputs import labelled_rows, new_rows, one_row, training_data
+from ._model.state import model_from_state, model_to_state
+from ._model.thresholds import (
+    Threshold,
+    above_threshold,
+    best_label_thresholds,
+    best_threshold,
+)
 from ._second_stage.stage import SecondStage
-from ._storage.container import PathLike, write
+from ._storage.container import write
+from ._storage.paths import PathLike
 from ._trees.forest import Forest
-from ._trees.growing import ProgressCallback, Spread, check_callback, training_summary
-from ._trees.params import AUTO, TreeParams, check_params, check_warm_start, resolve
-from ._trees.paths import TreePath
-from .metrics.ranking import precision_at_k
+from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
+from ._trees.params import AUTO, TreeParams, check_params
+from ._trees.paths import TreePath, explain_row
+from .metrics import precision_at_k
 
 
 class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -134,12 +139,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     np.str_('red')
     """
 
-    classes_: NDArray[Any]
-    tree_params_: TreeParams
+    model_: FittedModel
     n_features_in_: int
     feature_names_in_: NDArray[Any]
-    _label_form: LabelForm
-    _seed: int
+    oob_scores_: sp.csr_array
 
     def __init__(
         self,
@@ -227,75 +230,51 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        return self._fit(X, y, callback, checkpoint_dir)
+        return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        callback: ProgressCallback | None,
-        checkpoint_dir: PathLike | None,
-        spread: Spread | None = None,
-    ) -> LdSMClassifier:
-        """`fit`; a `spread` has the trees grown elsewhere."""
-        started = time.perf_counter()
-        settings = self.get_params(deep=False)
-        check_params(settings, type(self).__name__)
-        check_callback(callback)
-        more = self.warm_start and hasattr(self, "forest_")
-        rows, feature_names = training_rows(self, X, y, more=more)
-        labels, n_features = rows.y, rows.n_features
-        params = resolve(settings, rows.x, n_features)
-        if more:
-            seed = self._seed
-            check_warm_start(self.n_estimators, self.forest_.n_trees, params, self.tree_params_)
-            if labels.form != self._label_form or not np.array_equal(labels.classes, self.classes_):
-                raise ValueError("With warm_start=True the labels must stay the same.")
-        else:
-            state = check_random_state(self.random_state)
-            seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
-        fitted = fit_stages(
-            settings,
-            params,
-            rows,
-            seed=seed,
-            seed_given=more or isinstance(self.random_state, Integral),
-            grown=self.forest_ if more else None,
-            spread=spread,
-            callback=callback,
-            checkpoint_dir=checkpoint_dir,
-        )
-        self.forest_: Forest = fitted.forest
-        self.second_stage_: SecondStage | None = fitted.stage
-        self._seed = fitted.seed
-        self.n_features_in_ = n_features
-        if feature_names is not None:
-            self.feature_names_in_ = feature_names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.classes_ = labels.classes
-        self.tree_params_ = params
-        self._leaf_scores = self.leaf_scores
-        self.label_counts_ = fitted.label_counts
-        self.threshold_: float | NDArray[np.float32] = DEFAULT_THRESHOLD
-        self._label_form = labels.form
-        self._fill_order = fill_order(fitted.label_counts)
-        self.__dict__.pop("oob_scores_", None)  # of an earlier fit
-        if fitted.oob_scores is not None and self.subsample != AUTO:
-            self.oob_scores_ = fitted.oob_scores
-        seconds = time.perf_counter() - started + (self.training_["seconds"] if more else 0)
-        self.training_: dict[str, Any] = training_summary(
-            rows.x, labels, n_features=n_features, seed=fitted.seed, seconds=seconds
-        )
-        if fitted.trees_taken is not None:
-            self.training_["trees_from_checkpoint"] = fitted.trees_taken
-        return self
+    # -- what was learned ---------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return self._fitted.classes
+
+    @property
+    def forest_(self) -> Forest:
+        return self._fitted.forest
+
+    @property
+    def second_stage_(self) -> SecondStage | None:
+        return self._fitted.second_stage
+
+    @property
+    def tree_params_(self) -> TreeParams:
+        return self._fitted.tree_params
+
+    @property
+    def label_counts_(self) -> NDArray[np.int64]:
+        return self._fitted.label_counts
+
+    @property
+    def threshold_(self) -> Threshold:
+        return self._fitted.threshold
+
+    @threshold_.setter
+    def threshold_(self, threshold: Threshold) -> None:
+        self.model_ = replace(self._fitted, threshold=threshold)
+
+    @property
+    def training_(self) -> dict[str, Any]:
+        return self._fitted.training
 
     @property
     def fingerprint_(self) -> str:
-        """Hash of everything that decides a prediction."""
-        check_is_fitted(self)
-        return classifier_fingerprint(self)
+        return self._fitted.fingerprint()
+
+    @property
+    def _fitted(self) -> FittedModel:
+        if "model_" not in vars(self):
+            check_is_fitted(self, "model_")
+        return self.model_
 
     # -- predicting ---------------------------------------------------------------------------
 
@@ -324,15 +303,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Column numbers if Y was a matrix, else the labels themselves.
         scores : float32 ndarray of shape (n_rows, k)
         """
-        x = new_rows(self, X)
+        model, x = self._fitted, new_rows(self, X)
         allowed = self._allowed(labels)
-        most = len(self.classes_) if allowed is None else int(allowed.sum())
+        most = model.n_labels if allowed is None else int(allowed.sum())
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
             raise ValueError(f"The 'k' parameter must be an int in [1, {most}]. Got {k!r} instead.")
-
-        weights = label_weights(tail, self.label_counts_, self.training_["rows"])
-        columns, scores = self._predictor.top_columns(x, int(k), allowed, weights)
-        return self.classes_[columns], scores
+        columns, scores = model.top_columns(
+            x, int(k), allowed=allowed, tail=tail, n_jobs=self.n_jobs
+        )
+        return model.classes[columns], scores
 
     def predict_proba(self, X: Any, *, labels: Any = None) -> Any:
         """Scores of all labels: CSR for sparse y or lists, else dense.
@@ -341,15 +320,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         per row, and without `labels`, the scores of a row sum up to 1: those of a second stage are
         scaled to that.
         """
-        x = new_rows(self, X)
-        scores = self._predictor.scores(x, self._allowed(labels))
-        if self._label_form in ("sparse", "lists"):
-            return scores
-        dense = scores.astype(np.float64).toarray()
-        if self._label_form == "single" and labels is None and self.second_stage_ is not None:
-            # A second stage judges each label by itself; here they exclude each other.
-            dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        return dense
+        model, x = self._fitted, new_rows(self, X)
+        return model.probabilities(x, allowed=self._allowed(labels), n_jobs=self.n_jobs)
 
     def predict(self, X: Any, *, labels: Any = None) -> Any:
         """The labels of each row.
@@ -358,13 +330,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reaches `threshold_`, CSR for sparse Y or lists, dense for dense Y. With `labels`, as for
         `predict_topk`, no others are predicted.
         """
-        x = new_rows(self, X)
-        allowed = self._allowed(labels)
-        if self._label_form == "single":
-            return self.classes_[self._predictor.top_columns(x, 1, allowed)[0][:, 0]]
-        decided = reaching(self._predictor.scores(x, allowed), self.threshold_)
+        model, x = self._fitted, new_rows(self, X)
+        options: dict[str, Any] = {"allowed": self._allowed(labels), "n_jobs": self.n_jobs}
+        if model.label_form == "single":
+            return model.classes[model.top_columns(x, 1, **options)[0][:, 0]]
+        decided = above_threshold(model.scores(x, **options), model.threshold)
         decided.data = np.ones(decided.nnz, dtype=np.int64)
-        return decided if self._label_form in ("sparse", "lists") else decided.toarray()
+        return decided if model.label_form in ("sparse", "lists") else decided.toarray()
 
     def tune_threshold(
         self, X: Any, y: Any = None, *, average: str = "micro", per_label: bool = False
@@ -399,32 +371,34 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.tune_threshold(X[18:], Y[18:]).predict([[0, 1]]).toarray()
         array([[0, 1, 1]])
         """
-        check_is_fitted(self, "forest_")
-        if self._label_form == "single":
+        model = self._fitted
+        if model.label_form == "single":
             raise ValueError(
                 "With one label per row there is no threshold to tune: the best label is predicted."
             )
-        x, truth = labelled_rows(self, X, y)
-        scores = self._predictor.scores(x)
-        threshold: Any = best_threshold(scores, truth, average)
-        if per_label:
-            threshold = best_label_thresholds(scores, truth, threshold)
-        self.threshold_ = threshold
+        x, truth = labelled_rows(self, model, X, y)
+        scores = model.scores(x, n_jobs=self.n_jobs)
+        threshold = best_threshold(scores, truth, average)
+        self.threshold_ = (
+            best_label_thresholds(scores, truth, threshold) if per_label else threshold
+        )
         return self
 
     def score(self, X: Any, y: Any = None, sample_weight: None = None) -> float:
         """Accuracy for one label per row, else precision at 1."""
         if sample_weight is not None:
             raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
-        check_is_fitted(self, "forest_")
-        if self._label_form == "single":
+        model = self._fitted
+        if model.label_form == "single":
             truth = label_arrays(y)
-            right = self.predict(X)
-            if truth.form != "single" or truth.n_rows != len(right):
-                raise ValueError(f"y must hold one label for each of the {len(right)} rows of X.")
-            return float(np.mean(right == truth.classes[truth.indices]))
-        x, truth = labelled_rows(self, X, y)
-        return precision_at_k(truth, self._predictor.top_columns(x, 1)[0], k=1)
+            predicted = self.predict(X)
+            if truth.form != "single" or truth.n_rows != len(predicted):
+                raise ValueError(
+                    f"y must hold one label for each of the {len(predicted)} rows of X."
+                )
+            return float(np.mean(predicted == truth.classes[truth.indices]))
+        x, labels = labelled_rows(self, model, X, y)
+        return precision_at_k(labels, model.top_columns(x, 1, n_jobs=self.n_jobs)[0], k=1)
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
         """The nodes that each row passes.
@@ -436,19 +410,19 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tree_offsets : int64 ndarray of shape (n_trees + 1,)
             Columns ``tree_offsets[t]`` to ``tree_offsets[t + 1]`` are the nodes of tree t.
         """
-        x = new_rows(self, X)
-        indptr, nodes = self.forest_.visited_nodes(x)
+        forest, x = self._fitted.forest, new_rows(self, X)
+        indptr, nodes = forest.visited_nodes(x)
         ones = np.ones(len(nodes), dtype=np.int8)
-        shape = (x.n_rows, self.forest_.n_nodes)
-        return sp.csr_array((ones, nodes, indptr), shape=shape), self.forest_.tree_offsets
+        shape = (x.n_rows, forest.n_nodes)
+        return sp.csr_array((ones, nodes, indptr), shape=shape), forest.tree_offsets
 
     def explain(self, x: Any, max_reasons: int = 10) -> list[TreePath]:
         """Why one row gets its labels: path, margins, deciding features and leaves in each tree.
 
         Features and labels are numbers of columns; `feature_names_in_` and `classes_` name them.
         """
-        row = one_row(self, x)
-        return self.forest_.explain(row, max_reasons, by_rows=self._predictor.by_rows)
+        model = self._fitted
+        return explain_row(model.forest, one_row(self, x), max_reasons, by_rows=model.by_rows)
 
     def explain_scores(self, x: Any, k: int = 5, max_reasons: int = 10) -> list[LabelScore]:
         """Why one row's k best labels score as they do, best first.
@@ -456,8 +430,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of each: the score, what every stage adds to its log-odds, and the features that speak most
         for and against it by the label's linear classifier. Labels without a score are left out.
         """
-        row = one_row(self, x)
-        return explain_scores(self._predictor, row, self.classes_, k, max_reasons)
+        return explain_scores(self._fitted, one_row(self, x), k, max_reasons)
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -482,24 +455,57 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a label is something other than a str, an int or a bool.
         """
-        check_is_fitted(self, "forest_")
-        header, arrays = classifier_state(self, compress=compress)
+        header, arrays = model_to_state(
+            self._fitted, self.get_params(deep=False), compress=compress
+        )
         write(path, {"kind": "LdSMClassifier", **header}, arrays)
 
-    @classmethod
-    def _from_state(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
-    ) -> LdSMClassifier:
-        """The model that a file described; see `persistence.classifier_from_state`."""
-        clf: LdSMClassifier = classifier_from_state(cls, header, arrays, verify=verify)
-        return clf
-
-    # -- helpers ------------------------------------------------------------------------------
-
-    @property
-    def _predictor(self) -> Predictor:
-        by_rows = self._leaf_scores == "probability"
-        return Predictor(self.forest_, self.second_stage_, self._fill_order, by_rows, self.n_jobs)
-
     def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:
-        return None if labels is None else allowed_columns(labels, self.classes_)
+        return None if labels is None else self._fitted.allowed_columns(labels)
+
+
+def fit_classifier(
+    clf: LdSMClassifier,
+    X: Any,
+    y: Any = None,
+    *,
+    callback: ProgressCallback | None = None,
+    checkpoint_dir: PathLike | None = None,
+    executor: TreeExecutor | None = None,
+) -> LdSMClassifier:
+    """As `LdSMClassifier.fit`; an `executor` may grow the trees elsewhere."""
+    settings = clf.get_params(deep=False)
+    check_params(settings, type(clf).__name__)
+    check_callback(callback)
+    former = clf.model_ if clf.warm_start and hasattr(clf, "model_") else None
+    fitted = fit_model(
+        settings,
+        training_data(clf, X, y, refit=former is not None),
+        former=former,
+        executor=executor,
+        callback=callback,
+        checkpoint_dir=checkpoint_dir,
+    )
+    vars(clf).pop("oob_scores_", None)  # of an earlier fit
+    if fitted.oob_scores is not None and clf.subsample != AUTO:
+        clf.oob_scores_ = fitted.oob_scores
+    return hold_model(clf, fitted.model)
+
+
+def hold_model(clf: LdSMClassifier, model: FittedModel) -> LdSMClassifier:
+    """Make `model` what the classifier predicts with."""
+    clf.model_ = model
+    clf.n_features_in_ = model.n_features
+    vars(clf).pop("feature_names_in_", None)
+    if model.feature_names is not None:
+        clf.feature_names_in_ = model.feature_names
+    return clf
+
+
+def classifier_from_state(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
+) -> LdSMClassifier:
+    """The classifier that a model file describes; see `model_from_state`."""
+    known = LdSMClassifier().get_params(deep=False)
+    params, model = model_from_state(header, arrays, known, verify=verify)
+    return hold_model(LdSMClassifier(**params), model)

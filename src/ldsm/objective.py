@@ -23,6 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ._arrays.matrices import label_matrix
+from ._arrays.structure import check_structure
+
 FloatArray = NDArray[np.float64]
 
 
@@ -390,13 +393,9 @@ def _split(
 
 
 def _indicator(name: str, values: Any) -> Any:
-    """A (rows, columns) matrix as canonical CSR of ones."""
+    """A (rows, columns) matrix as canonical CSR of ones: 1 where a value is not 0."""
     matrix = values if sparse.issparse(values) else np.asarray(values)
     if matrix.ndim != 2 or matrix.shape[0] == 0:
         raise _invalid(name, "a 2-D matrix with at least one row", f"shape {matrix.shape}")
-    # A copy, as the steps below would change the caller's matrix.
-    ones = sparse.csr_matrix(matrix, dtype=np.float64, copy=True)
-    ones.sum_duplicates()
-    ones.eliminate_zeros()
-    ones.data[:] = 1.0
-    return ones
+    check_structure(matrix, name)
+    return label_matrix(matrix != 0, name)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .sparse import check_structure
+from .structure import check_structure
 
 _ROWS_AT_ONCE = 1 << 16
 MAX_COLUMNS = 2**31 - 9  # what the core can number
@@ -36,31 +36,41 @@ def label_csr(indptr: Any, indices: Any, n_labels: int) -> Any:
     return csr(indptr, indices, np.ones(len(indices), dtype=np.int32), n_labels)
 
 
-def feature_matrix(X: Any) -> Any:
-    """Any matrix as canonical float32 CSR with int32 indices; the argument is never changed."""
-    if _is_contract(X, np.float32, "X"):
-        return X
-    _check_two_dimensions(X, "X")
-    with np.errstate(over="ignore"):
-        X = sparse.csr_array(X, dtype=np.float32, copy=True)
-    X.sum_duplicates()
-    if not np.isfinite(X.data).all():
-        raise ValueError("X must hold finite numbers that fit float32. Got NaN, inf or larger.")
-    return csr(X.indptr, _narrow(X.indices, X.shape[1], "X"), X.data, X.shape[1])
+def label_matrix(Y: Any, name: str = "Y") -> sparse.csr_array:
+    """Any 0/1 matrix as canonical CSR of int32, no zeros stored; the argument is never changed.
 
-
-def label_matrix(Y: Any) -> Any:
-    """Any 0/1 matrix as canonical CSR without explicit zeros; the argument is never changed."""
-    if _is_contract(Y, np.int32, "Y") and (Y.data == 1).all():
+    `name` is what errors call it.
+    """
+    if is_made_here(Y, np.int32) and (Y.data == 1).all():
         return Y
-    _check_two_dimensions(Y, "Y")
-    Y = sparse.csr_array(Y, copy=True)
-    Y.eliminate_zeros()
-    if not (Y.data == 1).all():
-        wrong = Y.data[Y.data != 1][0]
-        raise ValueError(f"Y must hold 0 and 1 only. Got {wrong} instead.")
-    Y.sum_duplicates()
-    return label_csr(Y.indptr, _narrow(Y.indices, Y.shape[1], "Y"), Y.shape[1])
+    check_structure(Y, name)
+    check_two_dimensions(Y, name)
+    if not sparse.issparse(Y):
+        Y = np.asarray(Y)
+        if Y.dtype.kind not in "biuf":
+            Y = _as_zeros_and_ones(Y, name)
+    rows = canonical_csr(Y if sparse.issparse(Y) else known_to_scipy(Y))
+    if not rows.data.all():
+        rows = rows.copy()
+        rows.eliminate_zeros()
+    if (wrong := rows.data != 1).any():
+        raise invalid(name, rows.data[wrong][0].item(), "a matrix of 0 and 1")
+    return label_csr(rows.indptr, narrow_indices(rows.indices, rows.shape[1], name), rows.shape[1])
+
+
+def canonical_csr(matrix: Any) -> sparse.csr_array:
+    """CSR, sorted and without duplicates; a copy where that takes a change."""
+    rows = sparse.csr_array(matrix)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def invalid(name: str, value: Any, allowed: str) -> ValueError:
+    """The one shape of an error about an argument."""
+    shown = value if isinstance(value, str) and " " in value else repr(value)
+    return ValueError(f"The {name!r} argument must be {allowed}. Got {shown} instead.")
 
 
 def take_rows(matrix: Any, rows: NDArray[np.int64]) -> Any:
@@ -107,25 +117,32 @@ def map_columns(matrix: Any, mapping: NDArray[np.int64], n_columns: int) -> Any:
     return csr(result.indptr, result.indices.astype(np.int32, copy=False), result.data, n_columns)
 
 
-def _is_contract(matrix: Any, dtype: Any, name: str) -> bool:
-    if not getattr(matrix, "made_by_ldsm", False):
-        check_structure(matrix, name)
-    return (
-        isinstance(matrix, sparse.csr_array)
-        and matrix.dtype == dtype
-        and matrix.indices.dtype == np.int32
-        and matrix.indices.flags.aligned
-        and matrix.data.flags.aligned
-        and bool(matrix.has_canonical_format)
-    )
+def is_made_here(matrix: Any, dtype: Any) -> bool:
+    """Whether a matrix is one of `csr` with values of this type, to be used as it is."""
+    return bool(getattr(matrix, "made_by_ldsm", False) and matrix.dtype == dtype)
 
 
-def _check_two_dimensions(matrix: Any, name: str) -> None:
+def check_two_dimensions(matrix: Any, name: str) -> None:
     if np.ndim(matrix) != 2 and getattr(matrix, "ndim", 0) != 2:
         raise ValueError(f"{name} must be a matrix of rows and columns.")
 
 
-def _narrow(indices: Any, n_columns: int, name: str) -> Any:
+def known_to_scipy(X: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in a type that sparse matrices can have: of this machine, not of 16 bits."""
+    dtype = X.dtype.newbyteorder("=")
+    return X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
+
+
+def _as_zeros_and_ones(Y: NDArray[Any], name: str) -> NDArray[np.int32]:
+    """An array of objects that equal 0 or 1."""
+    is_one = Y == 1
+    wrong = ~(is_one | (Y == 0))
+    if wrong.any():
+        raise invalid(name, Y[wrong][0], "a matrix of 0 and 1")
+    return np.asarray(is_one, dtype=np.int32)
+
+
+def narrow_indices(indices: Any, n_columns: int, name: str) -> Any:
     if n_columns > MAX_COLUMNS:
         raise ValueError(f"{name} must have at most {MAX_COLUMNS} columns. Got {n_columns}.")
     return indices.astype(np.int32, copy=False)

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.inputs import FeatureArrays
-from .._second_stage.stage import LabelVectors
+from .._arrays.features import FeatureArrays
+from .._second_stage.blend import BASE, SOURCES, TREES
+from .._second_stage.vectors import LabelVectors
 from .._trees.params import Number
-from .prediction import Predictor
-
-BASE, TREES = "base", "trees"
-STAGES = (TREES, "linear", "tail", "frequency")  # in the order they are shown
+from .fitted import FittedModel
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class LabelScore:
     distance : float or None
         Squared, from the row, scaled to unit length, to the centroid of the label's training rows.
     shares : dict of str to float
-        What each stage adds to the log-odds of the score; they sum up to these. "base" is the mean
+        What each source adds to the log-odds of the score; they sum up to these. "base" is the mean
         of the labels on the row's shortlist; "trees", "linear", "tail" (the centroids) and
         "frequency" (how many training rows the label has) tell how far each lifts this label above
         that mean. Without a second stage "trees" is all there is, infinite for a score of 1.
@@ -59,7 +57,7 @@ class LabelScore:
 
 
 def explain_scores(
-    predictor: Predictor, row: FeatureArrays, classes: NDArray[Any], k: int, max_reasons: int
+    model: FittedModel, row: FeatureArrays, k: int, max_reasons: int
 ) -> list[LabelScore]:
     """The k best labels of one row; those without a score have nothing to explain."""
     if row.n_rows != 1:
@@ -68,11 +66,11 @@ def explain_scores(
         allowed = Number(least, integer=True)
         if not allowed.allows(value):
             raise ValueError(f"The {name!r} parameter must be {allowed}. Got {value!r} instead.")
-    stage = predictor.stage
-    length = min(k, len(classes)) if stage is None else predictor.shortlist_length()
-    columns, tree_scores = (found[0] for found in predictor.tree_columns(row, length))
+    stage = model.second_stage
+    length = min(k, model.n_labels) if stage is None else model.shortlist_length()
+    columns, tree_scores = (part[0] for part in model.tree_columns(row, length))
     columns, tree_scores = columns[tree_scores > 0], tree_scores[tree_scores > 0]
-    names = classes[columns].tolist()
+    names = model.classes[columns].tolist()
     if stage is None or len(columns) == 0:
         return [
             LabelScore(name, column, score, score, None, None, {TREES: _logit(score)}, None, [])
@@ -83,10 +81,10 @@ def explain_scores(
     pairs = stage.pairs(row, np.array([0, len(columns)]), columns, tree_scores)
     scores = stage.blend.probabilities(pairs)
     shares = _from_the_mean(stage.blend.shares(pairs))
-    found = []
+    explained = []
     for i in np.lexsort((columns, -scores))[:k].tolist():
-        bias, reasons = _reasons(stage.ranker, int(columns[i]), row, stage.n_features, max_reasons)
-        found.append(
+        bias, reasons = _reasons(stage.ranker, int(columns[i]), row, max_reasons)
+        explained.append(
             LabelScore(
                 names[i],
                 int(columns[i]),
@@ -99,7 +97,7 @@ def explain_scores(
                 reasons,
             )
         )
-    return [label for label in found if label.score > 0]
+    return [label for label in explained if label.score > 0]
 
 
 def _from_the_mean(shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
@@ -109,7 +107,7 @@ def _from_the_mean(shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArr
     """
     means = {name: values.mean() for name, values in shares.items()}
     base = np.full(len(shares[BASE]), sum(means.values()))
-    rest = {name: shares[name] - means[name] for name in STAGES if name in shares}
+    rest = {name: shares[name] - means[name] for name in SOURCES if name in shares}
     return {BASE: base, **rest}
 
 
@@ -117,21 +115,20 @@ def _reasons(
     ranker: LabelVectors | None,
     column: int,
     row: FeatureArrays,
-    n_features: int,
     max_reasons: int,
 ) -> tuple[float | None, list[tuple[int, float]]]:
     """The bias of a label's classifier, and the strongest products of its weights with the row."""
     if ranker is None:
         return None, []
     part = slice(*ranker.offsets[column : column + 2].tolist())
-    weights = np.zeros(n_features + 1)
+    weights = np.zeros(row.n_features + 1)
     weights[ranker.features[part]] = ranker.weights[part]
     values = row.values.astype(np.float64)
     length = np.sqrt(np.sum(values**2))
     products = weights[row.indices] * values / (length if length > 0 else 1.0)
     strongest = np.lexsort((row.indices, -np.abs(products)))[:max_reasons]
     reasons = [(int(row.indices[i]), float(products[i])) for i in strongest if products[i]]
-    return float(weights[n_features]), reasons
+    return float(weights[row.n_features]), reasons
 
 
 def _logit(score: float) -> float:

@@ -1,159 +1,159 @@
-"""The steps of a fit, from checked arrays to trees and a second stage."""
+"""The steps of a fit, from training data to a fitted model."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timezone
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-from .._arrays.inputs import FeatureArrays, LabelArrays
-from .._second_stage.stage import SHORTLIST, SecondStage
-from .._second_stage.training import Shortlists, TailParams, train_second_stage
-from .._storage.container import PathLike
+from .._second_stage.shortlists import out_of_bag
+from .._second_stage.stage import SHORTLIST
+from .._second_stage.training import TailParams, train_second_stage
+from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
 from .._trees.forest import Forest
 from .._trees.growing import (
     ProgressCallback,
-    Spread,
+    TreeExecutor,
     TreeWork,
-    by_joblib,
     grow_forest,
-    out_of_bag,
+    joblib_executor,
     report_on_stderr,
 )
-from .._trees.params import AUTO, TreeParams, rerank_kind
-from .._trees.training_data import Rows
+from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve
+from .._trees.training_data import TrainingData
+from .fitted import FittedModel, fill_order
 
 
-@dataclass(frozen=True)
-class FittedStages:
-    """What a fit ends with.
+class Fit(NamedTuple):
+    """What a fit gives: the model, and what is about its training rows and so no part of it."""
 
-    Attributes
-    ----------
-    forest, stage
-        The trees, and what re-scores their shortlists.
-    label_counts : ndarray
-        Training rows per label.
-    seed : int
-        The one used, which may be a checkpoint's.
-    oob_scores : csr_array or None
-        Each row's best labels by trees that never saw it, if there are such trees.
-    trees_taken : int or None
-        Trees from the checkpoint; None without one.
-    """
-
-    forest: Forest
-    stage: SecondStage | None
-    label_counts: NDArray[np.int64]
-    seed: int
-    oob_scores: sp.csr_array | None
-    trees_taken: int | None
+    model: FittedModel
+    oob_scores: sp.csr_array | None  # each row's best labels by trees that never saw it
 
 
-def fit_stages(
+def fit_model(
     settings: Mapping[str, Any],
-    params: TreeParams,
-    rows: Rows,
+    data: TrainingData,
     *,
-    seed: int,
-    seed_given: bool,
-    grown: Forest | None,
-    spread: Spread | None,
-    callback: ProgressCallback | None,
-    checkpoint_dir: PathLike | None,
-) -> FittedStages:
+    former: FittedModel | None = None,
+    executor: TreeExecutor | None = None,
+    callback: ProgressCallback | None = None,
+    checkpoint_dir: PathLike | None = None,
+) -> Fit:
     """Grow the trees that are missing, then train the second stage on all of them.
 
     Parameters
     ----------
     settings : mapping
         The estimator's parameters, checked.
-    params : TreeParams
-        What they mean for the trees.
-    rows : Rows
-    seed : int
-    seed_given : bool
-        False: the seed was drawn, and a checkpoint's own may take its place.
-    grown : Forest, optional
-        Trees of an earlier fit, which stay.
-    spread : callable, optional
-        Who has the trees grown; None: joblib, in `n_jobs` threads.
+    data : TrainingData
+    former : FittedModel, optional
+        A model of the same data whose trees stay; more are added to them.
+    executor : callable, optional
+        Grows the trees; by default joblib does, in `n_jobs` threads.
     callback, checkpoint_dir
         As `LdSMClassifier.fit` has them.
     """
-    x, y, n_features = rows.x, rows.y, rows.n_features
-    checkpoint, trees_taken = None, None
-    if checkpoint_dir is not None:
-        checkpoint = open_checkpoint(
-            checkpoint_dir, x, y, params, n_features=n_features, seed=seed, seed_given=seed_given
-        )
-        seed, trees_taken = checkpoint.seed, 0
-    first_tree = 0 if grown is None else grown.n_trees
-    if grown is None or first_tree < settings["n_estimators"]:
-        forest, n_taken = grow_forest(
-            TreeWork(
-                rows,
-                params,
-                seed,
-                checkpoint,
-                None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
-                joblib.effective_n_jobs(settings["n_jobs"]),
-            ),
-            spread or by_joblib(settings["n_jobs"]),
-            first_tree=first_tree,
-            n_trees=settings["n_estimators"] - first_tree,
-            callback=callback or (report_on_stderr if settings["verbose"] else None),
-        )
-        forest = forest if grown is None else grown.extended(forest)
-        trees_taken = None if trees_taken is None else n_taken
+    started = time.perf_counter()
+    params = resolve(settings, data.x)
+    seed_given = former is not None or isinstance(settings["random_state"], Integral)
+    if former is None:
+        state = check_random_state(settings["random_state"])
+        seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
+        first_tree = 0
     else:
-        forest = grown
-    label_counts = np.bincount(y.indices, minlength=y.n_labels)
-    lists = stage = oob_scores = None
+        seed, first_tree = former.seed, former.forest.n_trees
+        check_warm_start(settings["n_estimators"], first_tree, params, former.tree_params)
+        same_names = np.array_equal(data.y.classes, former.classes)
+        if data.y.form != former.label_form or not same_names:
+            raise ValueError("With warm_start=True the labels must stay the same.")
+    checkpoint = None
+    if checkpoint_dir is not None:
+        checkpoint = open_checkpoint(checkpoint_dir, data, params, seed=seed, seed_given=seed_given)
+        seed = checkpoint.seed
+    work = TreeWork(
+        data,
+        params,
+        seed,
+        checkpoint,
+        None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
+        joblib.effective_n_jobs(settings["n_jobs"]),
+    )
+    forest, n_taken = _all_trees(
+        work,
+        executor or joblib_executor(settings["n_jobs"]),
+        former,
+        first_tree,
+        settings["n_estimators"],
+        callback or (report_on_stderr if settings["verbose"] else None),
+    )
+    lists = stage = None
     if params.subsample < 1:
         lists = out_of_bag(
             forest,
-            x,
+            data.x,
             seed,
             params.subsample,
-            fill_order(label_counts),
+            fill_order(data.y.counts),
             by_rows=settings["leaf_scores"] == "probability",
-            k=min(SHORTLIST, y.n_labels),
+            k=min(SHORTLIST, data.n_labels),
         )
-        shape = (x.n_rows, y.n_labels)
-        oob_scores = sp.csr_array((lists.scores, lists.labels, lists.indptr), shape=shape)
-    kind = rerank_kind(settings, x.n_rows)
+    kind = rerank_kind(settings, data.n_rows)
     if kind is not None and lists is not None:
-        stage = _second_stage(settings, kind, x, y, lists, n_features, seed)
-    return FittedStages(forest, stage, label_counts, seed, oob_scores, trees_taken)
-
-
-def fill_order(label_counts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The columns from the most to the least frequent: what rows without enough scores get."""
-    return np.argsort(-label_counts, kind="stable").astype(np.int32)
-
-
-def _second_stage(
-    settings: Mapping[str, Any],
-    kind: str,
-    x: FeatureArrays,
-    y: LabelArrays,
-    lists: Shortlists,
-    n_features: int,
-    seed: int,
-) -> SecondStage | None:
-    gamma = settings["tail_gamma"]
-    tail = TailParams(
-        settings["tail_blend"],
-        None if gamma == AUTO else float(gamma),
-        settings["tail_min_rows"],
+        gamma = settings["tail_gamma"]
+        tail = TailParams(
+            settings["tail_blend"],
+            None if gamma == AUTO else float(gamma),
+            settings["tail_min_rows"],
+        )
+        stage = train_second_stage(kind, data, lists, tail, seed=seed, n_jobs=settings["n_jobs"])
+    seconds = time.perf_counter() - started
+    training = {
+        "seed": seed,
+        "rows": data.n_rows,
+        "features": data.n_features,
+        "labels": data.n_labels,
+        "data_fingerprint": data.fingerprint,
+        "seconds": round(seconds + (former.training["seconds"] if former else 0), 3),
+        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+    if checkpoint is not None:
+        training["trees_from_checkpoint"] = n_taken
+    model = FittedModel(
+        forest,
+        stage,
+        data.y.classes,
+        data.y.form,
+        data.y.counts,
+        settings["leaf_scores"],
+        params,
+        seed,
+        training,
+        data.feature_names,
     )
-    return train_second_stage(
-        kind, x, y, lists, tail, n_features=n_features, seed=seed, n_jobs=settings["n_jobs"]
+    return Fit(model, None if lists is None else lists.matrix(data.n_labels))
+
+
+def _all_trees(
+    work: TreeWork,
+    executor: TreeExecutor,
+    former: FittedModel | None,
+    first_tree: int,
+    n_trees: int,
+    callback: ProgressCallback | None,
+) -> tuple[Forest, int]:
+    """The trees there are and those that are missing, and how many came from the checkpoint."""
+    if former is not None and first_tree == n_trees:
+        return former.forest, 0
+    forest, n_taken = grow_forest(
+        work, executor, first_tree=first_tree, n_trees=n_trees - first_tree, callback=callback
     )
+    return (forest if former is None else former.forest.extended(forest)), n_taken

@@ -13,18 +13,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._arrays.matrices import canonical_csr
+
 AVERAGES = ("micro", "macro", "samples")
 DEFAULT_THRESHOLD = 0.5
+Threshold = float | NDArray[np.float32]  # one for all labels, or one for each
 
 
-def reaching(scores: sp.csr_array, threshold: float | NDArray[np.float32]) -> sp.csr_array:
+def above_threshold(scores: sp.csr_array, threshold: Threshold) -> sp.csr_array:
     """The scores that reach the threshold, one for all labels or one for each; `scores` changes.
 
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
     >>> scores = sp.csr_array(np.array([[0.75, 0.25], [0.5, 0.125]], dtype=np.float32))
-    >>> reaching(scores, np.array([0.6, 0.2], dtype=np.float32)).toarray()
+    >>> above_threshold(scores, np.array([0.6, 0.2], dtype=np.float32)).toarray()
     array([[0.75, 0.25],
            [0.  , 0.  ]], dtype=float32)
     """
@@ -138,7 +141,7 @@ class _Curves:
 
 
 def _rank(scores: sp.csr_array, truth: sp.csr_array) -> _Ranked:
-    scores, truth = _canonical(scores), _canonical(truth)
+    scores, truth = canonical_csr(scores), canonical_csr(truth)
     rows, cells = _cells(scores)
     _, true_cells = _cells(truth)
     places = np.searchsorted(cells, true_cells)
@@ -147,14 +150,6 @@ def _rank(scores: sp.csr_array, truth: sp.csr_array) -> _Ranked:
     hits[places[cells[places] == true_cells[: len(places)]]] = True
     order = np.argsort(-scores.data, kind="stable")
     return _Ranked(scores.data[order], hits[order], rows[order], scores.indices[order])
-
-
-def _canonical(matrix: Any) -> sp.csr_array:
-    """Sorted columns, for the caller's matrix may come as the router wrote it."""
-    if not matrix.has_sorted_indices:
-        matrix = matrix.copy()
-        matrix.sort_indices()
-    return matrix
 
 
 def _cells(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -175,10 +170,10 @@ def _f1_by_group(
     group, hits = groups[order], ranked.hits[order]
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     lengths = np.diff(np.append(starts, len(group)))
-    found = np.cumsum(hits, dtype=np.int64)
-    found -= np.repeat(found[starts] - hits[starts], lengths)
+    n_hits = np.cumsum(hits, dtype=np.int64)
+    n_hits -= np.repeat(n_hits[starts] - hits[starts], lengths)
     predicted = np.arange(1, len(group) + 1) - np.repeat(starts, lengths)
-    return _Curves(order, starts, 2 * found / (predicted + n_true[group]))
+    return _Curves(order, starts, 2 * n_hits / (predicted + n_true[group]))
 
 
 def _halfway(above: NDArray[np.float32], below: NDArray[np.float32]) -> NDArray[np.float32]:

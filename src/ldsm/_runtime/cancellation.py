@@ -1,4 +1,4 @@
-"""Leaving work in threads: calls inside the core are told to stop, and waited for.
+"""Leaving work in threads early: calls inside the core are told to stop, and waited for.
 
 A thread that is still in compiled code when the interpreter ends takes the process down with it.
 """
@@ -6,31 +6,45 @@ A thread that is still in compiled code when the interpreter ends takes the proc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-# The core looks at the flag many times a second; longer than this nobody waits.
+# The core looks at the flag many times a second; nobody waits longer than this.
 _PATIENCE_SECONDS = 5.0
+
+CancelFlag = NDArray[np.int32]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Recall:
-    """A flag that calls into the core look at, and who is inside. Plain arrays: it can be pickled,
-    but only threads share them."""
+class CancelToken:
+    """A flag that calls into the core look at, and which tasks are inside such a call.
 
-    flag: NDArray[np.int32]
+    Plain arrays: the token can be pickled, but only threads share it.
+    """
+
+    flag: CancelFlag
     inside: NDArray[np.int8]
 
     @classmethod
-    def for_tasks(cls, n_tasks: int) -> Recall:
+    def for_tasks(cls, n_tasks: int) -> CancelToken:
         return cls(np.zeros(1, dtype=np.int32), np.zeros(n_tasks, dtype=np.int8))
 
+    @property
+    def cancelled(self) -> bool:
+        return bool(self.flag[0])
+
+    def cancel(self) -> None:
+        self.flag[0] = 1
+
     @contextmanager
-    def entered(self, task: int) -> Iterator[NDArray[np.int32]]:
+    def running(self, task: int) -> Iterator[CancelFlag]:
         """Around one call into the core, which is given the flag."""
         self.inside[task] = 1
         try:
@@ -39,13 +53,28 @@ class Recall:
             self.inside[task] = 0
 
     @contextmanager
-    def on_failure(self) -> Iterator[None]:
-        """Around all tasks: whatever ends them early calls the others back."""
+    def cancel_on_error(self) -> Iterator[None]:
+        """Around all tasks: whatever ends one of them early ends the others too."""
         try:
             yield
         except BaseException:
-            self.flag[0] = 1
+            self.cancel()
             deadline = time.monotonic() + _PATIENCE_SECONDS
             while self.inside.any() and time.monotonic() < deadline:
                 time.sleep(0.005)
             raise
+
+
+def in_threads(
+    work: Callable[[int, CancelFlag], Answer], n_tasks: int, n_jobs: int | None
+) -> list[Answer]:
+    """The answers of `work(task, cancel)` for all tasks, worked on by `n_jobs` threads."""
+    token = CancelToken.for_tasks(n_tasks)
+
+    def run(task: int) -> Answer:
+        with token.running(task) as cancel:
+            return work(task, cancel)
+
+    with token.cancel_on_error():
+        tasks = (joblib.delayed(run)(task) for task in range(n_tasks))
+        return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Share of what is free that trees in the making may take unless somebody says how much; the rest is
-# for finished trees, the second stage, and others.
-_SHARE = 0.25
-_LEAST = 64 << 20
-_LARGE = 4 << 20  # bytes; from here on NumPy asks for huge pages
+# Share of the free memory that growing trees may take unless the user says how much; the rest is
+# for finished trees, the second stage and other programs.
+_TREES_SHARE = 0.25
+_LEAST_TREE_BYTES = 64 << 20
+_LARGE_BYTES = 4 << 20  # bytes; from here on NumPy asks for huge pages
 # Where a control group says how much its processes may use (versions 2 and 1).
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -31,35 +31,35 @@ def tree_memory(memory_limit: int | None, trees_at_once: int) -> int:
     """Bytes for one of the trees that grow at once on this machine. No tree depends on it."""
     if memory_limit is not None:
         return max(1, memory_limit // trees_at_once)
-    return max(_LEAST, int(available_bytes() * _SHARE) // trees_at_once)
+    return max(_LEAST_TREE_BYTES, int(available_bytes() * _TREES_SHARE) // trees_at_once)
 
 
 def available_bytes() -> int:
     """Memory that is free, or that the system can free at once, as far as it tells."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             lines = dict(line.split(":", 1) for line in file)
-        found = int(lines["MemAvailable"].split()[0]) * 1024
+        available = int(lines["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):  # another system
         pass
     for path in _LIMITS:
         try:
             with open(path, encoding="ascii") as file:
-                found = min(found, int(file.read()))
+                available = min(available, int(file.read()))
         except (OSError, ValueError):  # none, or "max"
             continue
-    return found
+    return available
 
 
 @contextmanager
-def read_here_and_there(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
-    """While the block runs, files that are mapped as these arrays are read as asked for.
+def random_access(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
+    """Within the block, the files behind memory-mapped arrays are not read ahead.
 
     Otherwise the system reads megabytes around each row that training picks, and drops what other
-    rows will need. The core asks for the parts of X that it is about to go through.
+    rows will need. The core itself asks for the parts of X that it is about to read.
     """
-    maps = [found for array in arrays if (found := _mapping(array)) is not None]
+    maps = [mapping for array in arrays if (mapping := _mapping(array)) is not None]
     with _reading:
         for file in maps:
             _readers[file] = _readers.get(file, 0) + 1
@@ -81,7 +81,7 @@ def _mapping(array: Any) -> mmap.mmap | None:
     return array if hasattr(mmap, "MADV_RANDOM") else None
 
 
-def joined(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
+def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
     """Concatenated arrays, in memory or in a folder.
 
     There they lie in a file without a name, which the system may move out of memory.
@@ -90,7 +90,7 @@ def joined(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[
     dtype = parts[0].dtype
     n_bytes = dtype.itemsize * math.prod(shape)
     if folder is None or n_bytes == 0:
-        return np.concatenate(parts, out=empty(shape, dtype))
+        return np.concatenate(parts, out=empty_array(shape, dtype))
     with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
         for part in parts:  # written, not through memory: a full disk is then an error, no crash
             _write(file.fileno(), part)
@@ -103,14 +103,14 @@ def _write(file: int, array: NDArray[Any]) -> None:
         left = left[os.write(file, left) :]
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def empty_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """As ``np.empty``, but always in pages of the ordinary size.
 
     A virtual machine may have to ask its host for huge pages, one by one, which can take five times
     as long as to fill small ones. Prediction is no faster with huge pages.
     """
     n_bytes = dtype.itemsize * math.prod(shape)
-    if n_bytes < _LARGE:
+    if n_bytes < _LARGE_BYTES:
         return np.empty(shape, dtype)
     memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return np.frombuffer(memory, dtype).reshape(shape)

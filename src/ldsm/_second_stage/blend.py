@@ -1,35 +1,68 @@
-"""How the stages' opinions of a (row, label) pair become one probability.
+"""How what is known of a (row, label) pair becomes one probability.
 
-A logistic model of a few terms: the trees' score, the linear ranker's margin and its likelihood,
-the distance to the label's centroid, each alone and times the label's frequency, because all of
-them mean less for a label that few rows taught. It is fitted on held-out pairs, so what comes out
-is calibrated as well as ranked.
+A logistic model of a few terms: the trees' score, the ranker's margin and its likelihood, the
+distance to the label's centroid, each alone and times the label's frequency, because all of them
+mean less for a label that few rows taught. It is fitted on held-out pairs, so the scores are
+calibrated as well as ranked.
+
+This is the one place that knows the kinds of blend: `SIGNALS` and `KINDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Signals of one pair: t log-odds of the tree score, m margin, z log-likelihood of the margin, c log
-# of the label's training rows, q squared distance to the centroid. A term is a product of signals.
-TREES: tuple[str, ...] = ("", "t")
-LINEAR: tuple[str, ...] = (*TREES, "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
-LINEAR_AND_TAIL: tuple[str, ...] = (*LINEAR, "q", "qc")
-# What each kind of blend is made of. "tail" is the paper's formula, made a probability.
-TERMS: Mapping[str, tuple[str, ...]] = {
-    "trees": TREES,
-    "tail": TREES,
-    "linear": LINEAR,
-    "linear+tail": LINEAR_AND_TAIL,
+
+class Signal(NamedTuple):
+    """One number that is known of a pair."""
+
+    name: str  # as people read it
+    source: str  # whose opinion it is, in explanations
+
+
+class Kind(NamedTuple):
+    """One way to blend.
+
+    Attributes
+    ----------
+    terms : tuple of str
+        Products of signals, a letter each, that are weighed; the first is the constant.
+    needs : tuple of str
+        Names of the label vectors that the signals come from.
+    calibrates : bool
+        Whether it keeps the order of its one signal and only turns it into a probability.
+    """
+
+    terms: tuple[str, ...]
+    needs: tuple[str, ...]
+    calibrates: bool = False
+
+
+BASE, TREES = "base", "trees"
+SIGNALS: Mapping[str, Signal] = {
+    "t": Signal("tree log-odds", TREES),
+    "m": Signal("margin", "linear"),
+    "z": Signal("likelihood", "linear"),  # the logarithm of the margin's likelihood
+    "q": Signal("distance", "tail"),  # squared, to the label's centroid
+    "c": Signal("log rows", "frequency"),  # of the label's training rows
 }
-STAGES = {"t": "trees", "m": "linear", "z": "linear", "c": "frequency", "q": "tail"}
+# Whose opinions an explanation shows, in this order.
+SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
+_LINEAR = ("", "t", "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
+KINDS: Mapping[str, Kind] = {
+    "trees": Kind(("", "t"), (), calibrates=True),
+    # The paper's formula, of which the signal t is taken, made a probability.
+    "tail": Kind(("", "t"), ("centroids",), calibrates=True),
+    "linear": Kind(_LINEAR, ("ranker",)),
+    "linear+tail": Kind((*_LINEAR, "q", "qc"), ("ranker", "centroids")),
+}
 LEAST_SCORE = 1e-4  # how near to 0 and 1 a tree's score can be, before its log-odds are taken
 _RIDGE = 1.0
 _STEPS = 100
@@ -42,21 +75,21 @@ class Pairs:
 
     Attributes
     ----------
-    tree_scores, label_rows : ndarray
+    tree_scores, label_counts : ndarray
         The trees' score of the label, and the label's number of training rows.
     margins, distances : ndarray, optional
         The ranker's margin, and the squared distance to the label's centroid.
     """
 
     tree_scores: NDArray[Any]
-    label_rows: NDArray[Any]
+    label_counts: NDArray[Any]
     margins: NDArray[Any] | None = None
     distances: NDArray[Any] | None = None
 
     def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
         margins = None if self.margins is None else self.margins[chosen]
         distances = None if self.distances is None else self.distances[chosen]
-        return Pairs(self.tree_scores[chosen], self.label_rows[chosen], margins, distances)
+        return Pairs(self.tree_scores[chosen], self.label_counts[chosen], margins, distances)
 
 
 @dataclass(frozen=True)
@@ -67,7 +100,7 @@ class Blend:
     ----------
     kind : {"trees", "tail", "linear", "linear+tail"}
     coefficients : tuple of float
-        One for each term of ``TERMS[kind]``.
+        One for each of `terms`.
     tree_share, gamma : float
         Of "tail" alone: beta and gamma of the paper's formula.
     """
@@ -76,6 +109,16 @@ class Blend:
     coefficients: tuple[float, ...]
     tree_share: float = 1.0
     gamma: float = 0.0
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Products of signals, a letter of `SIGNALS` each."""
+        return KINDS[self.kind].terms
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the label vectors that the blend asks for."""
+        return KINDS[self.kind].needs
 
     def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
         """The probability that the row has the label."""
@@ -86,20 +129,20 @@ class Blend:
         return _logistic(odds).astype(np.float32)
 
     def shares(self, pairs: Pairs) -> dict[str, Floats]:
-        """What each stage adds to the log-odds; a term of two stages is split between them."""
+        """What each source adds to the log-odds; a term of two sources is split between them."""
         n = len(pairs.tree_scores)
-        out = {"base": np.zeros(n)}
-        terms = zip(TERMS[self.kind], self.coefficients, self._terms(pairs), strict=True)
-        for name, coefficient, term in terms:
-            stages = [STAGES[signal] for signal in name] or ["base"]
-            for stage in stages:
-                share = out.setdefault(stage, np.zeros(n))
-                share += coefficient * term / len(stages)
+        out = {BASE: np.zeros(n)}
+        terms = zip(self.terms, self.coefficients, self._terms(pairs), strict=True)
+        for letters, coefficient, term in terms:
+            sources = [SIGNALS[letter].source for letter in letters] or [BASE]
+            for source in sources:
+                share = out.setdefault(source, np.zeros(n))
+                share += coefficient * term / len(sources)
         if self.kind == "tail":
             # Summed before the log-odds: the tail's share is what it adds to the trees alone.
             alone = tree_log_odds(self.tree_share * pairs.tree_scores.astype(np.float64))
             trees = self.coefficients[1] * alone
-            out["tail"], out["trees"] = out["trees"] - trees, trees
+            out["tail"], out[TREES] = out[TREES] - trees, trees
         return out
 
     def _terms(self, pairs: Pairs) -> list[Floats]:
@@ -111,11 +154,11 @@ def fit_blend(
 ) -> Blend:
     """The blend of a kind that explains best which pairs are true.
 
-    A blend of the trees alone never turns their order round: it is a calibration.
+    One that calibrates never reverses the order of its signal.
     """
     design = np.stack(_terms(kind, pairs, tree_share, gamma), axis=1)
     coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64))
-    if kind in ("trees", "tail") and not coefficients[1] > 0:
+    if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
     # Six digits: far finer than what the data tells, and coarser than what the order of some
     # machine's additions may change.
@@ -142,14 +185,14 @@ def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> list[Flo
         scores = tail_scores(pairs, tree_share, gamma)
     signals = {
         "t": tree_log_odds(scores),
-        "c": np.log1p(pairs.label_rows.astype(np.float64)),
+        "c": np.log1p(pairs.label_counts.astype(np.float64)),
     }
     if pairs.margins is not None:
         signals["m"] = pairs.margins.astype(np.float64)
         signals["z"] = -np.logaddexp(0.0, -2.0 * signals["m"])
     if pairs.distances is not None:
         signals["q"] = pairs.distances.astype(np.float64)
-    return [_product([signals[name] for name in term], len(scores)) for term in TERMS[kind]]
+    return [_product([signals[name] for name in term], len(scores)) for term in KINDS[kind].terms]
 
 
 def _product(factors: Sequence[Floats], n: int) -> Floats:

@@ -8,18 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .blend import TERMS, Blend
-from .stage import LabelVectors, SecondStage
+from .blend import KINDS, Blend
+from .stage import SecondStage
+from .vectors import LabelVectors
 
 Arrays = dict[str, NDArray[Any]]
 LARGEST = 1e30  # of a coefficient: times any float32, and summed, it stays finite
-# Which vectors each kind of blend asks for.
-VECTORS = {
-    "trees": (),
-    "linear": ("ranker",),
-    "tail": ("centroids",),
-    "linear+tail": ("ranker", "centroids"),
-}
 
 
 def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
@@ -38,7 +32,7 @@ def stage_from_state(
     header: Any,
     arrays: Arrays,
     n_features: int,
-    label_rows: NDArray[np.int64],
+    label_counts: NDArray[np.int64],
     *,
     verify: bool,
 ) -> SecondStage | None:
@@ -47,10 +41,9 @@ def stage_from_state(
         return None
     blend = _blend(header)
     vectors = {
-        name: _vectors(name, arrays, n_features, len(label_rows), verify)
-        for name in VECTORS[blend.kind]
+        name: _vectors(name, arrays, n_features, len(label_counts), verify) for name in blend.needs
     }
-    return SecondStage(blend, n_features, label_rows, **vectors)
+    return SecondStage(blend, label_counts, **vectors)
 
 
 def whole_floats(weights: NDArray[Any]) -> NDArray[np.float32]:
@@ -65,9 +58,9 @@ def _blend(header: Any) -> Blend:
     if type(header) is not dict or header.keys() != Blend.__dataclass_fields__.keys():
         raise ValueError("its header has no proper entry 'second_stage'")
     kind, coefficients = header["kind"], header["coefficients"]
-    if type(kind) is not str or kind not in TERMS:
+    if type(kind) is not str or kind not in KINDS:
         raise ValueError(f"its second stage is of an unknown kind, {str(kind)[:40]!r}")
-    if type(coefficients) is not list or len(coefficients) != len(TERMS[kind]):
+    if type(coefficients) is not list or len(coefficients) != len(KINDS[kind].terms):
         raise ValueError("its second stage has a wrong number of coefficients")
     numbers = [*coefficients, header["tree_share"], header["gamma"]]
     if not all(type(n) in (int, float) and abs(n) <= LARGEST for n in numbers):

@@ -1,8 +1,8 @@
 """Training the second stage on out-of-bag shortlists: trees that match, a ranker that ranks.
 
 Each row is scored by the trees that never saw it, so the shortlists are like those that new rows
-will get. A part of the rows is held out while the ranker learns, and teaches the blend; then the
-ranker goes on with all rows.
+will get. A part of the rows is held out while the ranker learns, and serves to fit the blend; then
+the ranker continues with all rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.inputs import FeatureArrays, LabelArrays, is_binary
-from .._runtime.cancellation import Recall
-from ..metrics.ranking import jain_propensities
+from .._arrays.labels import LabelArrays
+from .._runtime.cancellation import in_threads
+from .._trees.training_data import TrainingData
+from ..metrics.propensities import propensities_from_counts
 from .blend import Blend, Pairs, fit_blend, tail_scores
-from .stage import LabelVectors, SecondStage, centroid_distances
+from .shortlists import Shortlists
+from .stage import SecondStage
+from .vectors import LabelVectors
 
 # Chosen on held-out training rows of Bibtex, Delicious and EURLEX57K (docs/tuning.md).
 # C of the ranker: rows of equal values (words present or not) tell less and want a smoother one.
@@ -40,22 +43,6 @@ _HELD_OUT_STREAM = 2**63
 
 
 @dataclass(frozen=True)
-class Shortlists:
-    """Each training row's labels by the trees that never saw it, labels ascending."""
-
-    indptr: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    scores: NDArray[np.float32]
-
-    def rows(self, chosen: NDArray[np.int64]) -> Shortlists:
-        lengths = np.diff(self.indptr)[chosen]
-        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-        entries = np.repeat(self.indptr[chosen], lengths) + within
-        return Shortlists(indptr, self.labels[entries], self.scores[entries])
-
-
-@dataclass(frozen=True)
 class TailParams:
     """Of ``rerank="tail"``: beta, gamma or None to learn it, and the rows a centroid needs."""
 
@@ -66,20 +53,18 @@ class TailParams:
 
 def train_second_stage(
     rerank: str,
-    x: FeatureArrays,
-    y: LabelArrays,
+    data: TrainingData,
     lists: Shortlists,
     tail: TailParams,
     *,
-    n_features: int,
     seed: int,
     n_jobs: int | None,
 ) -> SecondStage | None:
-    """The second stage, or None where "auto" has too little to go by.
+    """The second stage, or None where "auto" has too little to learn from.
 
     The same bits for any `n_jobs`.
     """
-    training = _Training(x, y, lists, tail, n_features, seed, n_jobs)
+    training = _Training(data, lists, tail, seed, n_jobs)
     if not training.can_blend:
         if rerank == "auto":
             return None
@@ -98,25 +83,21 @@ class _Training:
 
     def __init__(
         self,
-        x: FeatureArrays,
-        y: LabelArrays,
+        data: TrainingData,
         lists: Shortlists,
         tail: TailParams,
-        n_features: int,
         seed: int,
         n_jobs: int | None,
     ) -> None:
-        self.x, self.y, self.tail = x, y, tail
-        self.n_features, self.seed, self.n_jobs = n_features, seed, n_jobs
-        self.lists = lists
-        self.label_rows = np.bincount(y.indices, minlength=y.n_labels).astype(np.int64)
-        share = min(HELD_OUT_SHARE, HELD_OUT_ROWS / x.n_rows)
-        self.held_out = _core.bag_mask(seed, _HELD_OUT_STREAM, x.n_rows, share)
+        self.x, self.y, self.lists, self.tail = data.x, data.y, lists, tail
+        self.seed, self.n_jobs = seed, n_jobs
+        n_rows, n_labels = data.n_rows, data.n_labels
+        share = min(HELD_OUT_SHARE, HELD_OUT_ROWS / n_rows)
+        self.held_out = _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
         self.held_rows = np.flatnonzero(self.held_out)
         self.held = lists.rows(self.held_rows)
-        self.held_key = _keys(self.held_rows, self.held.indptr, self.held.labels, y.n_labels)
-        y_rows = np.repeat(np.arange(x.n_rows), np.diff(y.indptr))
-        y_key = y_rows * np.int64(y.n_labels) + y.indices
+        self.held_key = _keys(self.held_rows, self.held.indptr, self.held.labels, n_labels)
+        y_key = _keys(np.arange(n_rows), self.y.indptr, self.y.indices, n_labels)
         self.truth = np.isin(self.held_key, y_key, assume_unique=True)
 
     @property
@@ -131,7 +112,8 @@ class _Training:
         pairs = self._held_pairs(distances=self._held_distances())
         gamma = self.tail.gamma
         if gamma is None:
-            gain = 1 / jain_propensities(self.label_rows, self.x.n_rows)[self.held.labels]
+            propensities = propensities_from_counts(self.y.counts, self.x.n_rows)
+            gain = None if propensities is None else 1 / propensities[self.held.labels]
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
         blend = fit_blend("tail", pairs, self.truth, tree_share=share, gamma=gamma)
@@ -144,12 +126,11 @@ class _Training:
         ranker, margins = self._ranker()
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
-        kind = self._chosen_kind(pairs) if choose else "linear"
-        blend = fit_blend(kind, pairs, self.truth)
+        blend = fit_blend(self._best_kind(pairs) if choose else "linear", pairs, self.truth)
         return self._stage(
             blend,
-            ranker=None if kind == "trees" else ranker,
-            centroids=self._centroids() if kind == "linear+tail" else None,
+            ranker=ranker if "ranker" in blend.needs else None,
+            centroids=self._centroids() if "centroids" in blend.needs else None,
         )
 
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
@@ -157,34 +138,31 @@ class _Training:
         offsets, rows, positive = self._label_pairs(self.lists, FILL_TO)
         n_jobs = joblib.effective_n_jobs(self.n_jobs)
         parts = _even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
-        recall = Recall.for_tasks(len(parts))
 
-        def train(task: int) -> tuple[Sequence[NDArray[Any]], NDArray[np.float32]]:
+        def train(
+            task: int, cancel: NDArray[np.int32]
+        ) -> tuple[Sequence[NDArray[Any]], NDArray[np.float32]]:
             first, last = parts[task]
             start, stop = offsets[first], offsets[last]
-            with recall.entered(task) as cancel:
-                return _core.train_ranker(
-                    *self.x,
-                    self.n_features,
-                    offsets[first : last + 1] - start,
-                    rows[start:stop],
-                    positive[start:stop],
-                    first_label=first,
-                    held_out=self.held_out,
-                    cost=COST_BINARY if is_binary(self.x) else COST,
-                    tolerance=TOLERANCE,
-                    max_epochs=MAX_EPOCHS,
-                    prune=PRUNE,
-                    seed=self.seed,
-                    cancel=cancel,
-                )
+            return _core.train_ranker(
+                self.x.checked,
+                offsets[first : last + 1] - start,
+                rows[start:stop],
+                positive[start:stop],
+                first_label=first,
+                held_out=self.held_out,
+                cost=COST_BINARY if self.x.is_binary else COST,
+                tolerance=TOLERANCE,
+                max_epochs=MAX_EPOCHS,
+                prune=PRUNE,
+                seed=self.seed,
+                cancel=cancel,
+            )
 
-        with recall.on_failure():
-            tasks = (joblib.delayed(train)(task) for task in range(len(parts)))
-            done = list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
-        ranker = _joined([vectors for vectors, _ in done])
-        margins = np.concatenate([margins for _, margins in done])
-        # The core speaks of the held-out pairs label by label, the shortlists row by row.
+        trained = in_threads(train, len(parts), n_jobs)
+        ranker = LabelVectors.concatenated([vectors for vectors, _ in trained])
+        margins = np.concatenate([margins for _, margins in trained])
+        # The core answers for the held-out pairs label by label, the shortlists go row by row.
         held = self.held_out[rows].view(bool)
         labels = np.repeat(np.arange(self.y.n_labels), np.diff(offsets))[held]
         key = rows[held] * np.int64(self.y.n_labels) + labels
@@ -194,25 +172,17 @@ class _Training:
     # -- helpers ------------------------------------------------------------------------------
 
     def _label_pairs(
-        self, lists: Shortlists, fill_to: int
+        self, lists: Shortlists | LabelArrays, fill_to: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]:
-        return _core.label_pairs(
-            lists.indptr,
-            lists.labels,
-            self.y.indptr,
-            self.y.indices,
-            self.y.n_labels,
-            fill_to=fill_to,
-            seed=self.seed,
-        )
+        labels = lists.labels if isinstance(lists, Shortlists) else lists.indices
+        checked = _core.CheckedLabels(lists.indptr, labels, self.y.n_labels)
+        return _core.label_pairs(checked, self.y.checked, fill_to=fill_to, seed=self.seed)
 
     def _centroids(self, left_out: NDArray[np.uint8] | None = None) -> LabelVectors:
-        own = Shortlists(self.y.indptr, self.y.indices, np.empty(0, np.float32))
         return LabelVectors(
             *_core.train_centroids(
-                *self.x,
-                self.n_features,
-                *self._label_pairs(own, 0),
+                self.x.checked,
+                *self._label_pairs(self.y, 0),
                 left_out=left_out,
                 min_rows=self.tail.min_rows,
                 prune=CENTROID_PRUNE,
@@ -221,26 +191,22 @@ class _Training:
 
     def _held_distances(self) -> NDArray[np.float64]:
         """Of the held-out lists to the centroids of the other rows."""
-        return centroid_distances(
-            self._centroids(self.held_out),
-            _chosen_rows(self.x, self.held_rows),
-            self.n_features,
-            self.held.indptr,
-            self.held.labels,
+        return self._centroids(self.held_out).squared_distances(
+            self.x.take(self.held_rows), self.held.indptr, self.held.labels
         )
 
     def _held_pairs(self, **signals: NDArray[Any] | None) -> Pairs:
-        return Pairs(self.held.scores, self.label_rows[self.held.labels], **signals)
+        return Pairs(self.held.scores, self.y.counts[self.held.labels], **signals)
 
     def _stage(self, blend: Blend, **vectors: LabelVectors | None) -> SecondStage:
-        return SecondStage(blend, self.n_features, self.label_rows, **vectors)
+        return SecondStage(blend, self.y.counts, **vectors)
 
-    def _chosen_kind(self, pairs: Pairs) -> str:
+    def _best_kind(self, pairs: Pairs) -> str:
         kind, precision = "trees", self._precision(pairs.tree_scores)
         for richer in ("linear", "linear+tail"):
             its = self._precision(self._cross_fitted(richer, pairs))
             gain = its - precision
-            # A stage costs memory and time: it must gain more than one standard error.
+            # What a kind needs costs memory and time: it must gain more than one standard error.
             if gain.mean() > gain.std() / np.sqrt(len(gain)):
                 kind, precision = richer, its
         return kind
@@ -250,9 +216,9 @@ class _Training:
         row = np.repeat(np.arange(len(self.held_rows)), np.diff(self.held.indptr))
         scores = np.empty(len(row))
         for half in (0, 1):
-            there, here = row % 2 != half, row % 2 == half
-            blend = fit_blend(kind, pairs[there], self.truth[there])
-            scores[here] = blend.probabilities(pairs[here])
+            fitted_on, scored = row % 2 != half, row % 2 == half
+            blend = fit_blend(kind, pairs[fitted_on], self.truth[fitted_on])
+            scores[scored] = blend.probabilities(pairs[scored])
         return scores
 
     def _precision(
@@ -277,23 +243,8 @@ def _keys(
     return np.asarray(np.repeat(rows, np.diff(indptr)) * np.int64(n_labels) + labels)
 
 
-def _chosen_rows(x: FeatureArrays, rows: NDArray[np.int64]) -> FeatureArrays:
-    chosen = Shortlists(x.indptr, x.indices, x.values).rows(rows)
-    return FeatureArrays(chosen.indptr, chosen.labels, chosen.scores)
-
-
 def _even_parts(offsets: NDArray[np.int64], n_parts: int) -> list[tuple[int, int]]:
     """Consecutive labels with about as many pairs each, as (first, one past the last)."""
     targets = np.linspace(0, offsets[-1], n_parts + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
     return list(pairwise(cuts.tolist()))
-
-
-def _joined(parts: Sequence[Sequence[NDArray[Any]]]) -> LabelVectors:
-    ends = np.cumsum([0] + [part[0][-1] for part in parts])
-    offsets = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    return LabelVectors(
-        np.concatenate([np.zeros(1, np.int64), *offsets]),
-        np.concatenate([part[1] for part in parts]),
-        np.concatenate([part[2] for part in parts]),
-    )

@@ -4,28 +4,25 @@ The container is safetensors; its last array is a checksum over every byte befor
 file is code, and nothing in it is taken at its word: sizes are compared with the file's own before
 anything is allocated. ``docs/model_format.md`` has the reasons.
 
-This module knows arrays and headers only. What they mean is ``persistence``'s business.
+This module knows arrays and headers only. What they mean is the business of ``ldsm._model``.
 """
 
 from __future__ import annotations
 
 import bisect
-import fcntl
 import hashlib
 import os
-import secrets
 import stat
-import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
-from typing import Any, NamedTuple, Union
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.memory import empty
+from .._runtime.memory import empty_array
+from .atomic import atomic_file
 from .header import (
     CHECKSUM,
     CHECKSUM_BYTES,
@@ -37,18 +34,15 @@ from .header import (
     make_prefix,
     parse_prefix,
 )
+from .paths import PathLike
 
 __all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "refused", "write"]
 
-PathLike = Union[str, "os.PathLike[str]"]
 # Chunks are summed up by themselves, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
 UNCACHED_BYTES = 4 * CHUNK_BYTES  # of a file not to be kept in memory, what waits for the disk
 CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can be told what to keep
 THREADS = min(8, os.cpu_count() or 1)
-# Files in the making: what begins and ends like this, nobody needs any more.
-TEMPORARY = (".ldsm-", ".tmp")
-YOUNG_SECONDS = 60.0  # a file in the making that was written to since may be about to be locked
 
 
 class ModelFileError(ValueError):
@@ -76,9 +70,7 @@ def write(
     *,
     cached: bool = True,
 ) -> str:
-    """Write a model file; until it is complete, whatever has its name stays.
-
-    What killed processes left when they wrote the same file is removed.
+    """Write a model file that appears whole or not at all; see `atomic_file`.
 
     Parameters
     ----------
@@ -102,8 +94,7 @@ def write(
     ValueError
         If the header or an array cannot be stored.
     OSError
-        If the system cannot write; the former file, if any, is untouched and no other is left.
-        The error names the path.
+        If the system cannot write; an existing file stays as it was. The error names the path.
     """
     contents = {
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -116,65 +107,11 @@ def write(
         if contents[name].nbytes:
             spans.append(_Span(end, _bytes_of(contents[name])))
         end += contents[name].nbytes
-    target = os.path.realpath(path)
-    _remove_leftovers(target)
-    temporary = temporary_name(os.path.dirname(target), _mark(target))
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            with suppress(OSError):  # some file systems know no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):  # a file that is replaced hands its mode on
-                os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
-            # By one thread: others would wait for the file, and keep the processor busy with it.
-            digest = _digest(spans, end, _writer(descriptor, cached), 1)
-            _write_all(descriptor, memoryview(digest), end)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, target)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):  # the system names the temporary file, or none
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-        raise
-    sync_folder(os.path.dirname(target))
+    with atomic_file(path) as file:
+        # By one thread: others would wait for the file, and keep the processor busy with it.
+        digest = _digest(spans, end, _writer(file.fileno(), cached), 1)
+        _write_all(file.fileno(), memoryview(digest), end)
     return digest.hex()
-
-
-def temporary_name(folder: str, mark: str = "") -> str:
-    """The path of a file in the making, unlike any other; the mark is a part of it."""
-    return os.path.join(folder, f"{mark}{secrets.token_hex(8)}".join(TEMPORARY))
-
-
-def _mark(target: str) -> str:
-    """What the names of all files have in common that are to become this one; always short."""
-    return f"{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
-
-
-def _remove_leftovers(target: str) -> None:
-    """Delete what killed saves of this file have left.
-
-    Whoever makes a file holds a lock on it, which the system takes back when the process ends,
-    however it ends. What cannot be deleted stays: it is in nobody's way.
-    """
-    folder, mark = os.path.dirname(target), _mark(target)
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith(TEMPORARY[0] + mark) and name.endswith(TEMPORARY[1]):
-                with suppress(OSError):
-                    _remove_if_abandoned(os.path.join(folder, name))
-
-
-def _remove_if_abandoned(path: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        if time.time() - os.fstat(descriptor).st_mtime > YOUNG_SECONDS:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if it is locked
-            os.unlink(path)
-    finally:
-        os.close(descriptor)
 
 
 def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
@@ -197,16 +134,6 @@ def _write_all(descriptor: int, data: memoryview, at: int) -> None:
     while len(data):
         done = os.pwrite(descriptor, data, at)
         data, at = data[done:], at + done
-
-
-def sync_folder(folder: str) -> None:
-    """Make a new name last; some file systems cannot, and the file itself is safe already."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # -- the checksum -----------------------------------------------------------------------------
@@ -330,7 +257,7 @@ def _load(
     descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool
 ) -> dict[str, NDArray[Any]]:
     """All arrays in memory of their own, each read once and summed up while it is in the cache."""
-    arrays = {tensor.name: empty(tensor.shape, tensor.dtype) for tensor in tensors}
+    arrays = {tensor.name: empty_array(tensor.shape, tensor.dtype) for tensor in tensors}
     spans = [_Span(0, memoryview(prefix))]
     for tensor in tensors:
         if tensor.stop > tensor.start:
@@ -360,7 +287,7 @@ def _read_all(descriptor: int, data: memoryview, at: int) -> None:
         data, at = data[done:], at + done
 
 
-def _map(file: Any, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+def _map(file: BinaryIO, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
     whole = np.memmap(file, dtype=np.uint8, mode="r")
     return {
         tensor.name: whole[tensor.start : tensor.stop].view(tensor.dtype).reshape(tensor.shape)

@@ -9,8 +9,6 @@ folder write the same bytes, and it matters not whose file stays.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 import warnings
@@ -22,30 +20,35 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.inputs import FeatureArrays, LabelArrays, data_fingerprint, label_fingerprint
+from .._storage.atomic import check_writable, is_temporary
 from .._storage.container import (
-    TEMPORARY,
     FormatVersionError,
     ModelFileError,
-    PathLike,
     checksum,
     read,
     refused,
-    sync_folder,
-    temporary_name,
     write,
 )
+from .._storage.manifest import (
+    ManifestError,
+    ManifestVersionError,
+    differences,
+    identity,
+    read_manifest,
+    write_manifest,
+)
+from .._storage.paths import PathLike, folder_path
 from .._version import __version__
 from .checks import check_forest
 from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
 from .params import TreeParams
+from .training_data import TrainingData
 
 Tree = dict[str, NDArray[Any]]
 
 FORMAT = "ldsm-checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
-MANIFEST_BYTES = 1 << 16  # it has about a thousand; more is not read
 TREE_ARRAYS = [name for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS) if name != "tree_offsets"]
 # A process that was killed leaves its file in the making behind; a live one touches it more often.
 STALE_SECONDS = 3600.0
@@ -62,8 +65,8 @@ _NAMES = {
     "data_fingerprint": "the hash of X",
     "library_version": "the version of ldsm",
 }
-# Hashes that follow from the entries before them: where those differ they tell nothing more.
-_FOLLOW = {
+# Hashes that must differ where one of these entries does: then they say nothing new.
+_IMPLIED_BY = {
     "label_fingerprint": ("rows", "n_labels"),
     "data_fingerprint": ("rows", "n_labels", "n_features", "label_fingerprint"),
 }
@@ -109,17 +112,17 @@ class Checkpoint:
 
     def finished(self, trees: Iterable[int]) -> dict[int, Tree]:
         """Those of the trees that are here, by number; damaged ones count as missing."""
-        found = {}
+        trees_here = {}
         for tree in trees:
             try:
-                found[tree] = self._read(tree)
+                trees_here[tree] = self._read(tree)
             except FileNotFoundError:
                 continue
             except FormatVersionError:
                 raise
             except ModelFileError as error:
                 warnings.warn(f"{error} Tree {tree} is grown again.", stacklevel=6)
-        return found
+        return trees_here
 
     def receipt(self, tree: int) -> Receipt | None:
         """That of a tree which is here, whole."""
@@ -174,14 +177,7 @@ class Checkpoint:
 
 
 def open_checkpoint(
-    folder: PathLike,
-    x: FeatureArrays,
-    y: LabelArrays,
-    params: TreeParams,
-    *,
-    n_features: int,
-    seed: int,
-    seed_given: bool,
+    folder: PathLike, data: TrainingData, params: TreeParams, *, seed: int, seed_given: bool
 ) -> Checkpoint:
     """The checkpoint of a fit, begun if there is none.
 
@@ -189,10 +185,10 @@ def open_checkpoint(
     ----------
     folder : path
         New, empty, or a checkpoint of the same fit. The number of trees is no part of a fit.
-    x, y, params, n_features, seed
+    data, params, seed
         What decides the trees.
     seed_given : bool
-        False: the seed was drawn just now, and one that is stored goes before it.
+        False: the seed was drawn just now, and a stored one takes precedence.
 
     Raises
     ------
@@ -207,36 +203,35 @@ def open_checkpoint(
         "format": FORMAT,
         "version": VERSION,
         "library_version": __version__,
-        "rows": x.n_rows,
-        "n_features": n_features,
-        "n_labels": y.n_labels,
-        "label_fingerprint": label_fingerprint(y),
-        "data_fingerprint": data_fingerprint(x, y, n_features),
+        "rows": data.n_rows,
+        "n_features": data.n_features,
+        "n_labels": data.n_labels,
+        "label_fingerprint": data.y.fingerprint,
+        "data_fingerprint": data.fingerprint,
         "tree_params": params.as_dict(),
         "seed": seed,
     }
     file = os.path.join(path, MANIFEST)
     if not os.path.exists(file):
-        sealed = manifest | {"identity": _identity(manifest)}
-        _create(file, json.dumps(sealed, indent=1).encode())
+        write_manifest(file, manifest, replace=False)
     # Read back in any case: another process may have been the first.
-    there = _read_manifest(file)
+    stored = _read_manifest(file)
     if not seed_given:
-        seed = manifest["seed"] = there["seed"]
-    differences = _differences(manifest, there)
-    if differences:
+        seed = manifest["seed"] = stored["seed"]
+    differ = differences(_flat(manifest), _flat(stored), _NAMES, _IMPLIED_BY)
+    if differ:
         raise ValueError(
-            f"The checkpoint {path!r} belongs to another fit: {'; '.join(differences)}. "
+            f"The checkpoint {path!r} belongs to another fit: {'; '.join(differ)}. "
             "Choose another folder, or delete this one."
         )
-    return Checkpoint(path, _identity(manifest), params, n_features, y.n_labels, seed)
+    return Checkpoint(path, identity(manifest), params, data.n_features, data.n_labels, seed)
 
 
 def prepare_folder(folder: PathLike) -> str:
     """The absolute path of a folder that is, or can become, a checkpoint; created if need be."""
     path = folder_path("The 'checkpoint_dir' parameter", folder)
     os.makedirs(path, exist_ok=True)
-    foreign = [name for name in os.listdir(path) if not _is_temporary(name)]
+    foreign = [name for name in os.listdir(path) if not is_temporary(name)]
     if os.path.exists(os.path.join(path, MANIFEST)):
         return path
     if foreign:
@@ -248,113 +243,34 @@ def prepare_folder(folder: PathLike) -> str:
     return path
 
 
-def folder_path(what: str, folder: PathLike) -> str:
-    """The absolute path of a folder that is there or can be made; `what` names it in errors."""
-    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
-        raise ValueError(f"{what} must be a path. Got {folder!r} instead.")
-    path = os.path.abspath(folder)
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise ValueError(f"{what} must name a folder. {path!r} is a file.")
-    return path
-
-
-# -- the manifest ------------------------------------------------------------------------------
-
-
-def _identity(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _create(path: str, data: bytes) -> None:
-    """Write a file, whole, unless there is one by now."""
-    temporary = temporary_name(os.path.dirname(path))
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)  # unlike a rename, it replaces nothing
-        except FileExistsError:
-            return
-        except OSError:  # a file system without hard links
-            os.replace(temporary, path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-    sync_folder(os.path.dirname(path))
-
-
 def _read_manifest(path: str) -> dict[str, Any]:
-    with open(path, "rb") as file:
-        data = file.read(MANIFEST_BYTES)
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        raise _damaged(path, "it is no JSON") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise _damaged(path, f"it does not say that it is an {FORMAT}")
-    version = found.get("version")
-    if type(version) is int and version != VERSION:
+        stored = read_manifest(path, FORMAT, VERSION)
+    except ManifestVersionError as error:
         raise ValueError(
-            f"The checkpoint {os.path.dirname(path)!r} has format version {version}, and this ldsm "
-            f"reads {VERSION}. Go on with the ldsm that began it, or choose another folder."
-        )
-    if found.pop("identity", None) != _identity(found):
-        raise _damaged(path, "its checksum does not fit")
-    seed = found.get("seed")
+            f"The checkpoint {os.path.dirname(path)!r} has format version {error.version}, and "
+            f"this ldsm reads {VERSION}. Continue with the ldsm that began it, or choose another "
+            "folder."
+        ) from None
+    except ManifestError as error:
+        raise _damaged(path, error) from None
+    seed = stored.get("seed")
     proper = type(seed) is int and 0 <= seed < 2**63
-    if not proper or not isinstance(found.get("tree_params"), dict):
-        raise _damaged(path, "an entry is missing or of a wrong kind")
-    return found
+    if not proper or not isinstance(stored.get("tree_params"), dict):
+        raise _damaged(path, "an entry is missing or of the wrong kind")
+    return stored
 
 
-def _damaged(path: str, reason: str) -> ValueError:
+def _damaged(path: str, reason: object) -> ValueError:
     return ValueError(
         f"The checkpoint file {path!r} is damaged: {reason}. Without it nobody knows which fit the "
         "trees beside it belong to: delete the folder, or choose another."
     )
 
 
-def _differences(now: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
-    """What is not the same, in words."""
-    now = {**now, **now["tree_params"]}
-    there = {**there, **there["tree_params"]}
-    differ = [
-        name for name, value in now.items() if name != "tree_params" and value != there.get(name)
-    ]
-    return [
-        f"{_NAMES.get(name, name)} is {_shown(name, now[name])} now and "
-        f"{_shown(name, there.get(name))} there"
-        for name in differ
-        if not set(_FOLLOW.get(name, ())) & set(differ)
-    ]
-
-
-def _shown(name: str, value: Any) -> str:
-    if name.endswith("_fingerprint"):
-        return str(value)[:12]  # enough to see that it is another
-    return repr(value)[:80]
-
-
-# -- the folder --------------------------------------------------------------------------------
-
-
-def _is_temporary(name: str) -> bool:
-    return name.startswith(TEMPORARY[0]) and name.endswith(TEMPORARY[1])
-
-
-def check_writable(folder: str) -> None:
-    """Raise unless a file can be made there."""
-    name = temporary_name(folder)
-    try:
-        with open(name, "xb"):
-            pass
-        os.unlink(name)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, folder) from error
+def _flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries, with the trees' parameters among them."""
+    return {**manifest, **manifest["tree_params"], "tree_params": None}
 
 
 def _wait_for(path: str) -> None:
@@ -366,9 +282,9 @@ def _wait_for(path: str) -> None:
 
 
 def _remove_stale_files(folder: str) -> None:
-    """Remove what killed processes left; what is young may be in the hands of a live one."""
-    for name in filter(_is_temporary, os.listdir(folder)):
+    """Remove what killed processes left; what is young may still be written to."""
+    for name in filter(is_temporary, os.listdir(folder)):
         path = os.path.join(folder, name)
-        with suppress(OSError):  # someone else was faster, or it is not ours to remove
+        with suppress(OSError):  # another process was faster, or may not remove it
             if time.time() - os.path.getmtime(path) > STALE_SECONDS:
                 os.unlink(path)

@@ -1,6 +1,6 @@
 """The frozen trees: named flat arrays, what can be read off them, and how they answer.
 
-A forest is data only. Growing (``ldsm.training``) makes it; the compiled router reads it.
+A forest is data only. ``growing`` makes it; the compiled router reads it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.inputs import FeatureArrays
-from .._runtime.memory import joined
-from .paths import TreePath, explain_row
+from .._arrays.features import FeatureArrays
+from .._runtime.memory import concatenated
 
 # Arrays that prediction reads, with the one type each may have. Offsets are int64: their totals may
 # pass 2**31. Numbers of nodes, features and labels are int32.
@@ -236,16 +235,6 @@ class Forest:
                 local[child : child + self.arity] = local[node] + 1
         return depth
 
-    def node_parent(self) -> NDArray[np.int64]:
-        """Parent of every node, numbered over the forest; -1 for roots."""
-        parent = np.full(self.n_nodes, -1, dtype=np.int64)
-        tree_start = np.repeat(self.tree_offsets[:-1], np.diff(self.tree_offsets))
-        internal = np.flatnonzero(self.first_child)
-        first = tree_start[internal] + self.first_child[internal]
-        for m in range(self.arity):
-            parent[first + m] = internal
-        return parent
-
     def tree_statistics(self) -> dict[str, NDArray[Any]]:
         """One number per tree and name, ready for ``pandas.DataFrame(...)``.
 
@@ -294,34 +283,27 @@ class Forest:
 
         `by_rows` picks the leaf score: count / rows of the leaf, or the paper's count / sum.
         """
-        return _core.route_topk(self, by_rows, *x, k, fill_order, allowed, skip, cancel)
+        return _core.route_topk(self, by_rows, x.checked, k, fill_order, allowed, skip, cancel)
 
     def scores(
         self,
         x: FeatureArrays,
         *,
         by_rows: bool,
-        skip: NDArray[np.uint8] | None = None,
         cancel: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix."""
-        return _core.route_scores(self, by_rows, *x, skip, cancel)
-
-    def explain(
-        self, row: FeatureArrays, max_reasons: int = 10, *, by_rows: bool = True
-    ) -> list[TreePath]:
-        """Why one row gets its labels: path, margins, deciding features and leaves by tree."""
-        return explain_row(self, row, max_reasons, by_rows=by_rows)
+        return _core.route_scores(self, by_rows, x.checked, cancel=cancel)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes each row passes, numbered over the forest, as (offsets, nodes)."""
-        return _core.route_nodes(self, *x)
+        return _core.route_nodes(self, x.checked)
 
 
 def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
     """Concatenated arrays; offsets are shifted behind those of the parts before."""
     if not name.endswith("_offsets"):
-        return joined(parts, folder)
+        return concatenated(parts, folder)
     ends = np.cumsum([0] + [part[-1] for part in parts[:-1]])
     shifted = [part[1:] + end for part, end in zip(parts, ends, strict=True)]
     return np.concatenate([parts[0][:1], *shifted]).astype(np.int64)

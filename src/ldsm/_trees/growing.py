@@ -1,4 +1,4 @@
-"""From arrays and a seed to a forest: one compiled call per tree, spread by joblib."""
+"""From training data and a seed to a forest: one compiled call per tree, in joblib's threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any, Protocol
 
 import joblib
@@ -16,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.inputs import FeatureArrays, LabelArrays, data_fingerprint
-from .._runtime.cancellation import Recall
-from .._runtime.memory import read_here_and_there, tree_memory
-from .._second_stage.training import Shortlists
+from .._runtime.cancellation import CancelToken
+from .._runtime.memory import random_access, tree_memory
 from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
 from .params import TreeParams
-from .training_data import Rows, StoredRows
+from .training_data import StoredTrainingData, TrainingData
 
 # Called with (nodes grown so far, nodes at most); a finished tree counts in full.
 ProgressCallback = Callable[[int, int], None]
@@ -44,7 +41,7 @@ class TreeWork:
     in the first three; what does not, as where to put it, comes after them.
     """
 
-    rows: Rows | StoredRows
+    data: TrainingData | StoredTrainingData
     params: TreeParams
     seed: int
     checkpoint: Checkpoint | None = None
@@ -57,21 +54,21 @@ class TreeWork:
         return None if self.memory_limit is None else tempfile.gettempdir()
 
 
-class Spread(Protocol):
-    """Has trees grown, here or elsewhere, and gives them back in the order of their numbers.
+class TreeExecutor(Protocol):
+    """Grows trees, here or elsewhere, and returns them in the order of their numbers.
 
-    `progress` has a count of nodes for each tree, to be kept up to date; whoever sets the flag of
-    `recall` wants no more of it.
+    `progress` has a count of nodes for each tree, to be kept up to date; the work ends early when
+    `token` is cancelled.
     """
 
     def __call__(
-        self, work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], recall: Recall
+        self, work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
     ) -> list[Tree]: ...
 
 
 def grow_forest(
     work: TreeWork,
-    spread: Spread,
+    executor: TreeExecutor,
     *,
     first_tree: int,
     n_trees: int,
@@ -79,9 +76,9 @@ def grow_forest(
 ) -> tuple[Forest, int]:
     """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest that the seed stands for.
 
-    A tree depends on (seed, tree number) alone: any `spread` and any division into calls give the
+    A tree depends on (seed, tree number) alone: any executor and any division into calls give the
     same bits. Trees that lie in the checkpoint are taken from it, the others are put there. The
-    second result is how many were taken.
+    second result says how many were taken.
     """
     numbers = range(first_tree, first_tree + n_trees)
     checkpoint, max_nodes = work.checkpoint, work.params.max_nodes
@@ -90,33 +87,33 @@ def grow_forest(
     missing = [number for number in numbers if number not in trees]
     if checkpoint is not None and missing:
         checkpoint.check_writable()
-    recall = Recall.for_tasks(len(missing))
+    token = CancelToken.for_tasks(len(missing))
     progress = np.zeros(len(missing), dtype=np.int64)
 
     def done() -> int:
         return n_taken * max_nodes + int(progress.sum())
 
-    with _reporting(callback, done, max_nodes * n_trees, recall), recall.on_failure():
-        grown = spread(work, missing, progress, recall) if missing else []
+    with _reporting(callback, done, max_nodes * n_trees, token), token.cancel_on_error():
+        grown = executor(work, missing, progress, token) if missing else []
     trees.update(zip(missing, grown, strict=True))
-    rows = work.rows.opened()
+    data = work.data.opened()
     forest = Forest.from_trees(
         [trees[number] for number in numbers],
         arity=work.params.arity,
-        n_features=rows.n_features,
-        n_labels=rows.y.n_labels,
+        n_features=data.n_features,
+        n_labels=data.n_labels,
         folder=work.scratch_folder,
     )
     return forest, n_taken
 
 
-def by_joblib(n_jobs: int | None) -> Spread:
+def joblib_executor(n_jobs: int | None) -> TreeExecutor:
     """Trees in threads, unless `joblib.parallel_config` names another backend."""
 
-    def spread(
-        work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], recall: Recall
+    def execute(
+        work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
     ) -> list[Tree]:
-        shared = _Shared(recall, progress)
+        shared = _Shared(token, progress)
         tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
         # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
         results = joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
@@ -124,7 +121,7 @@ def by_joblib(n_jobs: int | None) -> Spread:
             result if work.checkpoint is None else work.checkpoint.get(result) for result in results
         ]
 
-    return spread
+    return execute
 
 
 def grow_tree(
@@ -140,17 +137,14 @@ def grow_tree(
     is written there and a receipt is returned: a tree may be large, and need not be sent to whoever
     can read it from the folder.
     """
-    rows = work.rows.opened()
-    with read_here_and_there((rows.x.indices, rows.x.values, rows.y.indices)):
+    data = work.data.opened()
+    with random_access((data.x.indices, data.x.values, data.y.indices)):
         grown: Tree = _core.grow_tree(
-            *rows.x,
-            rows.n_features,
-            rows.y.indptr,
-            rows.y.indices,
-            rows.y.n_labels,
+            data.x.checked,
+            data.y.checked,
+            work.params,
             seed=work.seed,
             tree=tree,
-            **work.params.as_dict(),
             memory_limit=tree_memory(work.memory_limit, work.trees_at_once),
             scratch_folder=work.scratch_folder or "",
             cancel=cancel,
@@ -169,26 +163,29 @@ class _Shared:
     Such a copy is made anew: backends may hand over arrays that cannot be written to.
     """
 
-    recall: Recall
+    token: CancelToken
     progress: NDArray[np.int64]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Shared._of, (len(self.progress),)
+        return _Shared.for_tasks, (len(self.progress),)
 
     @classmethod
-    def _of(cls, n_tasks: int) -> _Shared:
-        return cls(Recall.for_tasks(n_tasks), np.zeros(n_tasks, dtype=np.int64))
+    def for_tasks(cls, n_tasks: int) -> _Shared:
+        return cls(CancelToken.for_tasks(n_tasks), np.zeros(n_tasks, dtype=np.int64))
 
 
 def _grow_tree(shared: _Shared, task: int, work: TreeWork, tree: int) -> Tree | Receipt:
     """`grow_tree` as one of many tasks, which can be called back but finishes what it writes."""
-    with shared.recall.entered(task) as cancel:
+    with shared.token.running(task) as cancel:
         return grow_tree(work, tree, cancel=cancel, progress=shared.progress[task : task + 1])
 
 
 @contextmanager
 def _reporting(
-    callback: ProgressCallback | None, done_so_far: Callable[[], int], total: int, recall: Recall
+    callback: ProgressCallback | None,
+    done_so_far: Callable[[], int],
+    total: int,
+    token: CancelToken,
 ) -> Iterator[None]:
     """Call `callback` from a thread of its own while the core works.
 
@@ -206,7 +203,7 @@ def _reporting(
                 callback(min(done_so_far(), total), total)
             except BaseException as error:
                 errors.append(error)
-                recall.flag[0] = 1
+                token.cancel()
                 return
 
     watcher = threading.Thread(target=watch, name="ldsm-progress", daemon=True)
@@ -222,59 +219,6 @@ def _reporting(
     if errors:
         raise errors[0]
     callback(total, total)
-
-
-def out_of_bag(
-    forest: Forest,
-    x: FeatureArrays,
-    seed: int,
-    subsample: float,
-    fill_order: NDArray[np.int32],
-    *,
-    by_rows: bool,
-    k: int,
-) -> Shortlists:
-    """Each row scored by the trees that never saw it: its k best labels.
-
-    A row that every tree saw has no scores.
-    """
-    n_rows, n_trees = x.n_rows, forest.n_trees
-    # One bit per row and tree: the masks of a large forest must not outgrow the data.
-    bags = np.stack(
-        [np.packbits(_core.bag_mask(seed, t, n_rows, subsample)) for t in range(n_trees)]
-    )
-    counts, labels, scores = [], [], []
-    chunk = 65536  # a multiple of 8, so that chunks start at whole bytes
-    for start in range(0, n_rows, chunk):
-        stop = min(start + chunk, n_rows)
-        part = bags[:, start // 8 : (stop + 7) // 8]
-        skip = np.ascontiguousarray(np.unpackbits(part, axis=1, count=stop - start).T)
-        best, score = forest.top_labels(
-            x.rows(start, stop), k, fill_order, by_rows=by_rows, skip=skip
-        )
-        found = score > 0
-        counts.append(found.sum(axis=1))
-        order = np.argsort(np.where(found, best, np.iinfo(np.int32).max), axis=1, kind="stable")
-        found = np.take_along_axis(found, order, axis=1)
-        labels.append(np.take_along_axis(best, order, axis=1)[found])
-        scores.append(np.take_along_axis(score, order, axis=1)[found])
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    return Shortlists(indptr, np.concatenate(labels), np.concatenate(scores))
-
-
-def training_summary(
-    x: FeatureArrays, y: LabelArrays, *, n_features: int, seed: int, seconds: float
-) -> dict[str, Any]:
-    """What a model remembers of its training; no part of its fingerprint."""
-    return {
-        "seed": seed,
-        "rows": x.n_rows,
-        "features": n_features,
-        "labels": y.n_labels,
-        "data_fingerprint": data_fingerprint(x, y, n_features),
-        "seconds": round(seconds, 3),
-        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }
 
 
 def report_on_stderr(done: int, total: int) -> None:

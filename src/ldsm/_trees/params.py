@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays.inputs import FeatureArrays, is_binary
+from .._arrays.features import FeatureArrays
 
 AUTO = "auto"
 # A degenerate split is tried again with half the integrity weight, this many times at most.
@@ -187,7 +187,7 @@ def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
     )
 
 
-def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> TreeParams:
+def resolve(params: Mapping[str, Any], x: FeatureArrays) -> TreeParams:
     """Decide what is "auto", from the data alone, so that the same data gives the same trees.
 
     - `standardize`: dense data (at least half of the entries are non-zero);
@@ -202,10 +202,10 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> Tre
     integrity_weight = float(params["integrity_weight"])
     standardize = params["standardize"]
     if standardize == AUTO:
-        standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, n_features)
+        standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, x.n_features)
     optimizer = params["optimizer"]
     if optimizer == AUTO:
-        optimizer = "nag" if is_binary(x) and not standardize else "asgd"
+        optimizer = "nag" if x.is_binary and not standardize else "asgd"
     subsample = params["subsample"]
     if subsample == AUTO:
         subsample = 1.0 if rerank_kind(params, n_rows) is None else SUBSAMPLE

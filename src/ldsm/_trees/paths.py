@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.inputs import FeatureArrays
+from .._arrays.features import FeatureArrays
+from .forest import Forest
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TreePath:
 
 
 def explain_row(
-    forest: Any, row: FeatureArrays, max_reasons: int, *, by_rows: bool
+    forest: Forest, row: FeatureArrays, max_reasons: int, *, by_rows: bool
 ) -> list[TreePath]:
     """Follow one row through every tree of a Forest.
 
@@ -93,7 +93,7 @@ def explain_row(
 
 
 def _step(
-    forest: Any,
+    forest: Forest,
     node: int,
     values: NDArray[np.float32],
     directions: tuple[int, ...],
@@ -118,7 +118,7 @@ def _step(
     return Step(node - start, depth, margins, directions, reasons)
 
 
-def _leaf(forest: Any, node: int, parent: int, start: int, depth: int, by_rows: bool) -> Leaf:
+def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_rows: bool) -> Leaf:
     answering = node
     offsets = forest.histogram_offsets
     if offsets[node] == offsets[node + 1] and parent >= 0:

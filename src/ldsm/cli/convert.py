@@ -13,7 +13,7 @@ import typer
 
 from .._arrays.matrices import label_csr
 from .._runtime.wording import duration
-from .._storage.files import read_lines
+from .._storage.text_files import read_lines
 from ..datasets import (
     Dataset,
     Strings,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._storage.files import read_lines, writing
+from .._storage.text_files import read_lines, writing
 from ..datasets import Dataset
 from .command import wrong_use
 from .model import JobsOption, Model, ModelArgument, TailOption, open_model

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .._storage.files import format_suffix, read_lines
+from .._storage.text_files import format_suffix, read_lines
 from ..datasets import (
     FORMATS,
     Dataset,

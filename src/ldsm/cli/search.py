@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import metrics
-from .._arrays.inputs import feature_arrays
+from .._arrays.features import feature_arrays
 from .._trees.params import resolve
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .._runtime.wording import percent
-from .._storage.files import writing
+from .._storage.text_files import writing
 from .command import wrong_use
 from .estimator import EstimatorOptions
 from .reader import Reader

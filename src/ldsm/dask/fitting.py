@@ -15,8 +15,8 @@ from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._runtime.cancellation import Recall
-from .._storage.container import PathLike
+from .._runtime.cancellation import CancelToken
+from .._storage.paths import PathLike
 from .._trees.checkpoint import Tree, prepare_folder
 from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tree
 from .._trees.training_data import StoredRows
@@ -101,7 +101,7 @@ def _spread(
     work: TreeWork,
     trees: Sequence[int],
     progress: NDArray[np.int64],
-    recall: Recall,
+    recall: CancelToken,
 ) -> list[Tree]:
     """The `training.Spread` of a cluster; a tree is read while others grow."""
     checkpoint = work.checkpoint

@@ -20,13 +20,14 @@ import scipy.sparse as sp
 from distributed import Client
 from numpy.typing import NDArray
 
-from .._arrays.inputs import known_labels
+from .._arrays.labels import known_labels
 from .._loading import load
 from .._model.inputs import new_rows
 from .._model.prediction import label_weights
-from .._storage.container import PathLike, checksum
-from .._storage.files import writing
-from .._trees.checkpoint import folder_path
+from .._storage.paths import PathLike
+from .._storage.container import checksum
+from .._storage.text_files import writing
+from .._storage.paths import folder_path
 from .._trees.growing import ProgressCallback, check_callback
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation

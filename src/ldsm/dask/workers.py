@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 from distributed import CancelledError, Client, TimeoutError
 
-from .._storage.container import PathLike, checksum, temporary_name
-from .._trees.checkpoint import check_writable
+from .._storage.paths import PathLike
+from .._storage.container import checksum
+from .._storage.atomic import temporary_path
+from .._storage.atomic import check_writable
 from .._version import __version__
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_located, open_store
@@ -116,7 +118,7 @@ def sees_model(path: str) -> Check:
 @contextmanager
 def sees_folder(folder: str) -> Iterator[Check]:
     """A check for a folder of results: the same one for all, and not one of each machine."""
-    mark = temporary_name(folder)
+    mark = temporary_path(folder)
     with open(mark, "xb"):
         pass
     try:

@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.matrices import (
-    csr,
-    feature_matrix,
-    label_csr,
-    label_matrix,
-    map_columns,
-    take_rows,
-)
+from .._arrays.features import feature_matrix
+from .._arrays.matrices import csr, label_csr, label_matrix, map_columns, take_rows
 from .._storage.strings import Strings
 
 if TYPE_CHECKING:
-    from .._storage.files import PathLike
+    from .._storage.paths import PathLike
 
 
 class StoreLocation(NamedTuple):

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .._storage.files import PathLike, format_suffix, printable
+from .._storage.paths import PathLike, printable
+from .._storage.text_files import format_suffix
 from .dataset import Dataset
 from .jsonl import load_jsonl
 from .store import open_store

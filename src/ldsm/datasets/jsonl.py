@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .._storage.files import PathLike, malformed, printable, read_lines, writing
+from .._storage.paths import PathLike, printable
+from .._storage.text_files import malformed, read_lines, writing
 from .dataset import Dataset
 
 

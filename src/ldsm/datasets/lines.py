@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import _core
 from .._arrays.matrices import MAX_COLUMNS, csr, label_csr, stack
-from .._storage.files import PathLike, printable, read_lines, writing
+from .._storage.paths import PathLike, printable
+from .._storage.text_files import read_lines, writing
 from .dataset import Dataset
 
 _WRITTEN_AT_ONCE = 1 << 20  # non-zeros; bounds the text held in memory

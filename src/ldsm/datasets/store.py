@@ -1,20 +1,17 @@
 """A data set as a folder of plain ``.npy`` arrays and a small JSON, opened memory-mapped.
 
-``meta.json`` names the arrays with their lengths and checksums, and is written last, in one rename:
-before that there is no store, or still the former one. Opening compares sizes, headers, offsets and
-the checksums of small arrays and of the ends of large ones, which takes milliseconds for any size;
-``verify=True`` reads everything.
+``meta.json``, a sealed manifest, names the arrays with their lengths and checksums. It is written
+last, in one rename: before that there is no store, or still the old one. Opening compares sizes,
+headers, offsets and the checksums of small arrays and of the ends of large ones, which takes
+milliseconds for any size; ``verify=True`` reads everything.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import json
 import os
 import re
 import secrets
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -24,12 +21,20 @@ from numpy.typing import NDArray
 
 from .._arrays.matrices import MAX_COLUMNS, csr, label_csr
 from .._storage.array_file import ArrayFile, map_array
-from .._storage.files import PathLike, printable
+from .._storage.atomic import is_temporary
+from .._storage.manifest import (
+    ManifestError,
+    ManifestVersionError,
+    identity,
+    read_manifest,
+    write_manifest,
+)
+from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
 from .dataset import Dataset, StoreLocation
 
 _FORMAT = "ldsm-store"
-_VERSION = 1
+_VERSION = 2  # 1 was never released: it was sealed in another way
 _META = "meta.json"
 _DTYPES = {
     "x_indptr": "<i8",
@@ -44,7 +49,7 @@ _DTYPES = {
     "label_names": "|u1",
     "label_name_offsets": "<i8",
 }
-# An overwrite puts its arrays beside the former ones, so their names take a random part.
+# An overwrite puts its arrays beside the old ones, so their names take a random part.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
 
 
@@ -61,7 +66,7 @@ def save_store(
     folder : path
         Becomes a store at the end, or not at all.
     overwrite : bool, default=False
-        Whether a store of that name is replaced; until the new one is complete the former one
+        Whether a store of that name is replaced; until the new one is complete the old one
         stays. A folder with anything else in it is never touched.
 
     Examples
@@ -80,8 +85,8 @@ def save_store(
         os.mkdir(path)
     try:
         with _locked(path):
-            former = _replaceable_files(path, overwrite)
-            writer = _Writer(path, f".{secrets.token_hex(4)}" if former else "")
+            old_files = _replaceable_files(path, overwrite)
+            writer = _Writer(path, f".{secrets.token_hex(4)}" if old_files else "")
             try:
                 for block in [data] if isinstance(data, Dataset) else data:
                     writer.add(block)
@@ -89,8 +94,7 @@ def save_store(
             except BaseException:
                 writer.discard()
                 raise
-            _sync_folder(path)
-            for name in former - {_META}:
+            for name in old_files - {_META}:
                 os.unlink(os.path.join(path, name))
     except BaseException:
         if created:
@@ -158,7 +162,7 @@ class _Writer:
         self.arrays: dict[str, ArrayFile] = {}
         self.first: Dataset | None = None
         self.n_rows = self.n_features = self.n_labels = 0
-        self.ready = False  # for the rename that makes this the store
+        self.meta: dict[str, Any] | None = None  # once all arrays are written
 
     def add(self, block: Dataset) -> None:
         first = self.first = self.first or block
@@ -198,24 +202,16 @@ class _Writer:
             "source": printable(self.first.source),
             "arrays": {name: array.finish() for name, array in self.arrays.items()},
         }
-        meta["crc32"] = _meta_checksum(meta)
-        unfinished = os.path.join(self.folder, f"{_META}.tmp")
-        with open(unfinished, "w", encoding="utf-8") as file:
-            json.dump(meta, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        self.ready = True
-        os.replace(unfinished, os.path.join(self.folder, _META))
+        self.meta = meta
+        write_manifest(os.path.join(self.folder, _META), meta, replace=True)
 
     def discard(self) -> None:
-        unfinished = os.path.join(self.folder, f"{_META}.tmp")
-        if self.ready and not os.path.exists(unfinished):
-            return  # interrupted right after the rename: the new store stands
+        with suppress(OSError, ValueError):
+            if read_manifest(os.path.join(self.folder, _META), _FORMAT, _VERSION) == self.meta:
+                return  # interrupted right after the rename: the new store stands
         for array in self.arrays.values():
             array.file.close()
             os.unlink(array.path)
-        with suppress(FileNotFoundError):
-            os.unlink(unfinished)
 
     def _array(self, name: str) -> ArrayFile:
         if name not in self.arrays:
@@ -243,9 +239,8 @@ class _Reader:
 
     @property
     def location(self) -> StoreLocation:
-        # The meta names the checksums of all arrays: equal ones stand for equal data.
-        text = json.dumps(self.meta, sort_keys=True).encode("utf-8")
-        return StoreLocation(os.path.abspath(self.folder), hashlib.sha256(text).hexdigest())
+        # The manifest names the checksums of all arrays: equal ones stand for equal data.
+        return StoreLocation(os.path.abspath(self.folder), identity(self.meta))
 
     def dataset(self) -> Dataset:
         rows, features, labels = (self.meta[key] for key in ("rows", "features", "labels"))
@@ -278,27 +273,22 @@ class _Reader:
 
     def _read_meta(self) -> dict[str, Any]:
         try:
-            with open(os.path.join(self.folder, _META), encoding="utf-8") as file:
-                meta = json.load(file)
+            meta = read_manifest(os.path.join(self.folder, _META), _FORMAT, _VERSION)
         except FileNotFoundError:
             raise ValueError(
-                f"The folder {printable(self.folder)} has no {_META}: it is no store, or one whose "
+                f"The folder {printable(self.folder)} has no {_META}: it is not a store, or its "
                 "writing was never finished."
             ) from None
-        except (ValueError, RecursionError) as error:
-            raise self._damaged(f"{_META} is no JSON ({error})") from None
-        if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
-            raise self._damaged(f"{_META} does not say it is an {_FORMAT}")
-        version = meta.get("version")
-        if isinstance(version, int) and version > _VERSION:
+        except ManifestVersionError as error:
+            remedy = "upgrade ldsm" if error.version > _VERSION else "convert the data again"
             raise ValueError(
-                f"The store {printable(self.folder)} has version {version}, newer than the "
-                f"{_VERSION} that this ldsm reads: upgrade ldsm."
-            )
-        if version != _VERSION or meta.pop("crc32", None) != _meta_checksum(meta):
-            raise self._damaged(f"{_META} was altered: its checksum differs")
+                f"The store {printable(self.folder)} has version {error.version}, and this ldsm "
+                f"reads version {_VERSION}: {remedy}."
+            ) from None
+        except ManifestError as error:
+            raise self._damaged(f"{_META} cannot be used: {error}") from None
         if not _well_formed(meta):
-            raise self._damaged(f"{_META} lacks a field or has one of the wrong kind")
+            raise self._damaged(f"{_META} lacks an entry or has one of the wrong kind")
         return meta
 
     def _array(self, name: str) -> NDArray[Any]:
@@ -348,27 +338,15 @@ def _locked(folder: str) -> Iterator[None]:
 def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
     """What a folder holds of a store, or of one that was never finished; refuses anything else."""
     present = set(os.listdir(folder))
-    foreign = {name for name in present if not _ARRAY_FILE.fullmatch(name)}
-    foreign -= {_META, f"{_META}.tmp"}
+    unfinished = set(filter(is_temporary, present))
+    foreign = {name for name in present if not _ARRAY_FILE.fullmatch(name)} - {_META} - unfinished
     if foreign:
         raise FileExistsError(
             f"{printable(folder)} is not made a store: it holds {min(foreign)!r}, no part of one."
         )
     if _META in present and not overwrite:
         raise FileExistsError(f"{printable(folder)} is a store; overwrite=True replaces it.")
-    return present - {f"{_META}.tmp"}
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _meta_checksum(meta: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(meta, sort_keys=True).encode("utf-8"))
+    return present - unfinished
 
 
 def _well_formed(meta: dict[str, Any]) -> bool:

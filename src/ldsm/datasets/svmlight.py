@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .._storage.files import PathLike, read_blocks, reading
+from .._storage.paths import PathLike
+from .._storage.text_files import read_blocks, reading
 from .dataset import Dataset
 from .lines import join_blocks, parse_blocks, write_rows
 

@@ -6,7 +6,8 @@ import csv
 import io
 from collections.abc import Iterator
 
-from .._storage.files import PathLike, format_suffix, malformed, printable, read_lines, writing
+from .._storage.paths import PathLike, printable
+from .._storage.text_files import format_suffix, malformed, read_lines, writing
 from .dataset import Dataset
 from .jsonl import collect
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.matrices import MAX_COLUMNS
-from .._storage.files import PathLike, malformed, printable, read_blocks, read_lines, reading
+from .._storage.paths import PathLike, printable
+from .._storage.text_files import malformed, read_blocks, read_lines, reading
 from .dataset import Dataset
 from .lines import join_blocks, parse_blocks, write_rows
 

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays.inputs import FeatureArrays, feature_arrays, known_labels
+from .._arrays.features import FeatureArrays, feature_arrays
+from .._arrays.labels import known_labels
 from .._model.inputs import new_rows
 from .._model.prediction import Predictor
 from ..classifier import LdSMClassifier

@@ -18,18 +18,18 @@ without true labels count 0 in precision and are left out of nDCG and recall; if
 all metrics but precision are nan. No input is changed.
 """
 
+from .propensities import propensities
 from .ranking import (
     coverage_at_k,
     f1_score,
     ndcg_at_k,
     precision_at_k,
-    propensities,
     psndcg_at_k,
     psp_at_k,
     ranking_report,
     recall_at_k,
-    topk_scorer,
 )
+from .scorer import topk_scorer
 
 __all__ = [
     "coverage_at_k",

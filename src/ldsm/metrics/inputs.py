@@ -10,24 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .._arrays.sparse import check_structure
+from .._arrays.matrices import canonical_csr, invalid, label_matrix
+from .._arrays.structure import check_structure
 from .hits import top_of_dense, top_of_sparse
 
 
 def read_labels(y: Any, name: str) -> tuple[sp.csr_array, bool]:
     """0/1 CSR matrix without stored zeros, and whether its width is given or just large enough."""
     if sp.issparse(y) or getattr(y, "ndim", 1) == 2:
-        check_structure(y, name)
-        y = y if sp.issparse(y) else np.asarray(y)
-        if y.ndim != 2 or y.dtype.kind not in "biuf":
-            fail(name, f"{y.dtype} of shape {y.shape}", "a 2-D matrix of 0 and 1")
-        matrix = _canonical(y)
-        if not np.all(matrix.data):
-            matrix = matrix.copy()
-            matrix.eliminate_zeros()
-        if (wrong := matrix.data != 1).any():
-            fail(name, matrix.data[wrong][0].item(), "a matrix of 0 and 1")
-        return matrix, True
+        return label_matrix(y, name), True
     allowed = "a 2-D 0/1 matrix or a list of lists of distinct integer label ids"
     try:
         rows = list(y)
@@ -39,7 +30,7 @@ def read_labels(y: Any, name: str) -> tuple[sp.csr_array, bool]:
         fail(name, f"labels of dtype {flat.dtype}", allowed)
     ids = _check_ids(flat, name, lowest=0)
     parts = (np.ones(ids.size), ids, np.cumsum([0, *sizes]))
-    matrix = _canonical(sp.csr_array(parts, shape=(len(sizes), int(ids.max(initial=-1)) + 1)))
+    matrix = canonical_csr(sp.csr_array(parts, shape=(len(sizes), int(ids.max(initial=-1)) + 1)))
     if (twice := matrix.data > 1).any():
         fail(name, f"label {matrix.indices[twice][0]} twice in a row", allowed)
     return matrix, False
@@ -49,7 +40,7 @@ def read_predictions(y_pred: Any, k: int) -> tuple[npt.NDArray[np.int32], int | 
     """Label ids, best first, -1 for none; and the number of labels if these were scores."""
     if sp.issparse(y_pred) and y_pred.ndim == 2:
         check_structure(y_pred, "y_pred")
-        matrix = _canonical(y_pred)
+        matrix = canonical_csr(y_pred)
         _check_scores(matrix.data)
         return top_of_sparse(matrix, k), int(matrix.shape[1])
     scores = None
@@ -111,15 +102,6 @@ def widen(matrix: sp.csr_array, width: int) -> sp.csr_array:
     return sp.csr_array(parts, shape=(matrix.shape[0], width))
 
 
-def _canonical(matrix: Any) -> sp.csr_array:
-    """CSR, sorted and without duplicates; a copy where that takes a change."""
-    csr = sp.csr_array(matrix)
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
-
-
 def check_rows(n_true: int, n_pred: int) -> None:
     if n_true != n_pred or not n_true:
         fail("y_true and y_pred", [n_true, n_pred], "of the same number of rows, at least 1")
@@ -146,5 +128,4 @@ def positive(name: str, value: Any) -> int:
 
 
 def fail(name: str, value: Any, allowed: str) -> NoReturn:
-    shown = value if isinstance(value, str) and " " in value else repr(value)
-    raise ValueError(f"The '{name}' argument must be {allowed}. Got {shown} instead.")
+    raise invalid(name, value, allowed)

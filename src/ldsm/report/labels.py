@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._arrays.inputs import FeatureArrays
+from .._arrays.features import FeatureArrays
 from .._trees.forest import Forest
 from ..evaluation.held_out import HeldOut
 from ..metrics.hits import Ranking

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._model.facts import classifier_facts
 from .._runtime.wording import bare, duration, number, percent, shortened, size
-from .._storage.files import PathLike, writing
+from .._storage.paths import PathLike
+from .._storage.text_files import writing
 from ..classifier import LdSMClassifier
 from ..evaluation.held_out import KS, SHORT_NAMES, HeldOut
 from ..plotting import import_matplotlib

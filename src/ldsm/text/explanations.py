@@ -1,4 +1,4 @@
-"""Why a text gets its tags, in words: what `ldsm.explain` says in numbers of columns."""
+"""Why a text gets its tags: the classifier's explanations with words instead of columns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TextPath:
 
 @dataclass(frozen=True)
 class TagScore:
-    """Where the score of one tag comes from; see `ldsm.score_explain.LabelScore`.
+    """Where the score of one tag comes from; see `LdSMClassifier.explain_scores`.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def in_words(
 ) -> TextExplanation:
     """Paths and scores in numbers, with all their reasons, turned into words and tags."""
     total: dict[str, float] = {}
-    told = []
+    text_paths = []
     for path in paths:
         steps = []
         for step in path.steps:
@@ -140,12 +140,12 @@ def in_words(
                 total[word] = total.get(word, 0.0) + pull / len(paths)
             steps.append(WordStep(step.node, step.depth, step.directions, pulls[:max_words]))
         leaves = [_named(leaf, classes, max_tags) for leaf in path.leaves]
-        told.append(TextPath(path.tree, steps, leaves))
+        text_paths.append(TextPath(path.tree, steps, leaves))
     total.pop(BIAS, None)
     strongest = sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))
     tags = [(score.label, score.score) for score in scores]
     tag_scores = [_in_words(score, words, max_words) for score in scores]
-    return TextExplanation(tags, tag_scores, strongest[:max_words], told)
+    return TextExplanation(tags, tag_scores, strongest[:max_words], text_paths)
 
 
 def _in_words(score: LabelScore, words: Sequence[str], max_words: int) -> TagScore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from .._model.prediction import check_tail
-from .._model.thresholds import reaching
-from .._storage.container import PathLike, write
+from .._arrays.features import FeatureArrays
+from .._model.fitted import LabelScores, check_tail
+from .._model.inputs import new_rows
+from .._storage.container import write
+from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
 from .._trees.params import Number
@@ -24,27 +26,11 @@ from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
-from .state import restore_tagger, tagger_state, vectorizer_settings
+from .features import default_vectorizer, vectorizer_settings
+from .state import restore_tagger, tagger_to_state
 
-TaggedText = list[tuple[str, float]]
 CHUNK = 1024  # documents vectorized together: all that is held of a stream
 _EVERY_REASON = 2**31 - 1
-
-
-def default_vectorizer(**changes: Any) -> TfidfVectorizer:
-    """What a TextTagger makes features with, unless told otherwise; `changes` are parameters.
-
-    scikit-learn's words, if they occur in two or more documents: this halves the vocabulary, and
-    keeps what only one document says out of the model. A word's weight grows with the logarithm of
-    its count. Stop words, other word patterns and other minimum counts made no measurable
-    difference to precision on random held-out training documents of two corpora.
-
-    Examples
-    --------
-    >>> from ldsm.text import TextTagger, default_vectorizer
-    >>> tagger = TextTagger(vectorizer=default_vectorizer(ngram_range=(1, 2)))
-    """
-    return TfidfVectorizer(**{"sublinear_tf": True, "min_df": 2, "dtype": np.float32, **changes})
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
@@ -136,7 +122,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        classifier, vectorizer = self._checked_parts()
+        _check_parts(self)
+        classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
+        vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # refused, if need be, before the corpus is read
         collector = TagCollector(read_pairs(texts, tags))
@@ -160,22 +148,6 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self.classifier_, self.vectorizer_, self.rare_tags_ = classifier, vectorizer, rare
         return self
 
-    def _checked_parts(self) -> tuple[LdSMClassifier, TfidfVectorizer]:
-        kinds = {"classifier": LdSMClassifier, "vectorizer": TfidfVectorizer}
-        for name, kind in kinds.items():
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise _wrong(name, f"a {kind.__name__} or None", value)
-        if self.vectorizer is not None and self.vectorizer.input != "content":
-            # "filename" would open whatever files the documents happen to name.
-            raise _wrong("vectorizer", "one with input='content'", self.vectorizer)
-        count = Number(1, integer=True)
-        if not count.allows(self.min_tag_count):
-            raise _wrong("min_tag_count", str(count), self.min_tag_count)
-        classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
-        vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
-        return classifier, vectorizer
-
     @property
     def classes_(self) -> NDArray[Any]:
         """The tags in the order of columns."""
@@ -197,7 +169,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def predict(
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
-    ) -> list[TaggedText]:
+    ) -> list[LabelScores]:
         """The best tags of each document.
 
         Parameters
@@ -219,41 +191,33 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def iter_predict(
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
-    ) -> Iterator[TaggedText]:
+    ) -> Iterator[LabelScores]:
         """As `predict`, one document after the other, for streams of any length."""
-        tags = self._competing(tags)
+        allowed = self._allowed(tags)
         check_tail(tail)
         if not Number(1, integer=True).allows(k):
             raise ValueError(f"The 'k' parameter must be an int >= 1. Got {k!r} instead.")
-        most = min(k, len(self.classes_ if tags is None else tags))
-        chunks = self._chunks(texts)
+        model, n_jobs = self.classifier_.model_, self.classifier_.n_jobs
+        most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
 
-        def answers() -> Iterator[TaggedText]:
-            for X in chunks:
-                names, scores = self.classifier_.predict_topk(X, most, labels=tags, tail=tail)
-                for row, values in zip(names.tolist(), scores.tolist(), strict=True):
-                    pairs = zip(row, values, strict=True)
-                    yield [(name, score) for name, score in pairs if score > 0]
+        def answers(chunks: Iterable[FeatureArrays]) -> Iterator[LabelScores]:
+            for x in chunks:
+                yield from model.best_labels(x, most, allowed=allowed, tail=tail, n_jobs=n_jobs)
 
-        return answers()  # what is wrong with the arguments was said before the first answer
+        return answers(self._chunks(texts))  # wrong arguments were refused before the first answer
 
-    def predict_sets(self, texts: Any, *, tags: Any = None) -> list[TaggedText]:
+    def predict_sets(self, texts: Any, *, tags: Any = None) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
 
         The threshold is the classifier's ``threshold_``, 0.5 unless `tune_threshold` has chosen
         another. Parameters and result are those of `predict`; a list may be empty.
         """
-        tags = self._competing(tags)
-        out: list[TaggedText] = []
-        for X in self._chunks(texts):
-            scores = self.classifier_.predict_proba(X, labels=tags)
-            scores = reaching(scores, self.classifier_.threshold_)
-            for row in range(scores.shape[0]):
-                part = slice(*scores.indptr[row : row + 2])
-                order = np.lexsort((scores.indices[part], -scores.data[part]))
-                names = self.classes_[scores.indices[part][order]].tolist()
-                out.append(list(zip(names, scores.data[part][order].tolist(), strict=True)))
-        return out
+        allowed = self._allowed(tags)
+        model, n_jobs = self.classifier_.model_, self.classifier_.n_jobs
+        chunks = self._chunks(texts)
+        return [
+            pairs for x in chunks for pairs in model.label_sets(x, allowed=allowed, n_jobs=n_jobs)
+        ]
 
     def predict_topk(
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
@@ -262,33 +226,34 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
         """
-        tags = self._competing(tags)
+        self._allowed(tags)
         return self.classifier_.predict_topk(self.vectorize(texts), k, labels=tags, tail=tail)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents, as the trees read them: what `classifier_` takes as X."""
         check_is_fitted(self, "classifier_")
-        chunks = list(self._chunks(texts))
+        chunks = list(map(self.vectorizer_.transform, in_chunks(read_texts(texts), CHUNK)))
         if not chunks:
             raise ValueError("texts must hold at least one document. Got none.")
         return sp.csr_array(sp.vstack(chunks, format="csr"))
 
-    def _chunks(self, texts: Any) -> Iterator[Any]:
-        return map(self.vectorizer_.transform, in_chunks(read_texts(texts), CHUNK))
+    def _chunks(self, texts: Any) -> Iterator[FeatureArrays]:
+        chunks = in_chunks(read_texts(texts), CHUNK)  # refuses what is no iterable of texts
+        return (new_rows(self.classifier_, self.vectorizer_.transform(part)) for part in chunks)
 
-    def _competing(self, tags: Any) -> list[str] | None:
-        """The distinct tags of a sequence, all of them known."""
+    def _allowed(self, tags: Any) -> NDArray[np.uint8] | None:
+        """1 for each of the tags that compete, all of them known; None: all tags do."""
         check_is_fitted(self, "classifier_")
         if tags is None:
             return None
-        found = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
-        unknown = set(found) - set(self.classes_.tolist())
-        if unknown or not found:
+        chosen = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
+        unknown = set(chosen) - set(self.classes_.tolist())
+        if unknown or not chosen:
             raise ValueError(
                 "The 'tags' parameter must be a list of tags seen in fit. "
                 f"Got {unknown.pop() if unknown else tags!r}."
             )
-        return found
+        return self.classifier_.model_.allowed_columns(chosen)
 
     def tune_threshold(
         self, texts: Any, tags: Any = None, *, average: str = "micro", per_label: bool = False
@@ -384,18 +349,33 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         [[('fish', 1.0)]]
         """
         check_is_fitted(self, "classifier_")
-        header, arrays = tagger_state(self, compress=compress)
+        header, arrays = tagger_to_state(self, compress=compress)
         write(path, {"kind": "TextTagger", **header}, arrays)
 
-    @classmethod
-    def _from_state(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
-    ) -> TextTagger:
-        """The tagger that a file described; see `text_state.restore_tagger`."""
-        tagger = cls()
-        restore_tagger(tagger, header, arrays, verify=verify)
-        tagger._checked_parts()
-        return tagger
+
+def tagger_from_state(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
+) -> TextTagger:
+    """The tagger that a model file describes; see `restore_tagger`."""
+    tagger = TextTagger()
+    restore_tagger(tagger, header, arrays, verify=verify)
+    _check_parts(tagger)
+    return tagger
+
+
+def _check_parts(tagger: TextTagger) -> None:
+    """Raise unless the parameters are what a TextTagger can be made of."""
+    kinds = {"classifier": LdSMClassifier, "vectorizer": TfidfVectorizer}
+    for name, kind in kinds.items():
+        value = getattr(tagger, name)
+        if value is not None and not isinstance(value, kind):
+            raise _wrong(name, f"a {kind.__name__} or None", value)
+    if tagger.vectorizer is not None and tagger.vectorizer.input != "content":
+        # "filename" would open whatever files the documents happen to name.
+        raise _wrong("vectorizer", "one with input='content'", tagger.vectorizer)
+    count = Number(1, integer=True)
+    if not count.allows(tagger.min_tag_count):
+        raise _wrong("min_tag_count", str(count), tagger.min_tag_count)
 
 
 def _wrong(name: str, allowed: str, value: Any) -> ValueError:

@@ -5,21 +5,16 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
-import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, Union, cast
+from typing import IO, Any, cast
 
-PathLike = Union[str, "os.PathLike[str]"]
+from .atomic import atomic_file
+from .paths import PathLike, printable
 
 _BOM = b"\xef\xbb\xbf"
 BLOCK_BYTES = 8 << 20
-
-
-def printable(path: PathLike) -> str:
-    """The path as text for messages, whatever bytes its name holds."""
-    return os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def format_suffix(path: PathLike) -> str:
@@ -53,27 +48,17 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
         with open(target, "wb") as file:  # a pipe or a terminal: nothing to replace
             yield file
         return
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as raw:
-            suffix = os.path.splitext(target.lower())[1]
-            if suffix == ".gz":
-                # Neither name nor time of writing: the same data gives the same file.
-                with gzip.GzipFile("", "wb", 6, raw, mtime=0) as zipped:
-                    yield cast("IO[bytes]", zipped)
-            elif suffix == ".bz2":
-                with bz2.BZ2File(raw, "wb") as squeezed:
-                    yield cast("IO[bytes]", squeezed)
-            else:
-                yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+    with atomic_file(path) as raw:
+        suffix = os.path.splitext(target.lower())[1]
+        if suffix == ".gz":
+            # Neither name nor time of writing: the same data gives the same file.
+            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as zipped:
+                yield cast("IO[bytes]", zipped)
+        elif suffix == ".bz2":
+            with bz2.BZ2File(raw, "wb") as squeezed:
+                yield cast("IO[bytes]", squeezed)
+        else:
+            yield raw
 
 
 def read_blocks(file: IO[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:

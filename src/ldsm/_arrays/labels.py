@@ -1,8 +1,4 @@
-"""What users hand in, turned into the arrays of the core.
-
-Every form of the same data gives the same arrays, bit for bit: CSR, CSC, COO or dense, any index
-width, sorted or not, with duplicates or explicit zeros. The user's objects are never changed.
-"""
+"""Labels in all the forms that users have them in, as the core reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +7,8 @@ import hashlib
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,109 +16,25 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from .. import _core
-from .sparse import check_structure
+from .matrices import label_matrix
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
+LABEL_FORMS: tuple[LabelForm, ...] = ("sparse", "dense", "lists", "single")
 
 
-class FeatureArrays(NamedTuple):
-    """Rows of X as the core reads them: sorted, without duplicates or zeros."""
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    values: NDArray[np.float32]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.indptr) - 1
-
-    def rows(self, start: int, stop: int) -> FeatureArrays:
-        """A view of some consecutive rows; only the offsets are copied."""
-        first, last = self.indptr[start], self.indptr[stop]
-        return FeatureArrays(
-            self.indptr[start : stop + 1] - first, self.indices[first:last], self.values[first:last]
-        )
-
-
-def is_binary(x: FeatureArrays) -> bool:
-    """All values that are stored are the same one: features are there or not."""
-    values = x.values
-    # In parts: the values may lie on disk, and comparing them all at once takes memory.
-    parts = (values[start : start + (1 << 20)] for start in range(0, len(values), 1 << 20))
-    return len(values) > 0 and all(bool(np.all(part == values[0])) for part in parts)
-
-
-def feature_arrays(X: Any) -> FeatureArrays:
-    """The core's arrays of a matrix, sparse or dense. Values must be finite in float32."""
-    arrays = canonical_arrays(X)
-    if arrays is not None:
-        return arrays
-    if sp.issparse(X) and X.format == "csr":
-        # A new object around the same arrays: scipy caches flags on the one it is asked about.
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
-    else:
-        X = sp.csr_array(X if sp.issparse(X) else _known_to_scipy(np.atleast_2d(np.asarray(X))))
-    if X.data.dtype.kind != "f":
-        X = X.astype(np.float64)  # duplicates of small integers must not overflow when added
-    X.sum_duplicates()
-    with np.errstate(over="ignore"):
-        values = X.data.astype(np.float32)
-    if not np.all(np.isfinite(values)):
-        bad = X.data[~np.isfinite(values)][0]
-        raise ValueError(
-            f"Input X must hold values that float32 can represent, "
-            f"of size at most {np.finfo(np.float32).max:.3g}. Got {bad!r}."
-        )
-    X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
-    X.eliminate_zeros()  # also those that are too small for float32
-    return FeatureArrays(
-        np.ascontiguousarray(X.indptr, dtype=np.int64),
-        np.ascontiguousarray(X.indices, dtype=np.int32),
-        X.data,
-    )
-
-
-def _known_to_scipy(X: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in a type that sparse matrices can have: of this machine, not of 16 bits."""
-    dtype = X.dtype.newbyteorder("=")
-    return X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
-
-
-def canonical_arrays(X: Any) -> FeatureArrays | None:
-    """The core's arrays of a clean CSR matrix, without a detour; None for anything else.
-
-    Clean: numbers of a floating type, finite, sorted, without duplicates or zeros.
-    """
-    if not sp.issparse(X) or X.format != "csr" or X.data.dtype.kind != "f":
-        return None
-    if X.shape[1] > np.iinfo(np.int32).max or len(X.indptr) != X.shape[0] + 1:
-        return None
-    indices = X.indices
-    if X.indptr.dtype.kind != "i" or indices.dtype.kind != "i" or X.data.ndim != 1:
-        return None
-    if X.indptr.ndim != 1 or indices.ndim != 1:
-        return None
-    if indices.dtype != np.int32:
-        if len(indices) and not (indices.min() >= 0 and indices.max() < X.shape[1]):
-            return None
-        indices = indices.astype(np.int32)
-    with np.errstate(over="ignore"):
-        values = X.data.astype(np.float32, copy=False)
-    indptr = X.indptr.astype(np.int64, copy=False)
-    arrays = FeatureArrays(*map(np.ascontiguousarray, (indptr, indices, values)))
-    if len(indices) and indices.max() >= X.shape[1]:
-        return None
-    return arrays if _core.is_canonical(*arrays) else None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelArrays:
-    """Y as the core reads it, and how to give labels back in the form they came."""
+    """Y as the core reads it, and how to give labels back in the form they came in."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     classes: NDArray[Any]
     form: LabelForm
+
+    @cached_property
+    def checked(self) -> _core.CheckedLabels:
+        """The same arrays as the core takes them: checked once, however often they are used."""
+        return _core.CheckedLabels(self.indptr, self.indices, self.n_labels)
 
     @property
     def n_labels(self) -> int:
@@ -131,22 +44,21 @@ class LabelArrays:
     def n_rows(self) -> int:
         return len(self.indptr) - 1
 
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Rows per label."""
+        return np.bincount(self.indices, minlength=self.n_labels).astype(np.int64)
 
-def data_fingerprint(x: FeatureArrays, y: LabelArrays, n_features: int) -> str:
-    """Hash of the training data: equal for equal rows and labels, in whatever form X came."""
-    digest = hashlib.sha256(repr((n_features, y.form, y.classes.tolist())).encode())
-    for array in (*x, y.indptr, y.indices):
-        digest.update(str(len(array)).encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the labels: their form, their names and whose they are."""
+        digest = hashlib.sha256(repr((self.form, self.classes.tolist())).encode())
+        for array in (self.indptr, self.indices):
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
 
-
-def label_fingerprint(y: LabelArrays) -> str:
-    """Hash of the labels alone: their form, their names and whose they are."""
-    digest = hashlib.sha256(repr((y.form, y.classes.tolist())).encode())
-    for array in (y.indptr, y.indices):
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _aligned, (self.indptr, self.indices, self.classes, self.form)
 
 
 def label_arrays(
@@ -164,8 +76,7 @@ def label_arrays(
             "give an indicator matrix, a list of labels per row, or one label per row."
         )
     if sp.issparse(Y):
-        check_structure(Y, "y")
-        return _from_sparse(Y, names)
+        return _from_matrix(Y, names, "sparse")
     if hasattr(Y, "__array__"):  # pandas objects and other array-likes
         Y = np.asarray(Y)
     if isinstance(Y, np.ndarray):
@@ -178,7 +89,7 @@ def label_arrays(
             )
             return _from_single(Y.ravel())
         if Y.ndim == 2:
-            return _from_dense(Y)
+            return _from_matrix(Y, None, "dense")
         if Y.ndim == 1:
             nested = Y.dtype == object and len(Y) > 0 and all(_is_collection(row) for row in Y)
             return _from_lists(list(Y)) if nested else _from_single(Y)
@@ -201,7 +112,7 @@ def label_arrays(
     rectangular = width > 0 and all(len(row) == width for row in rows)
     indicator = rectangular and all(_is_zero_or_one(value) for row in rows for value in row)
     if indicator and trained != "lists":
-        return _from_dense(np.asarray(rows))
+        return _from_matrix(np.asarray(rows), None, "dense")
     return _from_lists(rows)
 
 
@@ -224,8 +135,8 @@ def known_labels(
             )
     else:
         number = {label: i for i, label in enumerate(classes.tolist())}
-        found = [number.get(label, -1) for label in labels.classes.tolist()]
-        columns = np.array(found, dtype=np.int32)[labels.indices]
+        column = [number.get(label, -1) for label in labels.classes.tolist()]
+        columns = np.array(column, dtype=np.int32)[labels.indices]
     seen = columns >= 0
     pairs = (np.ones(seen.sum(), dtype=np.int8), (rows[seen], columns[seen]))
     return sp.csr_array(pairs, shape=(labels.n_rows, len(classes)))
@@ -244,41 +155,20 @@ def _check_some_labels(n_pairs: int) -> None:
         raise ValueError("Y must hold at least one label. Got no label in any row.")
 
 
-def _from_sparse(Y: Any, names: Sequence[Any] | None) -> LabelArrays:
-    if Y.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(f"y must have fewer than 2**31 columns. Got {Y.shape[1]}.")
-    csr = sp.csr_array(Y, copy=True)
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    if csr.nnz and not np.all(csr.data == 1):
-        bad = csr.data[csr.data != 1][0]
-        raise ValueError(f"Y must be an indicator matrix of 0 and 1. Got the value {bad!r}.")
-    _check_some_labels(csr.nnz)
-    return LabelArrays(
-        csr.indptr.astype(np.int64),
-        csr.indices.astype(np.int32),
-        np.arange(csr.shape[1]) if names is None else _object_array(names),
-        "sparse",
-    )
+def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelArrays:
+    rows = label_matrix(Y)
+    if rows.shape[1] == 0:
+        raise ValueError(f"Y must have at least one column. Got an array of shape {rows.shape}.")
+    _check_some_labels(rows.nnz)
+    classes = np.arange(rows.shape[1]) if names is None else _object_array(names)
+    # A copy: the core reads it while the user's own may change.
+    return LabelArrays(rows.indptr.astype(np.int64), rows.indices.copy(), classes, form)
 
 
-def _from_dense(Y: NDArray[Any]) -> LabelArrays:
-    if Y.shape[1] == 0:
-        raise ValueError(f"Y must have at least one column. Got an array of shape {Y.shape}.")
-    try:
-        is_zero, is_one = Y == 0, Y == 1
-        if not np.all(is_zero | is_one):
-            bad = Y[~(is_zero | is_one)].ravel()[0]
-            raise ValueError(f"Y must be an indicator matrix of 0 and 1. Got the value {bad!r}.")
-    except TypeError:
-        raise ValueError(
-            f"Y must be an indicator matrix of 0 and 1. Got {Y.dtype} values."
-        ) from None
-    rows, labels = np.nonzero(is_one)
-    _check_some_labels(len(rows))
-    indptr = np.zeros(len(Y) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=len(Y)), out=indptr[1:])
-    return LabelArrays(indptr, labels.astype(np.int32), np.arange(Y.shape[1]), "dense")
+def _aligned(indptr: Any, indices: Any, classes: Any, form: LabelForm) -> LabelArrays:
+    """Arrays from another process, which some backends hand over as they lie in a message."""
+    aligned: list[Any] = [np.require(a, requirements="A") for a in (indptr, indices)]
+    return LabelArrays(*aligned, classes, form)
 
 
 def _from_single(y: NDArray[Any]) -> LabelArrays:

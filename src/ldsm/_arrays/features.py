@@ -1,0 +1,164 @@
+"""Rows of features as the core reads them.
+
+All forms of the same matrix become the same arrays, bit for bit: CSR, CSC, COO or dense, any index
+width, sorted or not, with duplicates or explicit zeros. The user's objects are never changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import _core
+from .matrices import (
+    MAX_COLUMNS,
+    check_two_dimensions,
+    csr,
+    is_made_here,
+    known_to_scipy,
+    narrow_indices,
+    take_rows,
+)
+from .structure import check_structure
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureArrays:
+    """Rows of X in the one form of this library: sorted, finite, without duplicates or zeros."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+    n_features: int
+
+    @cached_property
+    def checked(self) -> _core.CheckedFeatures:
+        """The same arrays as the core takes them: checked once, however often they are used."""
+        return _core.CheckedFeatures(self.indptr, self.indices, self.values, self.n_features)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def is_binary(self) -> bool:
+        """All values that are stored are the same one: a row has a feature or does not."""
+        return self.checked.is_binary
+
+    def rows(self, start: int, stop: int) -> FeatureArrays:
+        """A view of some consecutive rows; only the offsets are copied."""
+        first, last = self.indptr[start], self.indptr[stop]
+        part = FeatureArrays(
+            self.indptr[start : stop + 1] - first,
+            self.indices[first:last],
+            self.values[first:last],
+            self.n_features,
+        )
+        vars(part)["checked"] = self.checked.rows(start, stop)
+        return part
+
+    def take(self, rows: NDArray[np.int64]) -> FeatureArrays:
+        """The given rows in the given order, copied."""
+        return feature_arrays(take_rows(self.matrix(), rows))
+
+    def matrix(self) -> sp.csr_array:
+        """The rows as a matrix around the same arrays."""
+        return csr(self.indptr, self.indices, self.values, self.n_features)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _aligned, (self.indptr, self.indices, self.values, self.n_features)
+
+
+def feature_arrays(X: Any) -> FeatureArrays:
+    """The core's arrays of a matrix, sparse or dense; a ValueError for values beyond float32.
+
+    The structure of a sparse matrix must have been checked.
+    """
+    arrays = canonical_arrays(X)
+    return _converted(X) if arrays is None else arrays
+
+
+def feature_matrix(X: Any) -> sp.csr_array:
+    """Any matrix in the form of `FeatureArrays`, as a matrix; what has the form stays as it is.
+
+    A matrix that lies in a file is not read for that.
+    """
+    if is_made_here(X, np.float32):
+        return X
+    check_structure(X, "X")
+    check_two_dimensions(X, "X")
+    return feature_arrays(X).matrix()
+
+
+def canonical_arrays(X: Any) -> FeatureArrays | None:
+    """The core's arrays of a CSR matrix that is in canonical form already; None for anything else.
+
+    Canonical: numbers of a floating type, finite, sorted, without duplicates or zeros.
+    """
+    if not sp.issparse(X) or X.format != "csr" or X.data.dtype.kind != "f":
+        return None
+    indptr, indices, n_features = X.indptr, X.indices, X.shape[1]
+    if n_features > MAX_COLUMNS or len(indptr) != X.shape[0] + 1:
+        return None
+    if indptr.dtype.kind != "i" or indices.dtype.kind != "i":
+        return None
+    if not indptr.ndim == indices.ndim == X.data.ndim == 1:
+        return None
+    if indices.dtype != np.int32:
+        if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
+            return None
+        indices = indices.astype(np.int32)
+    with np.errstate(over="ignore"):
+        values = X.data.astype(np.float32, copy=False)
+    arrays = FeatureArrays(
+        np.ascontiguousarray(indptr, dtype=np.int64),
+        np.ascontiguousarray(indices),
+        np.ascontiguousarray(values),
+        n_features,
+    )
+    checked = _core.CheckedFeatures.if_canonical(
+        arrays.indptr, arrays.indices, arrays.values, n_features
+    )
+    if checked is None:
+        return None
+    vars(arrays)["checked"] = checked
+    return arrays
+
+
+def _converted(X: Any) -> FeatureArrays:
+    """A copy in canonical form."""
+    if sp.issparse(X) and X.format == "csr":
+        # A new object around copies of the arrays: scipy caches flags on the one it is asked about.
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
+    else:
+        X = sp.csr_array(X if sp.issparse(X) else known_to_scipy(np.asarray(X)))
+    if X.data.dtype.kind != "f":
+        X = X.astype(np.float64)  # duplicates of small integers must not overflow when added
+    X.sum_duplicates()
+    with np.errstate(over="ignore"):
+        values = X.data.astype(np.float32)
+    if not np.isfinite(values).all():
+        bad = X.data[~np.isfinite(values)][0]
+        raise ValueError(
+            f"Input X must hold finite values that float32 can represent, of size at most "
+            f"{np.finfo(np.float32).max:.3g}. Got {bad!r}."
+        )
+    X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+    X.eliminate_zeros()  # also those that are too small for float32
+    return FeatureArrays(
+        np.ascontiguousarray(X.indptr, dtype=np.int64),
+        np.ascontiguousarray(narrow_indices(X.indices, X.shape[1], "X")),
+        np.ascontiguousarray(X.data),
+        X.shape[1],
+    )
+
+
+def _aligned(indptr: Any, indices: Any, values: Any, n_features: int) -> FeatureArrays:
+    """Arrays from another process, which some backends hand over as they lie in a message."""
+    aligned: list[Any] = [np.require(a, requirements="A") for a in (indptr, indices, values)]
+    return FeatureArrays(*aligned, n_features)

@@ -1,0 +1,292 @@
+"""The fitted model: everything that predicts, saves, explains or measures reads this one object."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import gen_even_slices
+
+from .._arrays.features import FeatureArrays
+from .._arrays.labels import LabelForm
+from .._runtime.cancellation import CancelFlag, in_threads
+from .._second_stage.stage import SHORTLIST, SecondStage, best_first
+from .._second_stage.state import stage_to_state
+from .._trees.forest import Forest
+from .._trees.params import TreeParams
+from ..metrics.propensities import propensities_from_counts
+from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
+
+# Fewer rows than this are not worth waking threads for.
+PARALLEL_ROWS = 64
+
+TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
+LabelScores = list[tuple[Any, float]]  # labels with their scores, best first
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """What a fit ends with. Frozen: a change makes a new one (`dataclasses.replace`).
+
+    Attributes
+    ----------
+    forest : Forest
+    second_stage : SecondStage or None
+        Without one the order is the trees'.
+    classes : ndarray (n_labels,)
+        The labels in the order of columns.
+    label_form : {"sparse", "dense", "lists", "single"}
+        The form that Y came in, and that predictions take.
+    label_counts : int64 (n_labels,)
+        Training rows per label.
+    leaf_scores : {"probability", "histogram"}
+        Whether leaves score by their rows, or as in the paper by their labels.
+    tree_params : TreeParams
+        The trees' parameters, "auto" resolved.
+    seed : int
+    training : dict
+        Facts of the training; entries that JSON can hold may be added. No part of the fingerprint.
+    feature_names : ndarray of object or None
+    threshold : float, or float32 ndarray (n_labels,)
+        The score from which a label is predicted.
+    """
+
+    forest: Forest
+    second_stage: SecondStage | None
+    classes: NDArray[Any]
+    label_form: LabelForm
+    label_counts: NDArray[np.int64]
+    leaf_scores: str
+    tree_params: TreeParams
+    seed: int
+    training: dict[str, Any]
+    feature_names: NDArray[Any] | None = None
+    threshold: Threshold = DEFAULT_THRESHOLD
+
+    @property
+    def n_features(self) -> int:
+        return self.forest.n_features
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_training_rows(self) -> int:
+        return int(self.training["rows"])
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a leaf's score is count / rows of the leaf, or count / sum of its counts."""
+        return self.leaf_scores == "probability"
+
+    @cached_property
+    def fill_order(self) -> NDArray[np.int32]:
+        """The columns by frequency, for rows with too few scores."""
+        return fill_order(self.label_counts)
+
+    def trees(self, start: int, stop: int) -> FittedModel:
+        """A model of some of the trees, without a second stage."""
+        return replace(self, forest=self.forest.trees(start, stop), second_stage=None)
+
+    def propensities(self, **constants: Any) -> NDArray[np.float64] | None:
+        """Of the labels, by the counts of training; see `propensities_from_counts`."""
+        return propensities_from_counts(self.label_counts, self.n_training_rows, **constants)
+
+    def fingerprint(self) -> str:
+        """Hash of everything that decides a prediction: equal for equal models."""
+        digest = hashlib.sha256(self.forest.fingerprint().encode())
+        threshold = np.asarray(self.threshold).tolist()
+        digest.update(repr((self.leaf_scores, self.label_form, threshold)).encode())
+        digest.update(repr(self.classes.tolist()).encode())
+        digest.update(self.label_counts.astype(np.int64).tobytes())
+        if self.second_stage is not None:
+            stage_header, stage_arrays = stage_to_state(self.second_stage)
+            digest.update(repr(stage_header).encode())
+            for name, array in stage_arrays.items():
+                digest.update(f"{name}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    # -- predicting ---------------------------------------------------------------------------
+
+    def top_columns(
+        self,
+        x: FeatureArrays,
+        k: int,
+        *,
+        allowed: NDArray[np.uint8] | None = None,
+        tail: float = 0.0,
+        n_jobs: int | None = None,
+    ) -> TopColumns:
+        """The k best columns of each row, best first, and their scores.
+
+        `allowed` has 1 for each column that competes. A positive `tail` favours rare labels in the
+        order: score / propensity ** tail.
+        """
+        weights = self._label_weights(tail)
+        stage = self.second_stage
+        reorder = stage is not None or weights is not None
+        length = max(k, self.shortlist_length(allowed)) if reorder else k
+
+        def answer(part: FeatureArrays, cancel: CancelFlag | None) -> TopColumns:
+            labels, scores = self.tree_columns(part, length, allowed, cancel)
+            if stage is not None:
+                scores = stage.scores(part, labels, scores, cancel)
+            return best_first(labels, scores, k, weights) if reorder else (labels, scores)
+
+        parts = _in_parallel(answer, x, n_jobs)
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def tree_columns(
+        self,
+        x: FeatureArrays,
+        k: int,
+        allowed: NDArray[np.uint8] | None = None,
+        cancel: CancelFlag | None = None,
+    ) -> TopColumns:
+        """The k best columns of each row by the trees alone, and the trees' scores."""
+        return self.forest.top_labels(
+            x, k, self.fill_order, by_rows=self.by_rows, allowed=allowed, cancel=cancel
+        )
+
+    def scores(
+        self,
+        x: FeatureArrays,
+        *,
+        allowed: NDArray[np.uint8] | None = None,
+        n_jobs: int | None = None,
+    ) -> sp.csr_array:
+        """Every positive score; with a second stage, those of the shortlists."""
+        if self.second_stage is not None:
+            return self._shortlist_scores(x, allowed, n_jobs)
+
+        def score(part: FeatureArrays, cancel: CancelFlag | None) -> sp.csr_array:
+            indptr, labels, values = self.forest.scores(part, by_rows=self.by_rows, cancel=cancel)
+            return sp.csr_array((values, labels, indptr), shape=(part.n_rows, self.n_labels))
+
+        scores = sp.vstack(_in_parallel(score, x, n_jobs), format="csr")
+        if allowed is not None:
+            scores.data *= allowed[scores.indices]
+            scores.eliminate_zeros()
+        return scores
+
+    def _shortlist_scores(
+        self, x: FeatureArrays, allowed: NDArray[np.uint8] | None, n_jobs: int | None
+    ) -> sp.csr_array:
+        length = self.shortlist_length(allowed)
+        columns, scores = self.top_columns(x, length, allowed=allowed, n_jobs=n_jobs)
+        order = np.argsort(columns, axis=1)
+        columns = np.take_along_axis(columns, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
+        scored = scores > 0
+        indptr = np.concatenate([[0], np.cumsum(scored.sum(axis=1))])
+        return sp.csr_array(
+            (scores[scored], columns[scored], indptr), shape=(x.n_rows, self.n_labels)
+        )
+
+    def probabilities(
+        self,
+        x: FeatureArrays,
+        *,
+        allowed: NDArray[np.uint8] | None = None,
+        n_jobs: int | None = None,
+    ) -> sp.csr_array | NDArray[np.float64]:
+        """The scores in the form of Y: sparse, or dense for dense Y and for one label per row.
+
+        With one label per row, all of them competing, the scores of a row sum up to 1.
+        """
+        scores = self.scores(x, allowed=allowed, n_jobs=n_jobs)
+        if self.label_form in ("sparse", "lists"):
+            return scores
+        dense: NDArray[np.float64] = scores.astype(np.float64).toarray()
+        if self.label_form == "single" and allowed is None and self.second_stage is not None:
+            # A second stage judges each label by itself; here they exclude each other.
+            dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return dense
+
+    def shortlist_length(self, allowed: NDArray[np.uint8] | None = None) -> int:
+        """How many labels of a row the second stage looks at, where the trees know so many."""
+        most = self.n_labels if allowed is None else int(allowed.sum())
+        return min(SHORTLIST, most)
+
+    def best_labels(self, x: FeatureArrays, k: int, **options: Any) -> Iterator[LabelScores]:
+        """Each row's k best labels with their scores; labels without a score are left out.
+
+        The options are those of `top_columns`.
+        """
+        columns, scores = self.top_columns(x, k, **options)
+        for names, values in zip(self.classes[columns].tolist(), scores.tolist(), strict=True):
+            yield [(name, score) for name, score in zip(names, values, strict=True) if score > 0]
+
+    def label_sets(
+        self, x: FeatureArrays, threshold: Threshold | None = None, **options: Any
+    ) -> Iterator[LabelScores]:
+        """Each row's labels that reach the threshold, the model's own if None, best first.
+
+        The options are those of `probabilities`.
+        """
+        scores = sp.csr_array(self.probabilities(x, **options))
+        scores = above_threshold(scores, self.threshold if threshold is None else threshold)
+        for row in range(scores.shape[0]):
+            part = slice(*scores.indptr[row : row + 2])
+            columns, values = scores.indices[part], scores.data[part]
+            order = np.lexsort((columns, -values))
+            names = self.classes[columns[order]].tolist()
+            yield list(zip(names, values[order].tolist(), strict=True))
+
+    def allowed_columns(self, labels: Iterable[Any]) -> NDArray[np.uint8]:
+        """1 for each column whose label is among `labels`."""
+        if isinstance(labels, str):
+            raise ValueError(f"The 'labels' parameter must be a list of labels. Got {labels!r}.")
+        number = {label: i for i, label in enumerate(self.classes.tolist())}
+        allowed = np.zeros(self.n_labels, dtype=np.uint8)
+        for label in labels:
+            if label not in number:
+                raise ValueError(
+                    f"The 'labels' parameter must name labels seen in fit. Got {label!r}."
+                )
+            allowed[number[label]] = 1
+        if not allowed.any():
+            raise ValueError("The 'labels' parameter must name at least one label. Got none.")
+        return allowed
+
+    def _label_weights(self, tail: float) -> NDArray[np.float64] | None:
+        """What each label's score is multiplied with for the order; None for all alike."""
+        check_tail(tail)
+        propensities = self.propensities() if tail else None
+        return None if propensities is None else np.asarray(propensities**-tail)
+
+
+def fill_order(label_counts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The columns from the most to the least frequent: what rows without enough scores get."""
+    return np.argsort(-label_counts, kind="stable").astype(np.int32)
+
+
+def check_tail(tail: float) -> None:
+    """Raise unless `tail` can be an exponent of the propensities."""
+    if not isinstance(tail, Real) or isinstance(tail, bool) or not 0 <= tail <= sys.float_info.max:
+        raise ValueError(f"The 'tail' parameter must be a float >= 0. Got {tail!r} instead.")
+
+
+def _in_parallel(
+    work: Callable[[FeatureArrays, CancelFlag | None], Answer], x: FeatureArrays, n_jobs: int | None
+) -> list[Answer]:
+    """Apply `work` to consecutive rows, in threads; rows are independent of each other."""
+    n_jobs = joblib.effective_n_jobs(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
+    if n_jobs == 1:
+        return [work(x, None)]
+    parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
+    return in_threads(lambda task, cancel: work(parts[task], cancel), len(parts), n_jobs)

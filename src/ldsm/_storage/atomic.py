@@ -1,0 +1,135 @@
+"""Files that appear whole or not at all: the one way in which this library writes them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedWriter
+
+from .paths import PathLike
+
+# Unfinished files have names that begin and end like this; nobody needs one whose writer is gone.
+_PREFIX, _SUFFIX = ".ldsm-", ".tmp"
+_YOUNG_SECONDS = 60.0  # an unfinished file written to since then may be about to be locked
+
+
+@contextmanager
+def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWriter]:
+    """Open a file for writing that gets its name when the block ends, and only if it ends well.
+
+    Until then an existing file of that name stays as it is; the new one takes over its mode. What
+    killed processes left when they wrote the same file is removed.
+
+    Parameters
+    ----------
+    path : path
+        A symbolic link is followed: what it points to is replaced.
+    replace : bool, default=True
+        False: if there is a file of that name by now, it stays and the new one is dropped.
+
+    Raises
+    ------
+    OSError
+        If the system cannot write; no unfinished file is left. The error names `path`.
+    """
+    target = os.path.realpath(path)
+    _remove_leftovers(target)
+    temporary = temporary_path(os.path.dirname(target), _mark(target))
+    try:
+        with open(temporary, "xb") as file:
+            with suppress(OSError):  # some file systems have no locks
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(os.stat(target).st_mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            os.replace(temporary, target)
+        else:
+            _link(temporary, target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, temporary):
+            raise  # something else that happened within the block
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    sync_folder(os.path.dirname(target))
+
+
+def temporary_path(folder: str, mark: str = "") -> str:
+    """The path of an unfinished file, unlike any other; `mark` is a part of its name."""
+    return os.path.join(folder, f"{_PREFIX}{mark}{secrets.token_hex(8)}{_SUFFIX}")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is that of an unfinished file."""
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def check_writable(folder: str) -> None:
+    """Raise an OSError unless a file can be created in the folder."""
+    path = temporary_path(folder)
+    try:
+        with open(path, "xb"):
+            pass
+        os.unlink(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from error
+
+
+def sync_folder(folder: str) -> None:
+    """Make a new name last; some file systems cannot, and the file itself is safe already."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _link(temporary: str, target: str) -> None:
+    """Give the file its name unless that name is taken."""
+    try:
+        os.link(temporary, target)  # unlike a rename, it replaces nothing
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links
+        if not os.path.exists(target):
+            os.replace(temporary, target)
+
+
+def _mark(target: str) -> str:
+    """What the names of all unfinished versions of one file have in common; always short."""
+    return f"{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
+
+
+def _remove_leftovers(target: str) -> None:
+    """Delete what killed processes left when they wrote this file.
+
+    Whoever writes a file holds a lock on it, which the system takes back when the process ends,
+    however it ends. What cannot be deleted stays: it is in nobody's way.
+    """
+    folder, start = os.path.dirname(target), _PREFIX + _mark(target)
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(start) and is_temporary(name):
+                with suppress(OSError):
+                    _remove_if_abandoned(os.path.join(folder, name))
+
+
+def _remove_if_abandoned(path: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if time.time() - os.fstat(descriptor).st_mtime > _YOUNG_SECONDS:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if it is locked
+            os.unlink(path)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,96 @@
+"""Manifests: small JSON files that say what the files beside them are, sealed with a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .atomic import atomic_file
+
+_MOST_BYTES = 1 << 16  # a manifest has a few thousand; more is not read
+_SEAL = "identity"
+
+
+class ManifestError(ValueError):
+    """A manifest that is damaged; the message is the reason, to be put behind a file's name."""
+
+
+class ManifestVersionError(ValueError):
+    """A manifest of another version."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"it has version {version}")
+        self.version = version
+
+
+def identity(entries: Mapping[str, Any]) -> str:
+    """Hash of a manifest's entries: equal for equal ones."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
+
+
+def write_manifest(path: str, entries: Mapping[str, Any], *, replace: bool) -> None:
+    """Write the entries, which begin with ``format`` and ``version``; see `atomic_file`."""
+    with atomic_file(path, replace=replace) as file:
+        file.write(json.dumps({**entries, _SEAL: identity(entries)}, indent=1).encode())
+
+
+def read_manifest(path: str, format: str, version: int) -> dict[str, Any]:
+    """The entries of a manifest of this format and version.
+
+    Raises
+    ------
+    ManifestError, ManifestVersionError
+    OSError
+        Among them FileNotFoundError.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ManifestError("it is not a regular file")
+    with open(path, "rb") as file:
+        data = file.read(_MOST_BYTES)
+    try:
+        entries = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"it is not JSON ({error})") from None
+    if not isinstance(entries, dict) or entries.get("format") != format:
+        raise ManifestError(f"it does not say that it is an {format}")
+    found = entries.get("version")
+    if type(found) is int and found != version:
+        raise ManifestVersionError(found)
+    if entries.pop(_SEAL, None) != identity(entries):
+        raise ManifestError("its checksum does not match: it was altered")
+    return entries
+
+
+def differences(
+    here: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    names: Mapping[str, str],
+    implied_by: Mapping[str, Collection[str]],
+) -> list[str]:
+    """What differs between two manifests, in words.
+
+    Parameters
+    ----------
+    here, stored : mapping
+        Entries now, and as they were stored.
+    names : mapping
+        What to call an entry where its own name would puzzle.
+    implied_by : mapping
+        Entries (hashes) that say nothing new where one of the named others differs.
+    """
+    differ = [name for name, value in here.items() if value != stored.get(name)]
+    return [
+        f"{names.get(name, name)} is {_short(here[name])} now and {_short(stored.get(name))} there"
+        for name in differ
+        if not set(implied_by.get(name, ())) & set(differ)
+    ]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str) and len(value) == 64:  # a hash: enough to see that it is another
+        return value[:12]
+    return repr(value)[:80]

@@ -1,0 +1,86 @@
+"""A scikit-learn scorer for the ranking metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .inputs import fail, positive, read_predictions
+from .ranking import METRICS, WEIGHTED, rank
+
+
+def topk_scorer(metric: str = "precision", k: int = 5, *, propensities: Any = None) -> TopKScorer:
+    """Return a scikit-learn scorer, for `cross_val_score`, `GridSearchCV` and the like.
+
+    `metric` is ``"precision"``, ``"ndcg"``, ``"recall"``, ``"coverage"``, ``"psp"`` or
+    ``"psndcg"``; the last two need `propensities`, one per column, or a dict by label name where Y
+    is lists of names. An estimator without ``predict_topk``, a pipeline for instance, is ranked by
+    its ``predict_proba`` or ``decision_function``.
+
+    Examples
+    --------
+    >>> topk_scorer("ndcg", k=3)
+    TopKScorer(metric='ndcg', k=3, propensities=None)
+    """
+    if metric not in METRICS:
+        fail("metric", metric, f"one of {', '.join(map(repr, METRICS))}")
+    if (propensities is not None) != (metric in WEIGHTED):
+        allowed = f"given for {' and '.join(WEIGHTED)}, and only there"
+        fail("propensities", type(propensities).__name__, allowed)
+    return TopKScorer(metric, positive("k", k), propensities)
+
+
+@dataclass(frozen=True, eq=False)
+class TopKScorer:
+    """Callable ``(estimator, X, y) -> float``; made by `topk_scorer`."""
+
+    metric: str
+    k: int
+    propensities: Any = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        methods = ("predict_topk", "predict_proba", "decision_function")
+        method = next((name for name in methods if hasattr(estimator, name)), None)
+        if method is None:
+            fail("estimator", estimator, f"one with {' or '.join(methods)}")
+        if method == "predict_topk":
+            top = np.asarray(estimator.predict_topk(X, k=self.k)[0])
+        else:
+            top = read_predictions(getattr(estimator, method)(X), self.k)[0]
+        propensities = self.propensities
+        if not _is_indicator(y, estimator):
+            column = {name: i for i, name in enumerate(estimator.classes_)}
+            if method == "predict_topk":
+                names = top.ravel().tolist()
+                if unknown := set(names) - column.keys() - {-1, None}:
+                    fail("estimator", unknown.pop(), "one that predicts labels of its classes_")
+                top = np.array([column.get(n, -1) for n in names], np.int64).reshape(top.shape)
+            # A label that training never saw gets a column beyond the known ones: always a miss.
+            rows = (row if _is_row(row) else [row] for row in y)
+            y = [[column.setdefault(name, len(column)) for name in row] for row in rows]
+            if propensities is not None:
+                if not isinstance(propensities, Mapping) or column.keys() - propensities.keys():
+                    allowed = "a dict with every label name of y and classes_"
+                    fail("propensities", type(propensities).__name__, allowed)
+                propensities = [propensities[name] for name in column]
+        elif not sp.issparse(y):
+            y = np.asarray(y)
+        ranking = rank(y, top, [self.k], propensities)
+        return ranking.value(self.metric, self.k)
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, Iterable) and not isinstance(row, str | bytes)
+
+
+def _is_indicator(y: Any, estimator: Any) -> bool:
+    """Whether y is a 0/1 matrix, as the estimator reads it: nested lists may be one too."""
+    if sp.issparse(y) or getattr(y, "ndim", 1) == 2:
+        return True
+    width = len(getattr(estimator, "classes_", ()))
+    # As label names, rows of 0 and 1 only, each as long as there are labels, would be absurd.
+    return all(isinstance(r, list | tuple) and len(r) == width and set(r) <= {0, 1} for r in y)
