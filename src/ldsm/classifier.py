@@ -486,7 +486,7 @@ def fit_classifier(
         callback=callback,
         checkpoint_dir=checkpoint_dir,
     )
-    vars(clf).pop("oob_scores_", None)  # of an earlier fit
+    clf.__dict__.pop("oob_scores_", None)  # of an earlier fit
     if fitted.oob_scores is not None and clf.subsample != AUTO:
         clf.oob_scores_ = fitted.oob_scores
     return hold_model(clf, fitted.model)
@@ -496,7 +496,7 @@ def hold_model(clf: LdSMClassifier, model: FittedModel) -> LdSMClassifier:
     """Make `model` what the classifier predicts with."""
     clf.model_ = model
     clf.n_features_in_ = model.n_features
-    vars(clf).pop("feature_names_in_", None)
+    clf.__dict__.pop("feature_names_in_", None)
     if model.feature_names is not None:
         clf.feature_names_in_ = model.feature_names
     return clf

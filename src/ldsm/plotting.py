@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._trees.levels import balanced_depth, by_level, leaf_depths
-from .classifier import LdSMClassifier
-from .evaluation.held_out import MetricCurve, SingleTrees, classifier_of
+from .evaluation import MetricCurve, SingleTrees
+from .evaluation.alignment import Estimator, classifier_of
 from .metrics.calibration import Reliability
-from .text.tagger import TextTagger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +32,6 @@ __all__ = [
     "plot_single_trees",
     "plot_splits",
 ]
-
-Model = LdSMClassifier | TextTagger
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY)
@@ -57,7 +54,7 @@ class DepthPoint:
 
 
 def plot_objective(
-    model: Model, *, levels: Sequence[int] | None = None, ax: Axes | None = None
+    model: Estimator, *, levels: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
     """J during training, at each level of the trees: the lower, the better a split.
 
@@ -90,7 +87,7 @@ def plot_objective(
     return ax
 
 
-def plot_splits(model: Model, *, ax: Axes | None = None) -> Axes:
+def plot_splits(model: Estimator, *, ax: Axes | None = None) -> Axes:
     """Balance (the paper's beta) and purity (alpha) of the splits at each level, 0 being best.
 
     Lines are means over the splits of a level, in all trees, weighted by their rows; bands hold the
@@ -100,9 +97,11 @@ def plot_splits(model: Model, *, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     numbers = np.arange(len(levels.splits))
     lines = {"balance β": levels.balancedness, "purity α": levels.purity}
-    for (name, found), colour, marker in zip(lines.items(), SERIES, MARKERS, strict=False):
-        ax.fill_between(numbers, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
-        ax.plot(numbers, found.mean, color=colour, marker=marker, markersize=3, label=name)
+    for (name, statistic), colour, marker in zip(lines.items(), SERIES, MARKERS, strict=False):
+        ax.fill_between(
+            numbers, statistic.low, statistic.high, color=colour, alpha=0.15, linewidth=0
+        )
+        ax.plot(numbers, statistic.mean, color=colour, marker=marker, markersize=3, label=name)
     _whole_numbers(ax.xaxis)
     ax.set(xlabel="level", ylabel="0 is best")
     ax.set_ylim(bottom=0)
@@ -110,7 +109,7 @@ def plot_splits(model: Model, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_depth(models: Mapping[str, Model | DepthPoint], *, ax: Axes | None = None) -> Axes:
+def plot_depth(models: Mapping[str, Estimator | DepthPoint], *, ax: Axes | None = None) -> Axes:
     """The depth of the deepest tree against log_M K, for several models.
 
     Parameters
@@ -140,7 +139,7 @@ def plot_depth(models: Mapping[str, Model | DepthPoint], *, ax: Axes | None = No
     return ax
 
 
-def plot_leaf_depths(model: Model, *, ax: Axes | None = None) -> Axes:
+def plot_leaf_depths(model: Estimator, *, ax: Axes | None = None) -> Axes:
     """How deep the leaves lie that training rows end in, beside log_M K."""
     clf = classifier_of(model)
     shares = 100 * leaf_depths(clf.forest_)
@@ -159,7 +158,7 @@ def plot_leaf_depths(model: Model, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
-    """Metrics against the size of the model: `HeldOut.tree_curve`, or points measured elsewhere.
+    """Metrics against the size of the model: `Evaluation.tree_curve`, or points measured elsewhere.
 
     Where the curve has depths, a second scale at the top tells them. Where it has the metrics of
     the model with its second stage, thin dashed lines do.
@@ -187,16 +186,16 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_single_trees(found: SingleTrees, *, ax: Axes | None = None) -> Axes:
+def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
     """Single trees, with the range from the worst to the best of them, against the ensemble."""
     ax = _axes(ax)
-    names = list(found.single)
-    means = np.array([100 * found.single[name].mean() for name in names])
-    ends = np.array([[found.single[n].min(), found.single[n].max()] for n in names]) * 100
-    n_trees = len(next(iter(found.single.values())))
-    bars = {"single trees, worst to best": means, f"{n_trees} trees": _percents(found.together)}
-    if found.whole is not None:
-        bars["with second stage"] = _percents(found.whole)
+    names = list(trees.single)
+    means = np.array([100 * trees.single[name].mean() for name in names])
+    ends = np.array([[trees.single[n].min(), trees.single[n].max()] for n in names]) * 100
+    n_trees = len(next(iter(trees.single.values())))
+    bars = {"single trees, worst to best": means, f"{n_trees} trees": _percents(trees.together)}
+    if trees.whole is not None:
+        bars["with second stage"] = _percents(trees.whole)
     width = 0.8 / len(bars)
     for i, ((name, heights), colour) in enumerate(
         zip(bars.items(), (SKY, BLUE, ORANGE), strict=False)
@@ -214,31 +213,38 @@ def plot_single_trees(found: SingleTrees, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_reliability(
-    found: Reliability | Mapping[str, Reliability], *, ax: Axes | None = None
+    reliability: Reliability | Mapping[str, Reliability], *, ax: Axes | None = None
 ) -> Axes:
     """Scores against how often they are right; the diagonal is perfect calibration.
 
     Parameters
     ----------
-    found : Reliability, or dict of str to Reliability
-        As `HeldOut.reliability` gives it; several by name. For a single one bars tell how many of
-        the predictions each bin holds.
+    reliability : Reliability, or dict of str to Reliability
+        As `Evaluation.reliability` gives it; several by name. For a single one, bars show how
+        many of the predictions each bin holds.
     ax : Axes, optional
     """
-    several = found if isinstance(found, Mapping) else {"": found}
+    several = reliability if isinstance(reliability, Mapping) else {"": reliability}
     if not several:
-        raise ValueError("'found' must hold at least one Reliability. Got none.")
+        raise ValueError("'reliability' must hold at least one Reliability. Got none.")
     ax = _axes(ax, (4.4, 4.2))
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="perfect")
-    if not isinstance(found, Mapping):
-        shares = found.counts / max(1, found.counts.sum())
-        ax.bar(found.scores, shares, width=0.04, color=SKY, alpha=0.5, label="share of predictions")
+    if not isinstance(reliability, Mapping):
+        shares = reliability.counts / max(1, reliability.counts.sum())
+        ax.bar(
+            reliability.scores,
+            shares,
+            width=0.04,
+            color=SKY,
+            alpha=0.5,
+            label="share of predictions",
+        )
     for (name, one), colour, marker in _styled(several):
         error = f"ECE {100 * one.error:.1f} points"
         label = f"{name}, {error}" if name else error
         ax.plot(one.scores, one.frequencies, color=colour, marker=marker, markersize=4, label=label)
     ax.set(xlabel="score", ylabel="share of true labels", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    _legend_below(ax, columns=1 if several is found else 3)
+    _legend_below(ax, columns=1 if several is reliability else 3)
     return ax
 
 
@@ -269,7 +275,7 @@ def _axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
     return ax
 
 
-def _depth_point(model: Model | DepthPoint) -> DepthPoint:
+def _depth_point(model: Estimator | DepthPoint) -> DepthPoint:
     if isinstance(model, DepthPoint):
         return model
     clf = classifier_of(model)

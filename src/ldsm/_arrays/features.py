@@ -160,5 +160,5 @@ def _converted(X: Any) -> FeatureArrays:
 
 def _aligned(indptr: Any, indices: Any, values: Any, n_features: int) -> FeatureArrays:
     """Arrays from another process, which some backends hand over as they lie in a message."""
-    aligned: list[Any] = [np.require(a, requirements="A") for a in (indptr, indices, values)]
-    return FeatureArrays(*aligned, n_features)
+    indptr, indices, values = (np.require(a, requirements="A") for a in (indptr, indices, values))
+    return FeatureArrays(indptr, indices, values, n_features)

@@ -167,8 +167,8 @@ def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelA
 
 def _aligned(indptr: Any, indices: Any, classes: Any, form: LabelForm) -> LabelArrays:
     """Arrays from another process, which some backends hand over as they lie in a message."""
-    aligned: list[Any] = [np.require(a, requirements="A") for a in (indptr, indices)]
-    return LabelArrays(*aligned, classes, form)
+    indptr, indices = (np.require(a, requirements="A") for a in (indptr, indices))
+    return LabelArrays(indptr, indices, classes, form)
 
 
 def _from_single(y: NDArray[Any]) -> LabelArrays:

@@ -144,12 +144,12 @@ def _constant(name: str) -> float:
 
 
 def _read_metadata(described: Any) -> dict[str, Any]:
-    found = described.pop(METADATA, None) if isinstance(described, dict) else None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    entries = described.pop(METADATA, None) if isinstance(described, dict) else None
+    if not isinstance(entries, dict) or entries.get("format") != FORMAT:
         raise ValueError("it is no model file of ldsm: its header does not say so")
-    if not all(isinstance(value, str) for value in found.values()):
+    if not all(isinstance(value, str) for value in entries.values()):
         raise ValueError("its header holds something other than text")
-    version, library = found.get("format_version", ""), found.get("library_version", "")
+    version, library = entries.get("format_version", ""), entries.get("library_version", "")
     if not (version.isascii() and version.isdigit() and len(version) < 10):
         raise ValueError(f"its header has no format version, but {version[:40]!r}")
     if int(version) > FORMAT_VERSION:
@@ -159,11 +159,11 @@ def _read_metadata(described: Any) -> dict[str, Any]:
         )
     if int(version) != FORMAT_VERSION:
         raise UnknownVersion(f"its format version {version} does not exist")
-    if "kind" not in found:
+    if "kind" not in entries:
         raise ValueError("its header does not say what kind of model it is")
     header = {
         name: value if name in PLAIN else _parse_json(value)
-        for name, value in found.items()
+        for name, value in entries.items()
         if name != "format"
     }
     return header | {"format_version": int(version)}

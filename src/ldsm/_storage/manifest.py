@@ -57,9 +57,9 @@ def read_manifest(path: str, format: str, version: int) -> dict[str, Any]:
         raise ManifestError(f"it is not JSON ({error})") from None
     if not isinstance(entries, dict) or entries.get("format") != format:
         raise ManifestError(f"it does not say that it is an {format}")
-    found = entries.get("version")
-    if type(found) is int and found != version:
-        raise ManifestVersionError(found)
+    stored_version = entries.get("version")
+    if type(stored_version) is int and stored_version != version:
+        raise ManifestVersionError(stored_version)
     if entries.pop(_SEAL, None) != identity(entries):
         raise ManifestError("its checksum does not match: it was altered")
     return entries

@@ -25,7 +25,7 @@ from ..datasets import (
     save_xmlrepo,
 )
 from .command import wrong_use
-from .reader import Reader
+from .options.reader import Reader
 from .screen import Report, Screen
 
 WRITERS: dict[str, Callable[..., None]] = {

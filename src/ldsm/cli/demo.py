@@ -9,21 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import joblib
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from sklearn.svm import LinearSVC
 
 from .. import metrics
 from .._runtime.wording import percent
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset, load_stdlib_docs
-from ..text.tagger import TextTagger
-from .baselines import OneVsRest, popular_labels
-from .estimator import defaults
-from .model import Model, as_model
-from .scoring import in_columns
-from .screen import Screen
+from ..evaluation import Evaluation
+from ..text import TextTagger
+from .options.estimator import defaults
+from .screen import Report, Screen
 
 QUESTIONS = (
     "compress a stream of bytes",
@@ -79,8 +81,7 @@ def demo(
     tagger = TextTagger(LdSMClassifier(n_estimators=trees, n_jobs=n_jobs, random_state=seed))
     with screen.progress(f"learning with {trees} trees") as report:
         tagger.fit(train, callback=report)
-    model = as_model(save or Path("docs.ldsm"), tagger)
-    methods = _compare(screen, model, train, test, n_jobs)
+    methods = _compare(screen, tagger, train, test, n_jobs)
     asked = [tag for tag in tagger.classes_.tolist() if tag.startswith(ASKED)]
     answers = dict(
         zip(QUESTIONS, tagger.predict(QUESTIONS, k=_TAGS_SHOWN, tags=asked), strict=True)
@@ -94,27 +95,27 @@ def demo(
 
 
 def _compare(
-    screen: Screen, model: Model, train: Dataset, test: Dataset, n_jobs: int
+    screen: Screen, tagger: TextTagger, train: Dataset, test: Dataset, n_jobs: int
 ) -> list[Method]:
     """The model and the baselines, on the same features, threads and held-out rows."""
-    train, test = (in_columns(model, part)[0] for part in (train, test))
-    X, words = model.features(test), model.features(train)
-    best, best_seconds = _timed(lambda: model.top_columns(X, max(KS)))
-    popular, popular_seconds = _timed(lambda: popular_labels(train.Y, len(test), max(KS)))
-    with screen.progress(f"training {train.n_labels} linear models") as report:
-        linear, fit_seconds = _timed(lambda: OneVsRest(n_jobs).fit(words, train.Y, report))
+    learned, held_out = Evaluation(tagger, train), Evaluation(tagger, test)
+    X, words, Y = held_out.x.matrix(), learned.x.matrix(), learned.truth
+    (best, _), best_seconds = _timed(lambda: held_out.best(max(KS)))
+    popular, popular_seconds = _timed(lambda: popular_labels(Y, len(test), max(KS)))
+    with screen.progress(f"training {Y.shape[1]} linear models") as report:
+        linear, fit_seconds = _timed(lambda: OneVsRest(n_jobs).fit(words, Y, report))
     scores, linear_seconds = _timed(lambda: linear.scores(X))
-    name = f"ldsm, {model.clf.forest_.n_trees} trees"
-    if model.clf.second_stage_ is not None:
+    name = f"ldsm, {held_out.model.forest.n_trees} trees"
+    if held_out.model.second_stage is not None:
         name += " + second stage"
-    found = [
+    compared = [
         ("most popular tags", popular, 0.0, popular_seconds),
         ("linear SVM for each tag", scores, fit_seconds, linear_seconds),
-        (name, best, model.clf.training_["seconds"], best_seconds),
+        (name, best, held_out.model.training["seconds"], best_seconds),
     ]
     return [
-        Method(name, {k: metrics.precision_at_k(test.Y, best, k) for k in KS}, fit, predict)
-        for name, best, fit, predict in found
+        Method(name, {k: metrics.precision_at_k(held_out.truth, best, k) for k in KS}, fit, predict)
+        for name, best, fit, predict in compared
     ]
 
 
@@ -199,3 +200,45 @@ def _as_dict(
         },
         "model": None if save is None else str(save),
     }
+
+
+# -- what the trees are compared with ---------------------------------------------------------
+
+
+def popular_labels(Y: Any, n_rows: int, k: int) -> NDArray[np.int64]:
+    """The k labels with most training rows, for every row alike."""
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    return np.tile(np.argsort(-counts, kind="stable")[:k], (n_rows, 1))
+
+
+class OneVsRest:
+    """A linear support vector machine for each label, scikit-learn's, trained in threads."""
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, Y: Any, report: Report) -> OneVsRest:
+        X = X.astype(np.float64)  # as liblinear wants it: once, not for every label
+        columns = Y.tocsc()
+        parallel = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        models = parallel(joblib.delayed(_fit_label)(X, columns, i) for i in range(Y.shape[1]))
+        fitted = []
+        for model in models:
+            fitted.append(model)
+            report(len(fitted), Y.shape[1])
+        self.weights = np.stack([weights for weights, _ in fitted])
+        self.intercepts = np.array([intercept for _, intercept in fitted])
+        return self
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Distance to the plane of every label, dense."""
+        return np.asarray(X @ self.weights.T + self.intercepts)
+
+
+def _fit_label(X: Any, columns: Any, label: int) -> tuple[NDArray[np.float64], float]:
+    y = np.zeros(X.shape[0], dtype=np.int8)
+    y[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = 1
+    if not y.any() or y.all():  # nothing to tell apart
+        return np.zeros(X.shape[1]), float(np.where(y.any(), 1.0, -1.0))
+    svm = LinearSVC(random_state=0).fit(X, y)
+    return svm.coef_[0], float(svm.intercept_[0])

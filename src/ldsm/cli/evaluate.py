@@ -7,11 +7,22 @@ from typing import Annotated
 
 import typer
 
+from .._model.thresholds import AVERAGES
+from .._runtime.wording import percent
+from ..evaluation import Evaluation, Scores
+from ..evaluation.results import KS, SHORT_NAMES
 from .command import wrong_use
 from .model import JobsOption, ModelArgument, TailOption, open_model
-from .reader import Reader
-from .scoring import propensities_of, score, show
+from .options.reader import Reader
 from .screen import Screen
+
+# Rows of the report, as `metrics.ranking_report` names them, and what people call them.
+NAMES = {
+    **SHORT_NAMES,
+    "recall": "recall",
+    "recall_all": "recall, all labels",
+    "coverage": "coverage",
+}
 
 
 def evaluate(
@@ -43,13 +54,28 @@ def evaluate(
         raise wrong_use("either a data set or A and B, not both.", "--propensity-dataset")
     opened = open_model(model, n_jobs)
     try:
-        propensities = propensities_of(opened, propensity_dataset, a, b)
+        propensities = opened.fitted.propensities(dataset=propensity_dataset, a=a, b=b)
     except ValueError as error:
         raise wrong_use(str(error), "--propensity-dataset, --a, --b") from None
     with screen.progress(f"evaluating {data.name}"):
-        ks = sorted(set(k or (1, 3, 5)))
-        scores = score(opened, reader.load(data), ks, propensities, tail)
+        evaluation = Evaluation(opened.estimator, opened.checked(reader.load(data)))
+        ks = sorted(set(k or KS))
+        scores = evaluation.scores(ks, propensities=propensities, tail=tail)
     if screen.json:
         screen.data(scores.as_dict())
     else:
-        show(screen, scores, f"{data.name}: {scores.n_rows:,} rows")
+        show_scores(screen, scores, f"{data.name}: {scores.n_rows:,} rows")
+
+
+def show_scores(screen: Screen, scores: Scores, title: str) -> None:
+    """The report as a table, in per cent."""
+    rows = [
+        [name, *(percent(scores.ranking[f"{key}@{k}"]) for k in scores.ks)]
+        for key, name in NAMES.items()
+        if f"{key}@{scores.ks[0]}" in scores.ranking
+    ]
+    screen.table(["%", *(f"@{k}" for k in scores.ks)], rows, title=title)
+    if scores.f1:
+        screen.table(["%, of sets", *AVERAGES], [["F1", *map(percent, scores.f1.values())]])
+    if scores.unseen.labels or scores.unseen.features:
+        screen.note(f"in the data: {scores.unseen}")

@@ -10,12 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
+from .._arrays.features import FeatureArrays
+from .._model.explain import explain_scores
 from .._runtime.wording import shortened
-from .._trees.paths import TreePath
+from .._trees.paths import TreePath, explain_row
 from ..text.explanations import TagLeaf, TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
 from .model import Model, ModelArgument, open_model
-from .reader import STDIN, Reader
+from .options.reader import STDIN, Reader
 from .screen import Screen
 
 _ALL_REASONS = 1_000_000  # of a node: no more than the features that the row has
@@ -49,35 +51,36 @@ def explain_command(
     decided at each split and the training rows of the leaf at its end.
     """
     opened = open_model(model)
-    X, names = _row(opened, reader, what, row)
-    paths = opened.clf.explain(X, max_reasons=_ALL_REASONS)
+    fitted = opened.fitted
+    x, names = _row(opened, reader, what, row)
+    paths = explain_row(fitted.forest, x, _ALL_REASONS, by_rows=fitted.by_rows)
     if tree is not None and tree >= len(paths):
         raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
-    best = opened.clf.explain_scores(X, k, max_reasons=_ALL_REASONS)
-    classes = opened.clf.classes_.tolist()
-    told = in_words(
+    best = explain_scores(fitted, x, k, _ALL_REASONS)
+    classes = fitted.classes.tolist()
+    explanation = in_words(
         paths, best, names, classes, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
     )
     if screen.json:
-        screen.data(asdict(told))
+        screen.data(asdict(explanation))
         return
     votes = _votes(paths, classes)
-    title = f"row {row} of {what}" if opened.tagger is None else shortened(what, 60)
+    title = f"row {row} of {what}" if not opened.reads_texts else shortened(what, 60)
     rows = [
         [str(label), f"{score:.4f}", f"{len(votes.get(label, ()))} of {len(paths)}"]
-        for label, score in told.tags
+        for label, score in explanation.tags
     ]
     screen.table(["label", "score", "trees"], rows, title=title)
-    kind = "feature" if opened.tagger is None else "word"
-    if opened.clf.second_stage_ is not None and told.scores:
-        _show_stages(screen, told.scores, kind, words)
-    rows = [[word, f"{pull:+.3f}"] for word, pull in told.words]
+    kind = "word" if opened.reads_texts else "feature"
+    if fitted.second_stage is not None and explanation.scores:
+        _show_stages(screen, explanation.scores, kind, words)
+    rows = [[word, f"{pull:+.3f}"] for word, pull in explanation.words]
     screen.table([kind, "pull"], rows, title="what decided, over all splits of the trees")
     if tree is None:
-        surest = votes.get(told.tags[0][0], {}) if told.tags else {}
+        surest = votes.get(explanation.tags[0][0], {}) if explanation.tags else {}
         tree = max(surest, key=lambda number: (surest[number], -number), default=0)
     columns = ["depth", "node", "to", "because of"]
-    rows = _way(opened, told.paths[tree], words)
+    rows = _way(opened, explanation.paths[tree], words)
     screen.table(columns, rows, title=f"the way through tree {tree}", text=["because of"])
 
 
@@ -106,37 +109,36 @@ def _listed(pairs: Weighted, most: int) -> str:
     return ", ".join(f"{word} {part:+.2f}" for word, part in pairs[:most])
 
 
-def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[Any, Sequence[str]]:
-    """The row as the trees read it, and the names of its features."""
-    if model.tagger is not None:
+def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArrays, Sequence[str]]:
+    """The row as the model reads it, and the names of its features."""
+    if model.reads_texts:
         text = sys.stdin.read() if Path(what) == STDIN else what
-        return model.features([text]), model.words()
+        return model.rows([text]), model.feature_names()
     path = Path(what)
     if not path.exists():
         raise wrong_use(f"the model reads features, and path {what!r} does not exist.", "TEXT")
     data = reader.load(path)
     if row >= len(data):
         raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
-    names = data.feature_names or [str(i) for i in range(model.clf.n_features_in_)]
-    return model.features(data.select([row])), names
+    return model.rows(data.select([row])), data.feature_names or model.feature_names()
 
 
 def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[int, float]]:
     """For each label the trees with a leaf that holds it, and its largest share there."""
-    found: dict[Any, dict[int, float]] = {}
+    votes: dict[Any, dict[int, float]] = {}
     for path in paths:
         for leaf in path.leaves:
             for label, share in zip(leaf.labels.tolist(), leaf.shares.tolist(), strict=True):
-                trees = found.setdefault(classes[label], {})
+                trees = votes.setdefault(classes[label], {})
                 trees[path.tree] = max(share, trees.get(path.tree, 0.0))
-    return found
+    return votes
 
 
 def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
     """The way through one tree, a row for each node, depth first."""
     steps = {step.node: step for step in path.steps}
     leaves = {leaf.node: leaf for leaf in path.leaves}
-    forest = model.clf.forest_
+    forest = model.fitted.forest
     start = int(forest.tree_offsets[path.tree])
     rows = []
     todo = [0]

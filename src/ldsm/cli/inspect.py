@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._model.facts import classifier_facts
+from .._model.facts import model_facts
 from .._runtime.wording import number, size
-from .._second_stage.blend import TERMS
+from .._second_stage.blend import SIGNALS
 from .._second_stage.stage import SecondStage
 from .model import Model, ModelArgument, open_model
 from .screen import Screen
@@ -25,14 +25,6 @@ COLUMNS = {
     "purity": "purity",
     "leaf_entropy": "entropy",
 }
-# What the blend weighs: a term is a product of some of these.
-SIGNALS = {
-    "t": "tree log-odds",
-    "m": "margin",
-    "z": "likelihood",
-    "c": "log rows",
-    "q": "distance",
-}
 
 
 def inspect_command(screen: Screen, model: ModelArgument) -> None:
@@ -48,7 +40,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     """
     opened = open_model(model)
     facts = describe(opened)
-    statistics = opened.clf.forest_.tree_statistics()
+    statistics = opened.fitted.forest.tree_statistics()
     if screen.json:
         screen.data({**facts, "tree_statistics": statistics})
         return
@@ -56,7 +48,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     stage = facts.pop("second_stage")
     used["rerank"] = "none" if stage is None else stage["kind"]
     shown = {name.replace("_", " "): value for name, value in facts.items()}
-    shown[f"log_{opened.clf.forest_.arity} of labels"] = shown.pop("log M K")
+    shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory"):
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
@@ -70,7 +62,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         screen.table(["what is blended", "coefficient"], terms, title="second stage, log-odds")
     rows: list[list[Any]] = [
         [str(tree), *(statistics[name][tree] for name in COLUMNS)]
-        for tree in range(opened.clf.forest_.n_trees)
+        for tree in range(opened.fitted.forest.n_trees)
     ]
     rows.append(["mean", *(np.mean(statistics[name]) for name in COLUMNS)])
     screen.table(["tree", *COLUMNS.values()], rows, title="trees", bold_row=len(rows) - 1)
@@ -78,13 +70,14 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
 
 def describe(model: Model) -> dict[str, Any]:
     """All that is said of the whole model."""
-    stage = model.clf.second_stage_
+    stage = model.fitted.second_stage
     return {
         "file": str(model.path),
         "kind": model.kind,
-        "fingerprint": model.fingerprint,
+        "fingerprint": model.estimator.fingerprint_,
         "file_size": model.path.stat().st_size,
-        **classifier_facts(model.clf),
+        **model_facts(model.fitted),
+        "params": model.classifier.get_params(deep=False),
         "second_stage": None if stage is None else describe_stage(stage),
     }
 
@@ -93,22 +86,22 @@ def describe_stage(stage: SecondStage) -> dict[str, Any]:
     """The second stage: what it blends and how, and the size of what it knows of the labels."""
     blend = stage.blend
     names = [
-        " x ".join(SIGNALS[signal] for signal in term) or "constant" for term in TERMS[blend.kind]
+        " x ".join(SIGNALS[letter].name for letter in term) or "constant" for term in blend.terms
     ]
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "kind": blend.kind,
         "coefficients": dict(zip(names, blend.coefficients, strict=True)),
     }
     if blend.kind == "tail":
-        found |= {"tree_share": blend.tree_share, "gamma": blend.gamma}
+        described |= {"tree_share": blend.tree_share, "gamma": blend.gamma}
     for name, vectors in stage.vectors():
         entries = np.diff(vectors.offsets)
-        found[name] = {
+        described[name] = {
             "bytes": vectors.nbytes,
             "labels": int(np.count_nonzero(entries)),
             "weights_per_label": float(entries.mean()),
         }
-    return found
+    return described
 
 
 def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:

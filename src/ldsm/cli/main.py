@@ -19,16 +19,16 @@ from .. import __version__
 from .command import command
 from .convert import convert
 from .demo import demo
-from .estimator import EstimatorOptions
 from .evaluate import evaluate
 from .explain import explain_command
 from .inspect import inspect_command
+from .options.estimator import EstimatorOptions
+from .options.reader import Reader
+from .options.tagger import TaggerOptions
 from .predict import predict
-from .reader import Reader
 from .report import report_command
 from .screen import Screen
 from .train import train
-from .training import TaggerOptions
 from .tune import tune
 
 app = typer.Typer(

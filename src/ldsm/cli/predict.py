@@ -9,13 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from .._storage.text_files import read_lines, writing
 from ..datasets import Dataset
 from .command import wrong_use
 from .model import JobsOption, Model, ModelArgument, TailOption, open_model
-from .reader import STDIN, Reader
+from .options.reader import STDIN, Reader
 from .screen import Screen, json_line
 
 _BEST = 5  # labels per row
@@ -71,7 +73,8 @@ def predict(
         raise wrong_use("sets are decided by the scores, whatever the order.", "--tail")
     opened = open_model(model, n_jobs)
     allowed = _labels(opened, labels)
-    most = len(opened.clf.classes_ if allowed is None else set(allowed))
+    most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
+    options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
     interactive = data == STDIN and sys.stdin.isatty()
     if interactive:
         screen.note("one text a line; Ctrl-D ends")
@@ -80,13 +83,13 @@ def predict(
     ignored = 0
     with _writer(screen, output) as write:
         for batch in _batches(opened, reader, data, batch_size):
-            X = opened.features(batch)
+            x = opened.rows(batch)
             if isinstance(batch, Dataset):
-                ignored += batch.X.nnz - X.nnz
+                ignored += batch.X.nnz - len(x.values)
             if sets or threshold is not None:
-                answers = opened.sets(X, threshold, allowed)
+                answers = opened.fitted.label_sets(x, threshold, **options)
             else:
-                answers = opened.best(X, min(k or _BEST, most), allowed, tail)
+                answers = opened.fitted.best_labels(x, min(k or _BEST, most), tail=tail, **options)
             for pairs in answers:
                 write(json_line(_record(pairs)) if screen.json else _line(pairs))
             if output is None:
@@ -97,7 +100,7 @@ def predict(
 
 def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:
     """Rows as they come: texts in lists, features in Datasets."""
-    if model.tagger is not None:
+    if model.reads_texts:
         texts = iter(reader.texts(data))
         while batch := list(islice(texts, size)):
             yield batch
@@ -109,21 +112,21 @@ def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[An
             yield block.select(slice(start, start + size))
 
 
-def _labels(model: Model, given: Sequence[str] | None) -> list[Any] | None:
-    """Labels as the model knows them, from names, numbers or files of them."""
-    if not given:
+def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | None:
+    """The columns of labels, which come as names, numbers or files of them."""
+    if not labels:
         return None
     names: list[str] = []
-    for item in given:
+    for item in labels:
         if item.startswith("@"):
             names += [line for _, line in read_lines(item[1:]) if line]
         else:
             names.append(item)
-    known = {str(label): label for label in model.clf.classes_.tolist()}
+    known = {str(label): label for label in model.fitted.classes.tolist()}
     for name in names:
         if name not in known:
             raise wrong_use(f"the model has no label {name!r}.", "--labels")
-    return [known[name] for name in names]
+    return model.fitted.allowed_columns([known[name] for name in names])
 
 
 @contextmanager

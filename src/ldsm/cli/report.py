@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from .._runtime.wording import size
-from ..datasets import Dataset
 from ..plotting import import_matplotlib
 from ..report import make_report
 from .model import JobsOption, ModelArgument, open_model
-from .reader import Reader
-from .scoring import in_columns
+from .options.reader import Reader
 from .screen import Screen
 
 
@@ -38,27 +36,10 @@ def report_command(
     import_matplotlib()
     opened = open_model(model, n_jobs)
     with screen.progress(f"reporting on {data.name}"):
-        rows = reader.load(data)
-        aligned, unseen = in_columns(opened, rows)
-        report = make_report(
-            opened.estimator,
-            aligned.texts if opened.tagger is not None else opened.features(aligned),
-            aligned.Y,
-            model_name=model.name,
-            data_name=data.name,
-            feature_names=_feature_names(rows, opened.clf.n_features_in_),
-            notes=[f"In the data: {unseen}."] if unseen.labels or unseen.features else [],
-        )
+        rows = opened.checked(reader.load(data))
+        report = make_report(opened.estimator, rows, model_name=model.name, data_name=data.name)
         report.save(output)
     if screen.json:
         screen.data({"path": str(output), "rows": len(rows), **report.metrics})
     else:
         screen.note(f"{output}: {size(output.stat().st_size)}")
-
-
-def _feature_names(rows: Dataset, n_features: int) -> list[str] | None:
-    """The names of the model's features, by number; the data may have more of them or fewer."""
-    if rows.feature_names is None:
-        return None
-    names = list(rows.feature_names)[:n_features]
-    return names + [f"x{i}" for i in range(len(names), n_features)]

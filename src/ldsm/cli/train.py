@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -13,16 +14,18 @@ import typer
 from .._runtime.wording import duration, size
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset
-from ..text.tagger import TextTagger
-from .cluster import FLAG, fit_on_cluster
+from ..evaluation import Evaluation, Scores
+from ..evaluation.alignment import in_columns, model_features
+from ..text import TextTagger
 from .command import wrong_use
-from .estimator import EstimatorOptions
-from .model import Model, as_model, open_model
-from .reader import Reader
-from .scoring import Scores, in_columns, propensities_of, score, show
+from .evaluate import show_scores
+from .model import Model, open_model
+from .options.estimator import EstimatorOptions
+from .options.reader import Reader
+from .options.tagger import TaggerOptions, split_off
 from .screen import Report, Screen
-from .training import TaggerOptions, split_off
 
+DASK = "--dask"
 _VALIDATION = 0.1  # share of the rows that --tune-threshold holds out, unless told otherwise
 
 
@@ -47,7 +50,10 @@ def train(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the rows held out.")] = 0,
     compress: Annotated[
-        bool, typer.Option("--compress", help="Half the size: weights in 16 bits.")
+        bool,
+        typer.Option(
+            "--compress", help="Weights in 16 bits: a file smaller by a fifth to a third."
+        ),
     ] = False,
     checkpoint: Annotated[
         Path | None,
@@ -69,11 +75,12 @@ def train(
     Texts (JSON Lines, CSV, TSV, or a store of them) give a model that reads texts, features
     (xmlrepo, svmlight, or a store of them) one that reads features.
 
-    The file appears whole at the end, or not at all; a former one is replaced. With --warm-start
-    the former one is gone on with: its trees are kept, and more are grown from the same data.
+    The file appears whole at the end, or not at all; an existing one is replaced. With
+    --warm-start, training continues the existing model: its trees are kept, and more are grown from
+    the same data.
 
     With --checkpoint every finished tree is kept in a folder, whatever happens to the run: the same
-    command goes on from there and ends with the same model. The folder stays; delete it in the end.
+    command continues from there and ends with the same model. The folder stays; delete it yourself.
 
     With --dask, DATA must be a store (see `ldsm convert`) and --checkpoint is needed: workers see
     both under the same path. The model is the same as without.
@@ -84,7 +91,7 @@ def train(
         raise wrong_use(
             "is not for --validation, --tune-threshold and --warm-start, which change the rows or "
             "the model here.",
-            FLAG,
+            DASK,
         )
     if validation is None and tune_threshold:
         validation = _VALIDATION
@@ -93,9 +100,9 @@ def train(
     with screen.progress(f"training on {data.name}") as report:
         if dask is not None:
             words.refuse(str(data))
-            model = as_model(output, fit_on_cluster(dask, params, rows, checkpoint, report))
+            model = Model(output, _fit_on_cluster(dask, params, rows, checkpoint, report))
         elif params.get("warm_start") and output.exists():
-            model = _gone_on(output, params, rows or reader.load(data), report, checkpoint)
+            model = _with_more_trees(output, params, rows or reader.load(data), report, checkpoint)
         else:
             model = _fitted(output, params, words, rows, reader, data, report, checkpoint)
     seconds = time.perf_counter() - started
@@ -103,12 +110,13 @@ def train(
     if held_out is not None:
         if tune_threshold:
             model.estimator.tune_threshold(held_out)
-        scores = score(model, held_out, propensities=propensities_of(model))
-        model.clf.training_["validation"] = scores.as_dict()
+        propensities = model.fitted.propensities()
+        scores = Evaluation(model.estimator, held_out).scores(propensities=propensities)
+        model.fitted.training["validation"] = scores.as_dict()
     model.estimator.save(output, compress=compress)
-    taken = model.clf.training_.get("trees_from_checkpoint", 0)
+    taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:
-        screen.note(f"{taken:,} of {model.clf.forest_.n_trees:,} trees taken from {checkpoint}")
+        screen.note(f"{taken:,} of {model.fitted.forest.n_trees:,} trees taken from {checkpoint}")
     _show(screen, model, scores, seconds, tune_threshold)
 
 
@@ -140,39 +148,64 @@ def _fitted(
     else:
         estimator = words.tagger(params)
     corpus = reader.documents(data) if rows is None else rows
-    return as_model(output, estimator.fit(corpus, callback=report, checkpoint_dir=checkpoint))
+    return Model(output, estimator.fit(corpus, callback=report, checkpoint_dir=checkpoint))
 
 
-def _gone_on(
+def _with_more_trees(
     output: Path,
     params: EstimatorOptions,
     rows: Dataset,
     report: Report,
     checkpoint: Path | None,
 ) -> Model:
-    """The former model with more trees."""
+    """The existing model with more trees."""
     model = open_model(output)
-    aligned, _ = in_columns(model, rows)
-    aligned = replace(aligned, X=model.features(aligned), texts=None)
-    model.clf.set_params(**params)
-    model.clf.fit(aligned, callback=report, checkpoint_dir=checkpoint)
+    aligned, _ = in_columns(model.estimator, rows, output)
+    X = model_features(model.estimator, aligned, output)
+    model.classifier.set_params(**params)
+    model.classifier.fit(
+        replace(aligned, X=X, texts=None), callback=report, checkpoint_dir=checkpoint
+    )
     return model
 
 
+def _fit_on_cluster(
+    address: str,
+    params: EstimatorOptions,
+    rows: Dataset | None,
+    checkpoint: Path | None,
+    report: Report,
+) -> LdSMClassifier:
+    """A classifier whose trees the workers at `address` grow; wrong use if that cannot be."""
+    if rows is None or rows.store is None or rows.texts is not None:
+        raise wrong_use("DATA must be a store of features: see `ldsm convert`.", DASK)
+    if checkpoint is None:
+        raise wrong_use("--checkpoint must name a folder that all workers share.", DASK)
+    from .. import dask  # Dask is there only where its extra was installed
+    from ..dask.connection import connected
+
+    with contextlib.ExitStack() as stack:
+        try:
+            client = stack.enter_context(connected(address))
+        except ValueError as error:
+            raise wrong_use(str(error), DASK) from None
+        return dask.fit(client, rows, params, checkpoint, callback=report)
+
+
 def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool) -> None:
-    forest, stage = model.clf.forest_, model.clf.second_stage_
+    forest, stage = model.fitted.forest, model.fitted.second_stage
     facts: dict[str, Any] = {
         "model": str(model.path),
         "kind": model.kind,
-        "rows": model.n_rows,
+        "rows": model.fitted.n_training_rows,
         "features": forest.n_features,
-        "labels": len(model.clf.classes_),
+        "labels": model.fitted.n_labels,
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "second_stage": None if stage is None else stage.blend.kind,
         "seconds": round(seconds, 3),
         "bytes": model.path.stat().st_size,
-        "fingerprint": model.fingerprint,
+        "fingerprint": model.estimator.fingerprint_,
     }
     if screen.json:
         screen.data({**facts, "validation": None if scores is None else scores.as_dict()})
@@ -182,10 +215,10 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, second stage: "
         f"{facts['second_stage'] or 'none'}, in {duration(seconds)}"
     )
-    if model.tagger is not None and model.tagger.rare_tags_:
-        screen.note(f"{len(model.tagger.rare_tags_):,} rare tags were not learned")
+    if isinstance(model.estimator, TextTagger) and model.estimator.rare_tags_:
+        screen.note(f"{len(model.estimator.rare_tags_):,} rare tags were not learned")
     if scores is not None:
-        show(screen, scores, f"{scores.n_rows:,} held-out rows")
+        show_scores(screen, scores, f"{scores.n_rows:,} held-out rows")
         if tuned:
             screen.note("The threshold was tuned on these rows: its F1 is on the bright side.")
     screen.note(f"{model.path}: {size(facts['bytes'])}")

@@ -1,22 +1,30 @@
-"""``ldsm tune``: good parameters for your data, found on rows held out."""
+"""``ldsm tune``: good parameters for your data, found on held-out rows with Optuna."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+from .. import metrics
+from .._arrays.features import feature_arrays
 from .._runtime.wording import percent
 from .._storage.text_files import writing
+from .._trees.params import resolve
+from ..classifier import LdSMClassifier
+from ..datasets import Dataset
 from .command import wrong_use
-from .estimator import EstimatorOptions
-from .reader import Reader
-from .scoring import NAMES
+from .evaluate import NAMES
+from .options.estimator import EstimatorOptions, defaults
+from .options.reader import Reader
+from .options.tagger import TaggerOptions, matrices, split_off
 from .screen import Screen
-from .search import STEPS, Search, complete_trials, import_optuna
-from .training import TaggerOptions, matrices, split_off
 
 if TYPE_CHECKING:
     import optuna
@@ -88,16 +96,16 @@ def _show(
 ) -> None:
     trials = sorted(complete_trials(study), key=lambda trial: (-(trial.value or 0.0), trial.number))
     name = f"{search.metric}@{search.k}"
-    given = {key: value for key, value in search.fixed.items() if key != "n_jobs"}
-    best = {**given, **trials[0].params}
+    fixed = {key: value for key, value in search.fixed.items() if key != "n_jobs"}
+    best = {**fixed, **trials[0].params}
     if output is not None:
         with writing(output) as file:
             file.write(json.dumps(best, indent=2).encode() + b"\n")
     if screen.json:
-        found = [
+        listed = [
             {**t.user_attrs, "trial": t.number, name: t.value, "params": t.params} for t in trials
         ]
-        screen.data({"metric": name, name: trials[0].value, "best": best, "trials": found})
+        screen.data({"metric": name, name: trials[0].value, "best": best, "trials": listed})
         return
     columns = list(trials[0].params)
     rows = [
@@ -112,3 +120,161 @@ def _show(
     screen.table(heads, rows, title=title, bold_row=0)
     if output is not None:
         screen.note(f"next: ldsm train {data} -o model.ldsm --params {output}")
+
+
+# -- the search: seeded, the same in one run or in several ------------------------------------
+
+# The paper's grid (its supplement on the experiments).
+GRID: Mapping[str, tuple[Any, ...]] = {
+    "arity": (2, 4),
+    "integrity_weight": (0.5, 1.0, 1.5, 2.0, 4.0),
+    "multiway_penalty": (0.5, 1.0, 1.5, 2.0, 4.0),
+    "n_epochs": (1, 2, 3, 5, 10, 20),
+}
+# On a log scale; trees of more nodes than rows are not tried.
+LEARNING_RATE = (0.001, 1.0)
+MAX_NODES = (63, 65535)
+STEPS = 1000  # that each trial reports as its progress
+REPORTED = (1, 3, 5)  # P@k that every trial notes, whatever it is scored by
+
+
+class Search:
+    """The trials of one search: what is tried, on what, and how it is scored.
+
+    Parameters
+    ----------
+    train, held_out : Dataset
+        Rows to train on and rows to score on, with the same columns.
+    fixed : dict
+        Parameters of the estimator that are not searched.
+    metric, k : str, int
+        Name of a metric of `ldsm.metrics` less ``_at_k``, and how many predictions count.
+    seed : int
+        Of the search.
+    """
+
+    def __init__(
+        self,
+        train: Dataset,
+        held_out: Dataset,
+        *,
+        fixed: dict[str, Any],
+        metric: str,
+        k: int,
+        seed: int,
+    ) -> None:
+        self.train, self.held_out = train, held_out
+        self.fixed, self.metric, self.k, self.seed = fixed, metric, k, seed
+        self.max_nodes = (MAX_NODES[0], max(MAX_NODES[0], min(MAX_NODES[1], len(train))))
+
+    def open(self, storage: Path | None) -> optuna.Study:
+        """A new study, or the one that the SQLite file `storage` holds of this same search."""
+        study: optuna.Study = import_optuna().create_study(
+            storage=None if storage is None else f"sqlite:///{storage}",
+            study_name="ldsm",
+            direction="maximize",
+            load_if_exists=True,
+        )
+        fingerprint = self.fingerprint()
+        known = study.user_attrs.get("search")
+        if known is None:
+            study.enqueue_trial(self.default_point())
+            study.set_user_attr("search", fingerprint)
+        elif known != fingerprint:
+            raise ValueError(
+                f"{storage} holds a search with other data, parameters, metric or seed: name "
+                "another --storage."
+            )
+        return study
+
+    def fingerprint(self) -> str:
+        """Hash of all that a trial's score depends on, besides what it tries."""
+        settings = {"metric": self.metric, "k": self.k, "seed": self.seed, **self.fixed}
+        settings.pop("n_jobs", None)  # changes no result
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for part in (self.train, self.held_out):
+            for matrix in (part.X, part.Y):
+                digest.update(repr(matrix.shape).encode())
+                for array in (matrix.indptr, matrix.indices, matrix.data):
+                    digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    def default_point(self) -> dict[str, Any]:
+        """The estimator's own choice, so far as the grid has it: the first that is tried."""
+        chosen = resolve({**defaults(), **self.fixed}, feature_arrays(self.train.X))
+        point = {name: getattr(chosen, name) for name in (*GRID, "learning_rate", "max_nodes")}
+        point["max_nodes"] = int(np.clip(point["max_nodes"], *self.max_nodes))
+        point["learning_rate"] = float(np.clip(point["learning_rate"], *LEARNING_RATE))
+        return {
+            name: value
+            for name, value in point.items()
+            if name not in self.fixed and (name not in GRID or value in GRID[name])
+        }
+
+    def run(self, study: optuna.Study, trials: int, report: Callable[[int], None]) -> None:
+        """Try until so many trials are complete, whichever run they belong to."""
+        optuna = import_optuna()
+        earlier = len(complete_trials(study))
+        while (complete := len(complete_trials(study))) < trials:
+            # Seeded by the number of the trial, so that it does not matter which run it is in.
+            number = len(_trials(study, "COMPLETE", "PRUNED"))
+            state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
+            study.sampler = optuna.samplers.TPESampler(seed=int(state), constant_liar=False)
+            self._done, self._report = (complete - earlier) * STEPS, report
+            study.optimize(self._score, n_trials=1)
+        report((trials - earlier) * STEPS)
+
+    def _suggest(self, trial: optuna.Trial) -> dict[str, Any]:
+        point = {
+            name: trial.suggest_categorical(name, values)
+            for name, values in GRID.items()
+            if name not in self.fixed
+        }
+        if "learning_rate" not in self.fixed:
+            point["learning_rate"] = trial.suggest_float("learning_rate", *LEARNING_RATE, log=True)
+        if "max_nodes" not in self.fixed:
+            point["max_nodes"] = trial.suggest_int("max_nodes", *self.max_nodes, log=True)
+        return point
+
+    def _score(self, trial: optuna.Trial) -> float:
+        params = {**defaults(), **self.fixed, **self._suggest(trial)}
+        penalty = params["multiway_penalty"]
+        if penalty != "auto" and penalty <= params["integrity_weight"] * (params["arity"] - 3):
+            # Beyond the paper's Lemma 2 rows would multiply at each level.
+            raise import_optuna().TrialPruned
+        started = time.perf_counter()
+        clf = LdSMClassifier(**params).fit(
+            self.train.X,
+            self.train.Y,
+            callback=lambda done, total: self._report(self._done + STEPS * done // total),
+        )
+        trial.set_user_attr("seconds", round(time.perf_counter() - started, 3))
+        k = min(max(self.k, *REPORTED), self.train.n_labels)
+        best, _ = clf.predict_topk(self.held_out.X, k=k)
+        for at in REPORTED:
+            trial.set_user_attr(
+                f"precision@{at}", metrics.precision_at_k(self.held_out.Y, best, at)
+            )
+        return float(getattr(metrics, f"{self.metric}_at_k")(self.held_out.Y, best, self.k))
+
+
+def import_optuna() -> Any:
+    """Optuna, an extra; it imports slowly, so only where it is needed."""
+    try:
+        import optuna
+    except ImportError:
+        raise ImportError(
+            "ldsm tune needs Optuna, which is not installed: pip install 'ldsm[tune]'."
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+def complete_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """The trials that have a score."""
+    return _trials(study, "COMPLETE")
+
+
+def _trials(study: optuna.Study, *states: str) -> list[optuna.trial.FrozenTrial]:
+    wanted = [import_optuna().trial.TrialState[state] for state in states]
+    return study.get_trials(deepcopy=False, states=wanted)

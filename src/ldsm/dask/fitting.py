@@ -19,13 +19,13 @@ from .._runtime.cancellation import CancelToken
 from .._storage.paths import PathLike
 from .._trees.checkpoint import Tree, prepare_folder
 from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tree
-from .._trees.training_data import StoredRows
-from ..classifier import LdSMClassifier
+from .._trees.training_data import StoredTrainingData
+from ..classifier import LdSMClassifier, fit_classifier
 from ..datasets.dataset import Dataset, StoreLocation
 from .tasks import on_worker, results
 from .workers import check_client, check_workers, most_threads, opened, sees_folder, sees_store
 
-_TELL_SECONDS = 2.0  # between two messages on how far a tree is
+_REPORT_SECONDS = 2.0  # between two messages on how far a tree is
 
 
 def fit(
@@ -78,8 +78,13 @@ def fit(
     folder = prepare_folder(checkpoint_dir)
     with sees_folder(folder) as shared:
         check_workers(client, [sees_store(location), shared])
-    spread = partial(_spread, client, location)
-    return clf._fit(data, None, callback, folder, spread=spread)
+    return fit_classifier(
+        clf,
+        data,
+        callback=callback,
+        checkpoint_dir=folder,
+        executor=partial(_on_cluster, client, location),
+    )
 
 
 def _estimator(params: Any) -> LdSMClassifier:
@@ -95,21 +100,21 @@ def _estimator(params: Any) -> LdSMClassifier:
     return clf
 
 
-def _spread(
+def _on_cluster(
     client: Client,
     store: StoreLocation,
     work: TreeWork,
     trees: Sequence[int],
     progress: NDArray[np.int64],
-    recall: CancelToken,
+    token: CancelToken,
 ) -> list[Tree]:
-    """The `training.Spread` of a cluster; a tree is read while others grow."""
+    """The `TreeExecutor` of a cluster; a finished tree is read while others grow."""
     checkpoint = work.checkpoint
     assert checkpoint is not None
-    work = replace(work, rows=StoredRows(store), trees_at_once=most_threads(client))
-    # Names are told apart by a token: a task of a name that Dask knows would not be run again.
-    token = secrets.token_hex(4)
-    topic = f"ldsm-progress-{token}"
+    work = replace(work, data=StoredTrainingData(store), trees_at_once=most_threads(client))
+    # Every call has its own names: a task of a name that Dask knows would not be run again.
+    run = secrets.token_hex(4)
+    topic = f"ldsm-progress-{run}"
     place = {tree: i for i, tree in enumerate(trees)}
     grown: dict[int, Tree] = {}
 
@@ -119,18 +124,18 @@ def _spread(
             progress[place[tree]] = nodes
 
     def between() -> None:
-        if recall.flag[0]:
-            raise RuntimeError("The trees were called back.")
+        if token.cancelled:
+            raise RuntimeError("The trees were cancelled.")
 
     client.subscribe_topic(topic, note)
     try:
         futures = client.map(
             partial(on_worker, _grow, work, topic),
             trees,
-            key=[f"ldsm-tree-{tree:05}-{token}" for tree in trees],
+            key=[f"ldsm-tree-{tree:05}-{run}" for tree in trees],
         )
         kept = (
-            f"Finished trees are kept in {checkpoint.folder!r}: the same fit goes on from there, "
+            f"Finished trees are kept in {checkpoint.folder!r}: the same fit continues from there, "
             "with Dask or without."
         )
         named = dict(zip(trees, futures, strict=True))
@@ -152,20 +157,20 @@ def _grow(work: TreeWork, topic: str, tree: int) -> Any:
     if receipt is not None:
         return receipt
     progress = np.zeros(1, dtype=np.int64)
-    with _telling(topic, tree, progress):
+    with _reporting(topic, tree, progress):
         return grow_tree(work, tree, progress=progress)
 
 
 @contextmanager
-def _telling(topic: str, tree: int, progress: NDArray[np.int64]) -> Iterator[None]:
-    """Tell the driver now and then how many nodes the tree has."""
+def _reporting(topic: str, tree: int, progress: NDArray[np.int64]) -> Iterator[None]:
+    """Report to the driver now and then how many nodes the tree has."""
     worker, done = get_worker(), threading.Event()
 
-    def tell() -> None:
-        while not done.wait(_TELL_SECONDS):
+    def report() -> None:
+        while not done.wait(_REPORT_SECONDS):
             worker.log_event(topic, (tree, int(progress[0])))
 
-    thread = threading.Thread(target=tell, name="ldsm-progress", daemon=True)
+    thread = threading.Thread(target=report, name="ldsm-progress", daemon=True)
     thread.start()
     try:
         yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import threading
@@ -20,23 +19,29 @@ import scipy.sparse as sp
 from distributed import Client
 from numpy.typing import NDArray
 
+from .._arrays.features import FeatureArrays
 from .._arrays.labels import known_labels
 from .._loading import load
+from .._model.fitted import FittedModel, check_tail
 from .._model.inputs import new_rows
-from .._model.prediction import label_weights
-from .._storage.paths import PathLike
 from .._storage.container import checksum
+from .._storage.manifest import (
+    ManifestError,
+    ManifestVersionError,
+    differences,
+    read_manifest,
+    write_manifest,
+)
+from .._storage.paths import PathLike, folder_path
 from .._storage.text_files import writing
-from .._storage.paths import folder_path
 from .._trees.growing import ProgressCallback, check_callback
-from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import open_located
-from ..evaluation.held_out import check_kind, has_label_names
+from ..evaluation import Evaluation
+from ..evaluation.alignment import Estimator, check_kind, classifier_of, has_label_names
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
-from ..metrics.ranking import jain_propensities, ranking_sums
-from ..text.tagger import TextTagger
+from ..text import TextTagger
 from .tasks import on_worker, results
 from .workers import (
     Check,
@@ -50,6 +55,7 @@ from .workers import (
 )
 
 ROWS = 16384  # of a task: a second of work, a megabyte of results
+_FORMAT, _VERSION = "ldsm-predictions", 1
 _MANIFEST = "predictions.json"
 _opening = threading.Lock()
 
@@ -102,13 +108,13 @@ def predict(
     check_callback(callback)
     job = _Job.of(model, store, k, tail, rows_per_task)
     if output_dir is None:
-        found = dict(job.run(client, "predict", _top_columns, callback=callback))
-        parts = [found[block] for block in job.blocks()]
+        answers = dict(job.run(client, "predict", _top_columns, callback=callback))
+        parts = [answers[block] for block in job.blocks()]
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        return _classifier(load(job.path, verify=False)).classes_[columns], scores
+        return classifier_of(load(job.path, verify=False)).classes_[columns], scores
     folder = _begin(output_dir, job)
     paths = {block: _path(folder, block // rows_per_task) for block in job.blocks()}
-    kept = f"Finished parts are kept in {folder!r}: the same call goes on from there."
+    kept = f"Finished parts are kept in {folder!r}: the same call continues from there."
     with sees_folder(folder) as shared:
         work = partial(_write, folder, rows_per_task)
         done = [block for block, path in paths.items() if _is_whole(path, job, block)]
@@ -176,20 +182,20 @@ class _Job:
         if not isinstance(model, (str, os.PathLike)):
             fail("model", model, "the path of a model file")
         path = os.path.abspath(model)
-        found = load(path, verify=False)
-        clf = _classifier(found)
+        estimator = load(path, verify=False)
+        fitted = classifier_of(estimator).model_
         if len(data) == 0:
             raise ValueError(f"The store {location.folder!r} has no rows to predict for.")
-        check_kind(path, found if isinstance(found, TextTagger) else None, data)
+        check_kind(estimator, data, path)
         if labelled:
-            has_label_names(clf.classes_, data)  # says whether they can be compared
-        if data.X is not None and data.n_features != clf.n_features_in_:
+            has_label_names(fitted.classes, data)  # says whether they can be compared
+        if data.X is not None and data.n_features != fitted.n_features:
             raise ValueError(
-                f"The store {location.folder!r} must have the {clf.n_features_in_} features of the "
+                f"The store {location.folder!r} must have the {fitted.n_features} features of the "
                 f"model {path!r}. Got {data.n_features}."
             )
         for name, value, most in (
-            ("k", k, len(clf.classes_)),
+            ("k", k, fitted.n_labels),
             ("rows_per_task", rows_per_task, 2**31),
         ):
             right = isinstance(value, Integral) and not isinstance(value, bool)
@@ -197,7 +203,7 @@ class _Job:
                 raise ValueError(
                     f"The {name!r} argument must be an int in [1, {most}]. Got {value!r} instead."
                 )
-        label_weights(tail, clf.label_counts_, len(data))  # says what `tail` may be
+        check_tail(tail)
         return cls(
             path, checksum(path), location, len(data), int(k), float(tail), int(rows_per_task)
         )
@@ -209,7 +215,7 @@ class _Job:
     def block(self, start: int) -> slice:
         return slice(start, min(start + self.rows_per_task, self.n_rows))
 
-    def model(self) -> _Model:
+    def opened(self) -> _Opened:
         """The model and the rows, opened once per process."""
         with _opening:
             return _opened(self.path, self.checksum, self.store)
@@ -248,7 +254,8 @@ def _begin(output_dir: PathLike, job: _Job) -> str:
     """Make a folder one of these predictions, or see that it is; its absolute path."""
     folder = folder_path("The 'output_dir' argument", output_dir)
     manifest = {
-        "format": "ldsm-predictions",
+        "format": _FORMAT,
+        "version": _VERSION,
         "model": job.checksum,
         "store": job.store.identity,
         "rows": job.n_rows,
@@ -264,20 +271,14 @@ def _begin(output_dir: PathLike, job: _Job) -> str:
                 "The 'output_dir' argument must name a new or empty folder, or one of the same "
                 f"predictions. {folder!r} holds {min(os.listdir(folder))!r}."
             )
-        with writing(path) as file:
-            file.write(json.dumps(manifest, indent=1).encode())
+        write_manifest(path, manifest, replace=False)
     try:
-        with open(path, encoding="utf-8") as text:
-            there = dict(json.load(text))
-    except (ValueError, TypeError) as error:
+        stored = read_manifest(path, _FORMAT, _VERSION)
+    except (ManifestError, ManifestVersionError) as error:
         raise ValueError(
-            f"The file {path!r} is damaged: delete the folder, or choose another."
+            f"The file {path!r} cannot be used: {error}. Delete the folder, or choose another."
         ) from error
-    differ = [
-        f"{name} is {str(value)[:12]} now and {str(there.get(name))[:12]} there"
-        for name, value in manifest.items()
-        if there.get(name) != value
-    ]
+    differ = differences(manifest, stored, {}, {})
     if differ:
         raise ValueError(
             f"The folder {folder!r} holds other predictions: {'; '.join(differ)}. Choose another "
@@ -304,72 +305,63 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Model:
+class _Opened:
     """A model and the rows it is asked about, in one process."""
 
-    clf: LdSMClassifier
-    tagger: TextTagger | None
+    estimator: Estimator
     data: Dataset
 
-    def top_columns(
-        self, rows: slice, k: int, tail: float
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        if self.tagger is not None:
+    @property
+    def model(self) -> FittedModel:
+        return classifier_of(self.estimator).model_
+
+    def rows(self, rows: slice) -> FeatureArrays:
+        """A block of rows as the model reads them."""
+        X: Any
+        if isinstance(self.estimator, TextTagger):
             assert self.data.texts is not None
-            X = self.tagger.vectorize([self.data.texts[i] for i in range(rows.start, rows.stop)])
+            texts = [self.data.texts[i] for i in range(rows.start, rows.stop)]
+            X = self.estimator.vectorize(texts)
         else:
             X = self.data.select(rows).X
-        clf = self.clf
-        weights = label_weights(tail, clf.label_counts_, clf.training_["rows"])
-        return clf._predictor.top_columns(new_rows(clf, X), k, None, weights)
+        return new_rows(classifier_of(self.estimator), X)
 
 
 @lru_cache(maxsize=1)  # a process works for one model at a time
-def _opened(path: str, expected: str, store: StoreLocation) -> _Model:
+def _opened(path: str, expected: str, store: StoreLocation) -> _Opened:
     check_model(path, expected)
-    found = load(path)
-    clf = _classifier(found)
-    clf.set_params(n_jobs=1)  # a worker's threads have a task each
-    return _Model(clf, found if isinstance(found, TextTagger) else None, open_located(store))
-
-
-def _classifier(found: LdSMClassifier | TextTagger) -> LdSMClassifier:
-    return found.classifier_ if isinstance(found, TextTagger) else found
+    return _Opened(load(path), open_located(store))
 
 
 def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    return job.model().top_columns(job.block(start), job.k, job.tail)
+    opened = job.opened()
+    # In one thread: a worker's threads have a task each.
+    return opened.model.top_columns(opened.rows(job.block(start)), job.k, tail=job.tail, n_jobs=1)
 
 
 def _write(folder: str, rows_per_part: int, job: _Job, start: int) -> None:
     columns, scores = _top_columns(job, start)
     path = _path(folder, start // rows_per_part)
-    try:
-        with writing(path) as file:
-            np.savez(file, columns=columns, scores=scores)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
+    with writing(path) as file:
+        np.savez(file, columns=columns, scores=scores)
 
 
 def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
-    model, rows = job.model(), job.block(start)
-    clf = model.clf
-    columns, _ = model.top_columns(rows, min(max(ks), len(clf.classes_)), job.tail)
-    truth = model.data.select(rows).Y @ _alignment(job.path, job.checksum, job.store)
-    n_rows = max(clf.training_["rows"], int(clf.label_counts_.max(initial=0)))
-    propensities = jain_propensities(clf.label_counts_, n_rows) if n_rows >= 3 else None
-    return ranking_sums(truth, columns, ks, propensities=propensities)
+    opened, rows = job.opened(), job.block(start)
+    truth = opened.data.select(rows).Y @ _alignment(job.path, job.checksum, job.store)
+    evaluation = Evaluation.of_arrays(opened.model, opened.rows(rows), truth, n_jobs=1)
+    return evaluation.sums(ks, tail=job.tail)
 
 
 @lru_cache(maxsize=1)
 def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     """1 where a label of the store (row) is one of the model (column)."""
-    model = _opened(path, expected, store)
-    clf, n_labels, given = model.clf, model.data.n_labels, model.data.label_names
+    opened = _opened(path, expected, store)
+    model, n_labels, names = opened.model, opened.data.n_labels, opened.data.label_names
     each = sp.eye_array(n_labels, format="csr", dtype=np.int32)
-    # By name in any case, be it a number: model and store need not have as many.
-    names: Sequence[Any] = range(n_labels) if given is None else given
-    return known_labels(each, names, clf.classes_, clf._label_form)
+    # Always by name, even if it is a number: model and store may have different numbers of labels.
+    by_name: Sequence[Any] = range(n_labels) if names is None else names
+    return known_labels(each, by_name, model.classes, model.label_form)
 
 
 def _path(folder: str, part: int) -> str:

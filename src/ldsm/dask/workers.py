@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 
 from distributed import CancelledError, Client, TimeoutError
 
-from .._storage.paths import PathLike
+from .._storage.atomic import check_writable, temporary_path
 from .._storage.container import checksum
-from .._storage.atomic import temporary_path
-from .._storage.atomic import check_writable
+from .._storage.paths import PathLike
 from .._version import __version__
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_located, open_store
@@ -66,7 +65,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
                     f"The scheduler {address(client)} has had no worker for {ANSWER_SECONDS:.0f} s."
                 )
             time.sleep(0.1)
-        found = client.run(
+        answers = client.run(
             _complaint,
             __version__,
             list(checks),
@@ -83,7 +82,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
     except (OSError, RuntimeError, CancelledError) as error:
         raise ClusterError(f"The scheduler {address(client)} was lost.") from error
     complaints = {}
-    for worker, answer in found.items():
+    for worker, answer in answers.items():
         if isinstance(answer, OSError):
             continue  # it was lost just now, which is no reason to stop the others
         if isinstance(answer, Exception):
@@ -93,7 +92,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
     if complaints:
         shown = [f"{worker}: {text}" for worker, text in list(complaints.items())[:_SHOWN]]
         raise ClusterError(
-            f"{len(complaints)} of {len(found)} workers cannot do this work. {' '.join(shown)}"
+            f"{len(complaints)} of {len(answers)} workers cannot do this work. {' '.join(shown)}"
         )
 
 

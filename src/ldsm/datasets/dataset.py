@@ -182,19 +182,19 @@ class Dataset:
         indptr, indices = self.Y.indptr, self.Y.indices
         left = np.bincount(indices, minlength=self.n_labels)
         held_out = np.zeros(n, dtype=bool)
-        found = 0
+        n_held_out = 0
         for row in np.random.default_rng(seed).permutation(n).tolist():
             labels = indices[indptr[row] : indptr[row + 1]]
             if (left[labels] > 1).all():
                 left[labels] -= 1
                 held_out[row] = True
-                found += 1
-                if found == wanted:
+                n_held_out += 1
+                if n_held_out == wanted:
                     break
-        if found < wanted:
+        if n_held_out < wanted:
             warnings.warn(
-                f"{found} rows for validation instead of {wanted}: each of the others holds the "
-                "last training row of some label.",
+                f"{n_held_out} rows for validation instead of {wanted}: each of the others holds "
+                "the last training row of some label.",
                 stacklevel=2,
             )
         return self.select(~held_out), self.select(held_out)

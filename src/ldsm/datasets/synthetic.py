@@ -145,14 +145,14 @@ def make_xmc(
     >>> train.X.shape, test.X.shape, train.Y.shape[1]
     ((777, 250), (190, 250), 200)
     """
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "labels_per_row": labels_per_row,
         "nonzeros_per_row": nonzeros_per_row,
         "label_exponent": label_exponent,
         "binary": binary,
     }
-    given = {name: value for name, value in given.items() if value is not None}
-    shape = replace(_preset(n_rows, n_features, n_labels, scale), **given)
+    options = {name: value for name, value in options.items() if value is not None}
+    shape = replace(_preset(n_rows, n_features, n_labels, scale), **options)
     _check("labels_per_row", shape.labels_per_row, Real, 0, shape.n_labels)
     _check("nonzeros_per_row", shape.nonzeros_per_row, Real, 1, shape.n_features)
     _check("label_exponent", shape.label_exponent, Real, 0, 10)
@@ -171,8 +171,8 @@ def make_xmc(
     X = stack([x for x, _ in blocks], shape.n_features)
     Y = stack([y for _, y in blocks], shape.n_labels)
     shown = f"{n_rows!r}, {n_features}, {n_labels}" if n_features or n_labels else repr(n_rows)
-    given.update(noise=noise, scale=scale, part=part, seed=seed)
-    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    options.update(noise=noise, scale=scale, part=part, seed=seed)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
     return Dataset(X=X, Y=Y, source=f"make_xmc({shown}, {arguments})")
 
 

@@ -173,7 +173,7 @@ def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         number = reader.line_num + 1
         taken.clear()
         # A setting of the whole process, so it is borrowed for one row and given back.
-        former = csv.field_size_limit(_LONGEST_CELL)
+        limit_before = csv.field_size_limit(_LONGEST_CELL)
         try:
             row = next(reader)
         except StopIteration:
@@ -182,7 +182,7 @@ def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             text = "".join(taken)
             raise malformed(path, number, f"is no row of a table: {error}", text) from None
         finally:
-            csv.field_size_limit(former)
+            csv.field_size_limit(limit_before)
         yield number, row
 
 

@@ -1,5 +1,6 @@
 """A model beside labelled rows: metrics, its trees one by one, how far scores can be trusted."""
 
-from .held_out import HeldOut, MetricCurve, SingleTrees
+from .evaluation import Evaluation
+from .results import MetricCurve, Scores, SingleTrees
 
-__all__ = ["HeldOut", "MetricCurve", "SingleTrees"]
+__all__ = ["Evaluation", "MetricCurve", "Scores", "SingleTrees"]

@@ -59,18 +59,18 @@ def reliability(y_true: Any, labels: Any, scores: Any, n_bins: int = 10) -> Reli
     values = np.asarray(scores, dtype=np.float64)
     columns, _ = read_predictions((labels, values), max(1, np.shape(labels)[-1]))
     check_rows(truth.shape[0], columns.shape[0])
-    given = columns >= 0
-    if (wrong := given & ~((values >= 0) & (values <= 1))).any():
+    predicted = columns >= 0
+    if (wrong := predicted & ~((values >= 0) & (values <= 1))).any():
         fail("scores", values[wrong][0].item(), "in [0, 1]")
     truth = widen(truth, max(truth.shape[1], int(columns.max(initial=-1)) + 1))
     hits = Ranking(truth, columns, columns.shape[1], None).hits
     right = np.zeros(columns.shape, dtype=bool)
     right[hits.rows, hits.ranks] = True
-    bins = np.minimum((values[given] * n_bins).astype(np.int64), n_bins - 1)
+    bins = np.minimum((values[predicted] * n_bins).astype(np.int64), n_bins - 1)
     counts = np.bincount(bins, minlength=n_bins)
     used = counts > 0
     mean_score, frequency = (
-        np.bincount(bins, weights=of[given], minlength=n_bins)[used] / counts[used]
+        np.bincount(bins, weights=of[predicted], minlength=n_bins)[used] / counts[used]
         for of in (values, right)
     )
     gaps = np.abs(mean_score - frequency) * counts[used]

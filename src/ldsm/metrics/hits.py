@@ -121,12 +121,12 @@ class RankingSums:
 
     def report(self) -> dict[str, float]:
         """The metrics of all rows that went in: "precision@1" and so on."""
-        found = {
+        terms_by_name = {
             (name, k): self.terms[name, k] if name != "coverage" else map(len, self.covered[k])
             for name in self.metrics
             for k in self.covered
         }
-        return {f"{name}@{k}": _ratio(*terms) for (name, k), terms in found.items()}
+        return {f"{name}@{k}": _ratio(*terms) for (name, k), terms in terms_by_name.items()}
 
 
 def _find_hits(truth: sp.csr_array, top: npt.NDArray[np.int32]) -> Ranked:
@@ -135,16 +135,16 @@ def _find_hits(truth: sp.csr_array, top: npt.NDArray[np.int32]) -> Ranked:
     width = truth.shape[1] + 1  # the first cell of a row is never marked: there -1 lands
     step = max(1, min(_MARKS // max(width, 8 * k), n_rows))
     marks = np.zeros(step * width, dtype=bool)
-    found = []
+    hits = []
     for start in range(0, n_rows, step):
         bounds = truth.indptr[start : start + step + 1]
         first_cell = np.arange(len(bounds) - 1) * width + 1
         true = truth.indices[bounds[0] : bounds[-1]] + np.repeat(first_cell, np.diff(bounds))
         marks[true] = True
-        found.append(np.flatnonzero(marks[top[start : start + step] + first_cell[:, None]]))
-        found[-1] += start * k
+        hits.append(np.flatnonzero(marks[top[start : start + step] + first_cell[:, None]]))
+        hits[-1] += start * k
         marks[true] = False
-    cells = np.concatenate(found)
+    cells = np.concatenate(hits)
     return Ranked(*np.divmod(cells, max(k, 1)), top.ravel()[cells])
 
 

@@ -75,10 +75,10 @@ def propensities(
         sizes = {"n_labels": (positive("n_labels", n_labels), True)}
         train = widen(train, common_width(sizes | {"y_train": (train.shape[1], fixed)}))
     counts, n_rows = np.bincount(train.indices, minlength=train.shape[1]), train.shape[0]
-    found = propensities_from_counts(counts, n_rows, dataset=dataset, a=a, b=b)
-    if found is None:
+    result = propensities_from_counts(counts, n_rows, dataset=dataset, a=a, b=b)
+    if result is None:
         fail("y_train", f"{n_rows} rows", "of at least 3 rows: the model needs ln N > 1")
-    return found
+    return result
 
 
 def propensities_from_counts(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from .hits import Ranking, RankingSums
-from .propensities import propensities as label_propensities
 from .inputs import (
     check_rows,
     common_width,
@@ -20,6 +18,7 @@ from .inputs import (
     read_weights,
     widen,
 )
+from .propensities import propensities as label_propensities
 
 WEIGHTED = ("psp", "psndcg")
 UNWEIGHTED = ("precision", "ndcg", "recall", "coverage")

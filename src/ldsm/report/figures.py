@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import plotting
-from ..evaluation.held_out import HeldOut
+from ..evaluation import Evaluation
+from ..evaluation.alignment import Estimator
 from ..plotting import import_matplotlib
 from .html import Markup, element
 
@@ -35,14 +36,14 @@ _SETTINGS = {
 }
 
 
-def figures(held_out: HeldOut) -> Iterator[Markup]:
+def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
     """All figures of the page, with what they show."""
-    clf = held_out.clf
-    part = held_out.sample(MOST_ROWS)
+    model = evaluation.model
+    part = evaluation.sample(MOST_ROWS)
     on = "the held-out rows"
-    if part.n_rows < held_out.n_rows:
+    if part.n_rows < evaluation.n_rows:
         on = f"{part.n_rows:,} of the held-out rows, evenly spaced"
-    stage = clf.second_stage_ is not None
+    stage = model.second_stage is not None
     lines = " Dashed: with the second stage." if stage else ""
     yield _figure(
         "trees",
@@ -60,24 +61,24 @@ def figures(held_out: HeldOut) -> Iterator[Markup]:
     )
     yield _figure(
         "reliability",
-        lambda ax: plotting.plot_reliability(held_out.reliability(), ax=ax),
+        lambda ax: plotting.plot_reliability(evaluation.reliability(), ax=ax),
         "Scores as probabilities",
         "The five best labels of every row, in ten bins by score: the mean score of a bin against "
         "the share of its labels that are true. On the diagonal a score is what it says. ECE is "
         "the mean distance from it.",
     )
-    if clf.forest_.is_leaf.all():  # nothing to tell of splits
+    if model.forest.is_leaf.all():  # nothing to tell of splits
         return
     yield _figure(
         "depth",
-        lambda ax: plotting.plot_leaf_depths(clf, ax=ax),
+        lambda ax: plotting.plot_leaf_depths(estimator, ax=ax),
         "Depth of the leaves",
         "Where training rows end, over all trees. A perfectly balanced tree with a leaf for each "
         "of the K labels has depth log K, to the base of its arity: the dashed line.",
     )
     yield _figure(
         "objective",
-        lambda ax: plotting.plot_objective(clf, ax=ax),
+        lambda ax: plotting.plot_objective(estimator, ax=ax),
         "The objective during training",
         "J after each pass over a node's rows; lower is better. A line is the mean over the splits "
         "of a level, weighted by rows; level 0 are the roots. J is taken with the integrity weight "
@@ -85,7 +86,7 @@ def figures(held_out: HeldOut) -> Iterator[Markup]:
     )
     yield _figure(
         "splits",
-        lambda ax: plotting.plot_splits(clf, ax=ax),
+        lambda ax: plotting.plot_splits(estimator, ax=ax),
         "Balance and purity of the splits",
         "By level. Balance is 0 where all children get equally many labels, purity 0 where no "
         "label is in two children. Means weighted by rows; bands hold the middle half.",

@@ -65,10 +65,10 @@ class Markup(str):
 
 def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
     """One element. Attributes: `class_` for class; children and values are escaped."""
-    given = "".join(f' {key.rstrip("_")}="{html.escape(str(v))}"' for key, v in attributes.items())
+    shown = "".join(f' {key.rstrip("_")}="{html.escape(str(v))}"' for key, v in attributes.items())
     if name in VOID:
-        return Markup(f"<{name}{given}>")
-    return Markup(f"<{name}{given}>{joined(children)}</{name}>")
+        return Markup(f"<{name}{shown}>")
+    return Markup(f"<{name}{shown}>{joined(children)}</{name}>")
 
 
 def joined(parts: Iterable[Any], between: str = "") -> Markup:

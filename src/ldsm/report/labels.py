@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
 from .._trees.forest import Forest
-from ..evaluation.held_out import HeldOut
+from ..evaluation import Evaluation
 from ..metrics.hits import Ranking
 
 ENOUGH_ROWS = 10
@@ -20,22 +20,23 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Each label on the held-out rows, with as many predictions a row as `HeldOut.top` has.
+    """Each label on the held-out rows, with as many predictions a row as `Evaluation.top` has.
 
     Attributes
     ----------
-    rows, said, found : int64 (n_labels,)
-        Rows that have the label; rows for which it is among the best; rows of which both hold.
+    rows, predicted, right : int64 (n_labels,)
+        Rows that have the label; rows with the label among their best; rows of which both are
+        true.
     """
 
     rows: NDArray[np.int64]
-    said: NDArray[np.int64]
-    found: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    right: NDArray[np.int64]
 
     @property
     def recall(self) -> NDArray[np.float64]:
         """The share of a label's rows for which it is found; 0 where it has none."""
-        return np.asarray(self.found / np.maximum(self.rows, 1))
+        return np.asarray(self.right / np.maximum(self.rows, 1))
 
     def enough(self, wanted: int) -> int:
         """Rows that a label must have to be compared: ten, or fewer if `wanted` have not ten."""
@@ -47,7 +48,7 @@ class Confusion(NamedTuple):
     """A true label that was missed in so many rows where the other was said instead."""
 
     true: int
-    said: int
+    predicted: int
     rows: int
 
 
@@ -59,39 +60,39 @@ class Ways(NamedTuple):
     depth: NDArray[np.float64]
 
 
-def count_labels(held_out: HeldOut) -> LabelCounts:
+def count_labels(evaluation: Evaluation) -> LabelCounts:
     """How often each label is true, said, and both."""
-    columns, scores = held_out.top
-    n_labels = held_out.truth.shape[1]
-    hits = Ranking(held_out.truth, columns, columns.shape[1], None).hits
-    said = scores > 0  # a label without a score only fills the list
-    found = hits.labels[said[hits.rows, hits.ranks]]
+    columns, scores = evaluation.top
+    n_labels = evaluation.truth.shape[1]
+    hits = Ranking(evaluation.truth, columns, columns.shape[1], None).hits
+    predicted = scores > 0  # a label without a score only fills the list
+    right = hits.labels[predicted[hits.rows, hits.ranks]]
     return LabelCounts(
         *(
             np.bincount(labels, minlength=n_labels)
-            for labels in (held_out.truth.indices, columns[said], found)
+            for labels in (evaluation.truth.indices, columns[predicted], right)
         )
     )
 
 
-def confusions(held_out: HeldOut, most: int) -> list[Confusion]:
+def confusions(evaluation: Evaluation, most: int) -> list[Confusion]:
     """The pairs of labels that are mixed up in most rows.
 
     A row with n true labels is judged by its n best predictions (five at most): each true label
     that is missing there is paired with each prediction there that is wrong.
     """
-    columns, scores = held_out.top
-    truth = held_out.truth
+    columns, scores = evaluation.top
+    truth = evaluation.truth
     sizes = np.diff(truth.indptr)
     hits = Ranking(truth, columns, columns.shape[1], None).hits
     judged = (np.arange(columns.shape[1]) < sizes[:, None]) & (scores > 0)
-    right = np.zeros(columns.shape, dtype=bool)
-    right[hits.rows, hits.ranks] = True
-    wrong, found = (
-        _indicator(columns, judged & which, truth.shape[1]) for which in (~right, right)
+    is_right = np.zeros(columns.shape, dtype=bool)
+    is_right[hits.rows, hits.ranks] = True
+    wrong, right_labels = (
+        _indicator(columns, judged & which, truth.shape[1]) for which in (~is_right, is_right)
     )
     missed = sp.csr_array((np.ones(truth.nnz, np.int32), truth.indices, truth.indptr), truth.shape)
-    missed = (missed - found).tocsr()
+    missed = (missed - right_labels).tocsr()
     missed.eliminate_zeros()
     pairs = (missed.T.tocsr() @ wrong).tocoo()
     order = np.lexsort((pairs.col, pairs.row, -pairs.data))[:most]
@@ -114,10 +115,10 @@ def ways(forest: Forest, x: FeatureArrays) -> Ways:
     return Ways(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
-def mean_by_label(values: NDArray[np.generic], held_out: HeldOut) -> NDArray[np.float64]:
+def mean_by_label(values: NDArray[np.generic], evaluation: Evaluation) -> NDArray[np.float64]:
     """For each label the mean of a number over its rows; 0 where it has none."""
-    rows = np.bincount(held_out.truth.indices, minlength=held_out.truth.shape[1])
-    return np.asarray((held_out.truth.T @ values.astype(np.float64)) / np.maximum(rows, 1))
+    rows = np.bincount(evaluation.truth.indices, minlength=evaluation.truth.shape[1])
+    return np.asarray((evaluation.truth.T @ values.astype(np.float64)) / np.maximum(rows, 1))
 
 
 def _indicator(

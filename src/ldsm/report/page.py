@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._model.facts import classifier_facts
+from .._model.facts import model_facts
 from .._runtime.wording import bare, duration, number, percent, shortened, size
 from .._storage.paths import PathLike
 from .._storage.text_files import writing
 from ..classifier import LdSMClassifier
-from ..evaluation.held_out import KS, SHORT_NAMES, HeldOut
+from ..evaluation import Evaluation
+from ..evaluation.alignment import Estimator, classifier_of
+from ..evaluation.results import KS, SHORT_NAMES
 from ..plotting import import_matplotlib
 from ..text.tagger import TextTagger
 from .examples import NAME_WIDTH, examples
@@ -49,14 +51,13 @@ class Report:
 
 
 def make_report(
-    model: LdSMClassifier | TextTagger,
+    model: Estimator,
     X: Any,
     y: Any = None,
     *,
     model_name: str = "the model",
     data_name: str = "held-out rows",
     feature_names: Sequence[str] | None = None,
-    notes: Sequence[str] = (),
 ) -> Report:
     """Judge a model on labelled rows that training has not seen, and tell it on one HTML page.
 
@@ -66,12 +67,10 @@ def make_report(
     ----------
     model : LdSMClassifier or TextTagger
     X, y
-        Rows or texts with their labels, or a Dataset alone; see `ldsm.held_out.HeldOut`.
+        Rows or texts with their labels, or a Dataset alone; see `ldsm.evaluation.Evaluation`.
     model_name, data_name : str
         What the page calls them.
     feature_names : sequence of str, optional
-    notes : sequence of str
-        Remarks to be shown below the metrics.
 
     Examples
     --------
@@ -84,27 +83,29 @@ def make_report(
     ('<!DOCTYPE html>', ['coverage@1', 'coverage@3'])
     """
     import_matplotlib()  # said before the work, if it is missing
-    held_out = HeldOut(model, X, y, feature_names=feature_names)
-    metrics = held_out.metrics()
-    counts = count_labels(held_out)
+    evaluation = Evaluation(model, X, y, feature_names=feature_names)
+    metrics = evaluation.metrics()
+    counts = count_labels(evaluation)
     title = f"{model_name} on {data_name}"
     fingerprint = str(model.fingerprint_)
     parts = [
-        _head(title, held_out, fingerprint, reads_texts=isinstance(model, TextTagger)),
-        _section("How good it is", _metrics(held_out, metrics, notes)),
-        _section("Figures", element("div", joined(figures(held_out), "\n"), class_="figures")),
-        _section("Labels that are mixed up", *_confused(held_out, counts)),
-        _section("Labels found and not found", *_found(held_out, counts)),
-        _section("Labels that take the longest way", *_slow(held_out, counts)),
-        _section("Examples", _how_scores_arise(held_out), *examples(held_out)),
-        _section("Parameters", facts(_parameters(held_out.clf))),
+        _head(title, evaluation, fingerprint, reads_texts=isinstance(model, TextTagger)),
+        _section("How good it is", _metrics(evaluation, metrics)),
+        _section(
+            "Figures", element("div", joined(figures(evaluation, model), "\n"), class_="figures")
+        ),
+        _section("Labels that are mixed up", *_confused(evaluation, counts)),
+        _section("Labels found and not found", *_found(evaluation, counts)),
+        _section("Labels that take the longest way", *_slow(evaluation, counts)),
+        _section("Examples", _how_scores_arise(evaluation), *examples(evaluation)),
+        _section("Parameters", facts(_parameters(classifier_of(model)))),
     ]
     return Report(page(title, *parts), metrics)
 
 
-def _how_scores_arise(held_out: HeldOut) -> Markup:
-    kind = "features" if held_out.texts is None else "words"
-    stage = held_out.clf.second_stage_
+def _how_scores_arise(evaluation: Evaluation) -> Markup:
+    kind = "features" if evaluation.texts is None else "words"
+    stage = evaluation.model.second_stage
     text = "The score of a label is its mean share in the leaves that the row reaches."
     if stage is not None:
         text = (
@@ -123,34 +124,34 @@ def _section(title: str, *parts: Markup) -> Markup:
     return element("section", element("h2", title), *parts)
 
 
-def _head(title: str, held_out: HeldOut, fingerprint: str, *, reads_texts: bool) -> Markup:
-    clf = held_out.clf
-    known, stage = classifier_facts(clf), clf.second_stage_
+def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: bool) -> Markup:
+    model = evaluation.model
+    known, stage = model_facts(model), model.second_stage
     lead = (
         f"A model that reads {'texts' if reads_texts else 'features'} and predicts "
-        f"{'one label' if clf._label_form == 'single' else 'any number of labels'} a row, out of "
-        f"{known['labels']:,}; judged on {held_out.n_rows:,} "
-        f"row{'s' * (held_out.n_rows != 1)}, {held_out.n_labelled:,} of them with labels."
+        f"{'one label' if model.label_form == 'single' else 'any number of labels'} a row, out of "
+        f"{known['labels']:,}; judged on {evaluation.n_rows:,} "
+        f"row{'s' * (evaluation.n_rows != 1)}, {evaluation.n_labelled:,} of them with labels."
     )
     shown = {
-        "rows here": number(held_out.n_rows),
-        "labels here": number(int(np.count_nonzero(np.diff(held_out.truth.tocsc().indptr)))),
+        "rows here": number(evaluation.n_rows),
+        "labels here": number(int(np.count_nonzero(np.diff(evaluation.truth.tocsc().indptr)))),
         "training rows": number(known["training_rows"]),
         "words" if reads_texts else "features": number(known["features"]),
         "labels": number(known["labels"]),
         "labels with training rows": number(known["labels_with_rows"]),
         "trees": number(known["trees"]),
-        "children per node": number(clf.forest_.arity),
+        "children per node": number(model.forest.arity),
         "nodes": number(known["nodes"]),
         "deepest leaf": number(known["depth"]),
         "mean depth of a row's leaf": f"{known['mean_leaf_depth']:.1f}",
-        f"log{_subscript(clf.forest_.arity)} of the labels": f"{known['log_M_K']:.1f}",
+        f"log{_subscript(model.forest.arity)} of the labels": f"{known['log_M_K']:.1f}",
         "leaves per row and tree": f"{known['leaves_per_row']:.2f}",
         "second stage": "none" if stage is None else stage.blend.kind,
         "memory": size(known["memory"]),
-        "trained in": duration(clf.training_["seconds"]),
-        "trained until": _moment(clf.training_.get("finished", "-")),
-        "seed": bare(clf.training_.get("seed")),
+        "trained in": duration(model.training["seconds"]),
+        "trained until": _moment(model.training.get("finished", "-")),
+        "seed": bare(model.training.get("seed")),
         "fingerprint": fingerprint[:16] + "…",
         "ldsm": __version__,
     }
@@ -165,12 +166,12 @@ def _moment(iso: str) -> str:
     return iso.replace("T", " ").replace("+00:00", " UTC")
 
 
-def _metrics(held_out: HeldOut, metrics: dict[str, float], notes: Sequence[str]) -> Markup:
+def _metrics(evaluation: Evaluation, metrics: dict[str, float]) -> Markup:
     rows = []
     for name, short in SHORT_NAMES.items():
         if f"{name}@1" not in metrics:
             continue
-        over = held_out.n_rows if name == "precision" else held_out.n_labelled
+        over = evaluation.n_rows if name == "precision" else evaluation.n_labelled
         rows.append([short, *(percent(metrics[f"{name}@{k}"]) for k in KS), number(over)])
     shown = table(["%", *(f"@{k}" for k in KS), "rows"], rows)
     text = (
@@ -179,10 +180,13 @@ def _metrics(held_out: HeldOut, metrics: dict[str, float], notes: Sequence[str])
         "count more, by propensities from training's label counts (A = 0.55, B = 1.5), over the "
         "best attainable. Rows without labels count as misses in P and are left out elsewhere."
     )
-    return joined([shown, *(element("p", line, class_="note") for line in (text, *notes))])
+    notes = [text]
+    if evaluation.unseen.labels or evaluation.unseen.features:
+        notes.append(f"In the data: {evaluation.unseen}.")
+    return joined([shown, *(element("p", line, class_="note") for line in notes)])
 
 
-def _confused(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
+def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     text = element(
         "p",
         "A row with n true labels is judged by its n best predictions, five at most. Each true "
@@ -190,15 +194,15 @@ def _confused(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
         "once a row.",
         class_="note",
     )
-    pairs = confusions(held_out, MOST_PAIRS)
+    pairs = confusions(evaluation, MOST_PAIRS)
     if not pairs:
         return [text, element("p", "None was mixed up.")]
-    names = _names(held_out, [label for pair in pairs for label in (pair.true, pair.said)])
+    names = _names(evaluation, [label for pair in pairs for label in (pair.true, pair.predicted)])
     heads = ["missed", "said instead", "rows", "of the missed label's rows", "%"]
     rows = [
         [
             names[pair.true],
-            names[pair.said],
+            names[pair.predicted],
             number(pair.rows),
             number(int(counts.rows[pair.true])),
             f"{100 * pair.rows / counts.rows[pair.true]:.0f}",
@@ -208,7 +212,7 @@ def _confused(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
     return [text, table(heads, rows, text=["said instead"])]
 
 
-def _found(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
+def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     enough = counts.enough(2 * MOST_LABELS)
     able = np.flatnonzero(counts.rows >= enough)
     text = element(
@@ -230,40 +234,40 @@ def _found(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
         if len(labels):
             heads = ["label", "recall@5, %", "rows", "said", "training rows"]
             cells = _label_rows(
-                held_out,
+                evaluation,
                 labels,
                 [
                     [f"{100 * value:.0f}" for value in counts.recall[labels]],
                     counts.rows[labels].tolist(),
-                    counts.said[labels].tolist(),
-                    held_out.clf.label_counts_[labels].tolist(),
+                    counts.predicted[labels].tolist(),
+                    evaluation.model.label_counts[labels].tolist(),
                 ],
             )
             sides.append(element("div", element("h3", title), table(heads, cells)))
     return [text, element("div", *sides, class_="side")]
 
 
-def _slow(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
-    found = ways(held_out.clf.forest_, held_out.x)
+def _slow(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
+    ways_taken = ways(evaluation.model.forest, evaluation.x)
     enough = counts.enough(MOST_LABELS)
-    n_trees = held_out.clf.forest_.n_trees
+    n_trees = evaluation.model.forest.n_trees
     text = element(
         "p",
         "How far rows have to go through the trees, all of them together: splits evaluated, each "
         f"one linear regressor per child; leaves reached, {n_trees:,} if no row is sent several "
         "ways; the mean depth of these leaves. For a label the mean over its rows here; the labels "
         f"with most splits, of those with {enough} or more rows. A row of all rows takes "
-        f"{found.splits.mean():.1f} splits to {found.leaves.mean():.1f} leaves at a mean depth of "
-        f"{found.depth.mean():.1f}.",
+        f"{ways_taken.splits.mean():.1f} splits to {ways_taken.leaves.mean():.1f} leaves at a "
+        f"mean depth of {ways_taken.depth.mean():.1f}.",
         class_="note",
     )
     able = np.flatnonzero(counts.rows >= enough)
     if not len(able):
         return [text, element("p", "No row has a label.")]
-    splits, leaves, depth = (mean_by_label(values, held_out) for values in found)
+    splits, leaves, depth = (mean_by_label(values, evaluation) for values in ways_taken)
     slowest = able[np.lexsort((able, -splits[able]))[:MOST_LABELS]]
     cells = _label_rows(
-        held_out,
+        evaluation,
         slowest,
         [
             *([f"{value:.1f}" for value in values[slowest]] for values in (splits, leaves, depth)),
@@ -274,27 +278,27 @@ def _slow(held_out: HeldOut, counts: LabelCounts) -> list[Markup]:
 
 
 def _label_rows(
-    held_out: HeldOut, labels: NDArray[np.int64], columns: Sequence[Sequence[Any]]
+    evaluation: Evaluation, labels: NDArray[np.int64], columns: Sequence[Sequence[Any]]
 ) -> list[list[str]]:
-    names = _names(held_out, labels.tolist())
+    names = _names(evaluation, labels.tolist())
     return [
         [names[label], *(number(value) for value in values)]
         for label, *values in zip(labels.tolist(), *columns, strict=True)
     ]
 
 
-def _names(held_out: HeldOut, labels: Sequence[int]) -> dict[int, str]:
+def _names(evaluation: Evaluation, labels: Sequence[int]) -> dict[int, str]:
     """Labels as the page writes them."""
-    classes = held_out.clf.classes_
+    classes = evaluation.model.classes
     return {label: shortened(str(classes[label]), NAME_WIDTH) for label in labels}
 
 
 def _parameters(clf: LdSMClassifier) -> dict[str, str]:
     """As they were given, and what "auto" became."""
-    known, stage = classifier_facts(clf), clf.second_stage_
-    used = {**known["tree_params"], "rerank": "none" if stage is None else stage.blend.kind}
+    stage = clf.second_stage_
+    used = {**clf.tree_params_.as_dict(), "rerank": "none" if stage is None else stage.blend.kind}
     shown = {}
-    for name, value in known["params"].items():
+    for name, value in clf.get_params(deep=False).items():
         shown[name] = _word(value)
         if value == "auto" and name in used:
             shown[name] = f"auto: {_word(used[name])}"

@@ -114,12 +114,12 @@ def _checked_text(text: Any, row: int) -> str:
 def _checked_tags(tags: Any, row: int) -> list[str]:
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise ValueError(f"The tags of document {row} must be a list of str. Got {_shown(tags)}.")
-    found = []
+    checked = []
     for tag in tags:
         if not isinstance(tag, str):
             raise ValueError(f"The tags of document {row} must be str. Got {_shown(tag)}.")
-        found.append(str(tag))  # NumPy's own kind of str becomes Python's
-    return found
+        checked.append(str(tag))  # NumPy's own kind of str becomes Python's
+    return checked
 
 
 def _zipped(texts: Iterable[str], tags: Iterable[Any]) -> Iterator[Pair]:

@@ -64,7 +64,7 @@ def restore_tagger(
     tagger.classifier_, tagger.vectorizer_ = classifier, vectorizer
     tagger.rare_tags_ = dict(zip(rare, counts.tolist(), strict=True))
     if not text["default_vectorizer"]:
-        given = words if text["given_words"] else None
-        tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], given)
+        vocabulary = words if text["given_words"] else None
+        tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], vocabulary)
     if not text["default_classifier"]:
         tagger.classifier = clone(classifier)

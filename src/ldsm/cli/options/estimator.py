@@ -17,9 +17,9 @@ from typing import Any
 
 from rich.markup import escape
 
-from .._trees.params import CONSTRAINTS, Choice, Flag, NonZero, Number, Rule
-from ..classifier import LdSMClassifier
-from .command import option, wrong_use
+from ..._trees.params import CONSTRAINTS, Choice, Flag, NonZero, Number, Rule
+from ...classifier import LdSMClassifier
+from ..command import option, wrong_use
 
 _PANEL = "Trees: the parameters of LdSMClassifier"
 # A parameter without a declared constraint (random_state takes objects too) is a whole number.
@@ -32,8 +32,8 @@ class EstimatorOptions(dict[str, Any]):
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
-        found = [_option(name, default) for name, default in defaults().items()]
-        found.append(
+        parameters = [_option(name, default) for name, default in defaults().items()]
+        parameters.append(
             option(
                 "params",
                 Path | None,
@@ -41,23 +41,23 @@ class EstimatorOptions(dict[str, Any]):
                 metavar="FILE",
                 exists=True,
                 dir_okay=False,
-                help="Parameters from a JSON file, as `ldsm tune -o` writes; options go before.",
+                help="JSON file of parameters, as from `ldsm tune -o`; options take precedence.",
                 rich_help_panel=_PANEL,
             )
         )
-        return found
+        return parameters
 
     @staticmethod
     def collect(values: dict[str, Any]) -> EstimatorOptions:
         file = values.pop("params")
-        found = EstimatorOptions({} if file is None else read_params(file))
+        chosen = EstimatorOptions({} if file is None else read_params(file))
         for name, value in values.items():
             if _is_switch(name):
                 if value:
-                    found[name] = not defaults()[name]
+                    chosen[name] = not defaults()[name]
             elif value is not None:
-                found[name] = parse(name, value)
-        return found
+                chosen[name] = parse(name, value)
+        return chosen
 
 
 def defaults() -> dict[str, Any]:
@@ -80,16 +80,16 @@ def parse(name: str, text: str) -> Any:
 def read_params(file: Path) -> dict[str, Any]:
     """Parameters from a JSON object; its values are checked as options are."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        params = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise wrong_use(f"{file} is not JSON: {error}.", "--params") from None
-    if not isinstance(found, dict) or not found.keys() <= defaults().keys():
-        unknown = sorted(found.keys() - defaults().keys()) if isinstance(found, dict) else ""
+    if not isinstance(params, dict) or not params.keys() <= defaults().keys():
+        unknown = sorted(params.keys() - defaults().keys()) if isinstance(params, dict) else ""
         raise wrong_use(f"{file} must hold an object of parameters, got {unknown}.", "--params")
-    for name, value in found.items():
+    for name, value in params.items():
         if not any(rule.allows(value) for rule in CONSTRAINTS.get(name, _UNDECLARED)):
             parse(name, str(value))  # says what is allowed
-    return found
+    return params
 
 
 def flag(name: str) -> str:
@@ -110,7 +110,7 @@ def describe(owner: type) -> dict[str, str]:
         inspect.getdoc(owner) or "",
         re.MULTILINE | re.DOTALL,
     )
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for entry in re.finditer(
         r"^(\w[^\n:]*?) *(?::[^\n]*)?\n((?:[ \t]+[^\n]*\n?|\n)*)",
         section[1] if section else "",
@@ -118,19 +118,19 @@ def describe(owner: type) -> dict[str, str]:
     ):
         text = " ".join(entry[2].split()).replace("``", "`")
         for name in entry[1].split(","):
-            found[name.strip()] = text
-    return found
+            texts[name.strip()] = text
+    return texts
 
 
 def _readings(text: str) -> list[Any]:
     """What a word on the command line may mean, the most particular first."""
-    found: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
+    readings: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
     for kind in (int, float):
         try:
-            found.append(kind(text))
+            readings.append(kind(text))
         except ValueError:
             continue
-    return [*found, text]
+    return [*readings, text]
 
 
 def _option(name: str, default: Any) -> inspect.Parameter:

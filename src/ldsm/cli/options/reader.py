@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .._storage.text_files import format_suffix, read_lines
-from ..datasets import (
+from ..._storage.text_files import format_suffix, read_lines
+from ...datasets import (
     FORMATS,
     Dataset,
     guess_format,
@@ -18,7 +18,7 @@ from ..datasets import (
     iter_table,
     iter_xmlrepo,
 )
-from .command import option, wrong_use
+from ..command import option, wrong_use
 
 Piece = TypeVar("Piece")
 
@@ -52,14 +52,14 @@ class Reader:
     """How files are to be read; a bundle of options."""
 
     format: str | None
-    given: dict[str, Any]
+    arguments: dict[str, Any]  # of the reader, by option
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
         panel = "Data files"
         names = ", ".join((*FORMATS, LINES))
         text = f"Format, if not what the suffix says: {names} (of texts to predict)."
-        found = [
+        parameters = [
             option("format", str | None, None, metavar="NAME", help=text, rich_help_panel=panel)
         ]
         for name, (_, kind, text) in _OPTIONS.items():
@@ -68,8 +68,8 @@ class Reader:
                 settings |= {"exists": True, "dir_okay": False, "metavar": "FILE"}
             # Without a name of its own a switch would get a "--no-" twin.
             decl = (f"--{name.replace('_', '-')}",) if kind is bool else ()
-            found.append(option(name, kind | None, None, *decl, **settings))
-        return found
+            parameters.append(option(name, kind | None, None, *decl, **settings))
+        return parameters
 
     @staticmethod
     def collect(values: dict[str, Any]) -> Reader:
@@ -135,7 +135,7 @@ class Reader:
     def _arguments(self, format: str) -> dict[str, Any]:
         """What was given, by the reader's names; an option that it does not know is wrong use."""
         known = inspect.signature(FORMATS[format]).parameters
-        for name in self.given:
+        for name in self.arguments:
             if _OPTIONS[name][0] not in known:
                 raise wrong_use(f"is not for the format {format}.", f"--{name.replace('_', '-')}")
-        return {_OPTIONS[name][0]: value for name, value in self.given.items()}
+        return {_OPTIONS[name][0]: value for name, value in self.arguments.items()}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..classifier import LdSMClassifier
-from ..datasets import Dataset
-from ..text.tagger import TextTagger, default_vectorizer
-from .command import option, wrong_use
+from ...classifier import LdSMClassifier
+from ...datasets import Dataset
+from ...text import TextTagger, default_vectorizer
+from ..command import option, wrong_use
 from .estimator import EstimatorOptions, describe
 
 _PANEL = "Words: for texts only"
@@ -28,7 +28,7 @@ class TaggerOptions:
     """What is to be done with texts before the trees see them; a bundle of options."""
 
     min_tag_count: int | None
-    given: dict[str, Any]  # of the vectorizer
+    words: dict[str, Any]  # settings of the vectorizer, by option
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
@@ -56,19 +56,19 @@ class TaggerOptions:
     @staticmethod
     def collect(values: dict[str, Any]) -> TaggerOptions:
         count = values.pop("min_tag_count")
-        given = {name: value for name, value in values.items() if value is not None}
-        if given.get("stop_words", "english") != "english":
+        chosen = {name: value for name, value in values.items() if value is not None}
+        if chosen.get("stop_words", "english") != "english":
             raise wrong_use(
-                f"scikit-learn knows 'english' only, got {given['stop_words']!r}.", "--stop-words"
+                f"scikit-learn knows 'english' only, got {chosen['stop_words']!r}.", "--stop-words"
             )
-        return TaggerOptions(count, given)
+        return TaggerOptions(count, chosen)
 
     def vectorizer(self) -> Any:
         """The tagger's own vectorizer, with what was given."""
         names = {"max_words": "max_features", "ngrams": "ngram_range"}
         changes = {
             names.get(name, name): (1, value) if name == "ngrams" else value
-            for name, value in self.given.items()
+            for name, value in self.words.items()
         }
         return default_vectorizer().set_params(**changes)
 
@@ -78,7 +78,7 @@ class TaggerOptions:
 
     def refuse(self, data: str) -> None:
         """Options for words make no sense where there are none."""
-        named = [*self.given, *(["min_tag_count"] if self.min_tag_count is not None else [])]
+        named = [*self.words, *(["min_tag_count"] if self.min_tag_count is not None else [])]
         if named:
             flag = f"--{named[0].replace('_', '-')}"
             raise wrong_use(f"{data} holds features, not texts.", flag)

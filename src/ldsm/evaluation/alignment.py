@@ -1,0 +1,83 @@
+"""Rows of a Dataset beside a model: whether the two belong together, and in which columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..classifier import LdSMClassifier
+from ..datasets.dataset import Dataset, Unseen
+from ..text import TextTagger
+
+Estimator = LdSMClassifier | TextTagger
+
+
+def classifier_of(estimator: Estimator) -> LdSMClassifier:
+    """The fitted classifier; that of a tagger is its own."""
+    if isinstance(estimator, TextTagger):
+        check_is_fitted(estimator, "classifier_")
+        return estimator.classifier_
+    if not isinstance(estimator, LdSMClassifier):
+        raise ValueError(
+            "'model' must be a fitted LdSMClassifier or TextTagger. "
+            f"Got {type(estimator).__name__}."
+        )
+    check_is_fitted(estimator, "model_")
+    return estimator
+
+
+def check_kind(estimator: Estimator, data: Dataset, name: object = "") -> None:
+    """Raise unless the rows are what the model, called `name`, reads: texts or features."""
+    if (data.texts is not None) != isinstance(estimator, TextTagger):
+        has, wants = ("texts", "features") if data.texts is not None else ("features", "texts")
+        model = f"The model {name}" if name else "The model"
+        raise ValueError(f"{model} reads {wants}, and the data holds {has}.")
+
+
+def has_label_names(classes: NDArray[Any], data: Dataset) -> bool:
+    """Whether the labels of model and rows are names or numbers; raises unless both are alike."""
+    named = any(isinstance(label, str) for label in classes[:1].tolist())
+    if named != (data.label_names is not None):
+        has, wants = ("numbers", "names") if named else ("names", "numbers")
+        raise ValueError(
+            f"The model's labels are {wants}, those of the data {has}: they cannot be compared."
+        )
+    return named
+
+
+def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[Dataset, Unseen]:
+    """The rows in the model's columns, and what the model never saw."""
+    check_kind(estimator, data, name)
+    model = classifier_of(estimator).model_
+    named = has_label_names(model.classes, data)
+    if not named and not np.array_equal(model.classes, np.arange(model.n_labels)):
+        # Numbers that are no column numbers are compared as the names they are.
+        named = True
+        data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
+    # One row with all labels of training stands for the training set.
+    seen = sp.csr_array((model.label_counts > 0).astype(np.int32)[None, :])
+    reference = Dataset(
+        None if data.X is None else sp.csr_array((1, model.n_features), dtype=np.float32),
+        seen,
+        texts=None if data.texts is None else [""],
+        label_names=[str(label) for label in model.classes] if named else None,
+    )
+    return replace(data, feature_names=None).align(reference)
+
+
+def model_features(estimator: Estimator, data: Dataset, name: object = "") -> Any:
+    """Rows of features as the model reads them; features that training never saw are cut off."""
+    check_kind(estimator, data, name)
+    if isinstance(estimator, TextTagger):
+        return estimator.vectorize(data)
+    X, width = data.X, classifier_of(estimator).n_features_in_
+    if X.shape[1] > width:
+        return X[:, :width]
+    if X.shape[1] < width:
+        return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+    return X

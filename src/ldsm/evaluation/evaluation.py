@@ -1,0 +1,276 @@
+"""The one evaluator: a model and labelled rows, as a whole and tree by tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._arrays.features import FeatureArrays
+from .._arrays.labels import known_labels
+from .._model.fitted import FittedModel
+from .._model.inputs import new_rows
+from .._model.thresholds import AVERAGES, above_threshold
+from ..datasets.dataset import Dataset, Unseen
+from ..metrics import f1_score, ranking_report, recall_at_k
+from ..metrics.calibration import Reliability, reliability
+from ..metrics.hits import RankingSums
+from ..metrics.ranking import ranking_sums
+from ..text import TextTagger
+from ..text.corpus import read_pairs, read_texts
+from .alignment import Estimator, classifier_of, in_columns, model_features
+from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
+
+
+class Evaluation:
+    """A fitted model beside labelled rows, ideally ones that training has not seen.
+
+    Parameters
+    ----------
+    model : LdSMClassifier or TextTagger
+    X : matrix, texts or Dataset
+        What the model's `predict_topk` takes, or a Dataset, which brings its labels along. Labels
+        and features of a Dataset are brought into the model's columns.
+    y : labels, optional
+        In the forms that `fit` takes, or a 0/1 matrix in the columns of `classes_`. Labels that
+        training never saw are left out.
+    feature_names : sequence of str, optional
+        For models that read features; by default the Dataset's, the model's own, or x0, x1 ...
+
+    Attributes
+    ----------
+    model : FittedModel
+    x : FeatureArrays
+        The rows.
+    truth : csr_array of shape (n_rows, n_labels)
+        Their labels, 0/1.
+    texts : list of str or None
+    unseen : Unseen
+        What of the data training never saw.
+
+    Examples
+    --------
+    >>> from ldsm import LdSMClassifier, datasets
+    >>> train = datasets.make_xmc(300, 60, 20, seed=0)
+    >>> test = datasets.make_xmc(100, 60, 20, seed=0, part="test")
+    >>> evaluation = Evaluation(LdSMClassifier(4, random_state=0).fit(train), test)
+    >>> evaluation.tree_curve().sizes
+    array([1, 2, 4])
+    """
+
+    def __init__(
+        self,
+        model: Estimator,
+        X: Any,
+        y: Any = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        clf = classifier_of(model)
+        names: Sequence[str] | NDArray[Any] | None = feature_names
+        texts: list[str] | None = None
+        unseen = None
+        if isinstance(X, Dataset):
+            if y is not None:
+                raise ValueError("A Dataset brings its own labels: y must be left out.")
+            if names is None and X.feature_names is not None:
+                names = _fitted_names(X.feature_names, clf.n_features_in_)
+            aligned, unseen = in_columns(model, X)
+            texts = None if aligned.texts is None else list(aligned.texts)
+            X, truth = model_features(model, aligned), aligned.Y
+        else:
+            if isinstance(model, TextTagger):
+                if y is None:
+                    pairs = list(read_pairs(X))
+                    X, y = [text for text, _ in pairs], [tags for _, tags in pairs]
+                texts = list(read_texts(X))
+                X = model.vectorize(texts)
+            elif y is None:
+                raise ValueError("y must hold the labels of the rows. Got None.")
+            truth = _truth(clf.model_, y)
+        if isinstance(model, TextTagger):
+            names = model.vectorizer_.get_feature_names_out()
+        elif names is None:
+            names = clf.model_.feature_names
+        self.model, self.n_jobs = clf.model_, clf.n_jobs
+        self.x, self.truth, self.texts = new_rows(clf, X), truth, texts
+        self.unseen = unseen or _nothing_unseen(truth)
+        self.feature_names: list[str] = (
+            [f"x{i}" for i in range(self.model.n_features)]
+            if names is None
+            else [str(name) for name in names]
+        )
+        if self.x.n_rows != self.truth.shape[0]:
+            raise ValueError(
+                "X and y must have the same number of rows. "
+                f"Got {self.x.n_rows} and {self.truth.shape[0]}."
+            )
+        if len(self.feature_names) != self.model.n_features:
+            raise ValueError(
+                f"'feature_names' must have {self.model.n_features} entries. "
+                f"Got {len(self.feature_names)}."
+            )
+
+    @classmethod
+    def of_arrays(
+        cls,
+        model: FittedModel,
+        x: FeatureArrays,
+        truth: sp.csr_array,
+        *,
+        texts: list[str] | None = None,
+        feature_names: Sequence[str] = (),
+        n_jobs: int | None = None,
+    ) -> Evaluation:
+        """A model beside rows that are in its columns already."""
+        evaluation = cls.__new__(cls)
+        vars(evaluation).update(
+            model=model,
+            x=x,
+            truth=truth,
+            texts=texts,
+            feature_names=list(feature_names),
+            unseen=_nothing_unseen(truth),
+            n_jobs=n_jobs,
+        )
+        return evaluation
+
+    @property
+    def n_rows(self) -> int:
+        return self.x.n_rows
+
+    @property
+    def n_labelled(self) -> int:
+        """Rows with a label that the model knows."""
+        return int(np.count_nonzero(np.diff(self.truth.indptr)))
+
+    def sample(self, most: int) -> Evaluation:
+        """On at most so many rows, evenly spaced over all of them."""
+        if self.n_rows <= most:
+            return self
+        rows = np.linspace(0, self.n_rows - 1, most).round().astype(np.int64)
+        return Evaluation.of_arrays(
+            self.model,
+            self.x.take(rows),
+            self.truth[rows],
+            texts=None if self.texts is None else [self.texts[i] for i in rows.tolist()],
+            feature_names=self.feature_names,
+            n_jobs=self.n_jobs,
+        )
+
+    # -- the metrics --------------------------------------------------------------------------
+
+    @cached_property
+    def top(self) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Columns and scores of each row's best labels, as many as the largest of `KS`."""
+        return self.best(max(KS))
+
+    def best(self, k: int, tail: float = 0.0) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Columns and scores of each row's k best labels; a positive `tail` favours rare ones."""
+        k = min(k, self.model.n_labels)
+        return self.model.top_columns(self.x, k, tail=tail, n_jobs=self.n_jobs)
+
+    def sums(self, ks: Sequence[int], *, tail: float = 0.0) -> RankingSums:
+        """All ranking metrics before the division: those of parts of the rows can be added up.
+
+        The propensity-scored ones are there if training had at least three rows.
+        """
+        columns, _ = self.best(max(ks), tail)
+        return ranking_sums(self.truth, columns, ks, propensities=self.model.propensities())
+
+    def metrics(self) -> dict[str, float]:
+        """All ranking metrics at 1, 3 and 5; the propensity-scored ones from training's counts."""
+        propensities = self.model.propensities()
+        return ranking_report(self.truth, self.top[0], KS, propensities=propensities)
+
+    def scores(
+        self,
+        ks: Sequence[int] = KS,
+        *,
+        propensities: NDArray[np.float64] | None = None,
+        tail: float = 0.0,
+    ) -> Scores:
+        """All ranking metrics at `ks`, and F1 of the predicted sets."""
+        columns, _ = self.best(max(ks), tail)
+        ranking = ranking_report(self.truth, columns, ks, propensities=propensities)
+        if self.unseen.dropped_per_row.any():
+            # Over all true labels: those without a column get one that is never predicted.
+            everything = sp.hstack([self.truth, _ones(self.unseen.dropped_per_row)], format="csr")
+            for k in ks:
+                ranking[f"recall_all@{k}"] = recall_at_k(everything, columns, k)
+        f1 = {}
+        if self.model.label_form != "single":
+            scores = self.model.scores(self.x, n_jobs=self.n_jobs)
+            predicted = above_threshold(scores, self.model.threshold)
+            predicted.data = np.ones(predicted.nnz, dtype=np.int32)
+            f1 = {average: f1_score(self.truth, predicted, average) for average in AVERAGES}
+        return Scores(ks, ranking, f1, self.unseen, self.n_rows)
+
+    def reliability(self, n_bins: int = 10) -> Reliability:
+        """Scores of each row's five best labels against how often they are true."""
+        return reliability(self.truth, *self.top, n_bins=n_bins)
+
+    # -- tree by tree -------------------------------------------------------------------------
+
+    def tree_curve(self, metric: str = "precision") -> MetricCurve:
+        """A metric of the first 1, 2, 4 ... trees and of all, without a second stage.
+
+        The first n trees are the forest that the same fit with ``n_estimators=n`` would have grown.
+        """
+        n_trees = self.model.forest.n_trees
+        # A point next to the last one would tell nothing new, and their names would overlap.
+        sizes = [2**i for i in range(n_trees.bit_length()) if 2**i <= 0.8 * n_trees] + [n_trees]
+        values = _by_name([self._of_trees(0, n, metric) for n in sizes])
+        return MetricCurve(np.array(sizes), values, "trees", whole=self._whole(metric))
+
+    def single_trees(self, metric: str = "precision") -> SingleTrees:
+        """A metric of each tree alone, of all together, and with the second stage."""
+        n_trees = self.model.forest.n_trees
+        single = _by_name([self._of_trees(tree, tree + 1, metric) for tree in range(n_trees)])
+        return SingleTrees(single, self._of_trees(0, n_trees, metric), self._whole(metric))
+
+    def _of_trees(self, start: int, stop: int, metric: str) -> dict[str, float]:
+        trees = self.model.trees(start, stop)
+        k = min(max(KS), trees.n_labels)
+        return self._at_ks(trees.top_columns(self.x, k, n_jobs=self.n_jobs)[0], metric)
+
+    def _whole(self, metric: str) -> dict[str, float] | None:
+        return None if self.model.second_stage is None else self._at_ks(self.top[0], metric)
+
+    def _at_ks(self, columns: NDArray[np.int32], metric: str) -> dict[str, float]:
+        if metric not in ("precision", "ndcg"):
+            raise ValueError(f"'metric' must be 'precision' or 'ndcg'. Got {metric!r}.")
+        report = ranking_report(self.truth, columns, KS)
+        return {f"{SHORT_NAMES[metric]}@{k}": report[f"{metric}@{k}"] for k in KS}
+
+
+def _truth(model: FittedModel, y: Any) -> sp.csr_array:
+    if sp.issparse(y) and y.nnz == 0:  # no label at all is wrong in training only
+        return sp.csr_array((y.shape[0], model.n_labels), dtype=np.int8)
+    return known_labels(y, None, model.classes, model.label_form)
+
+
+def _nothing_unseen(truth: sp.csr_array) -> Unseen:
+    return Unseen({}, {}, np.zeros(truth.shape[0], dtype=np.int64))
+
+
+def _fitted_names(names: Sequence[str], n_features: int) -> list[str]:
+    """The names of the model's features, by number; the data may have more of them or fewer."""
+    known = list(names)[:n_features]
+    return known + [f"x{i}" for i in range(len(known), n_features)]
+
+
+def _by_name(points: Sequence[dict[str, float]]) -> dict[str, NDArray[np.float64]]:
+    return {name: np.array([metrics[name] for metrics in points]) for name in points[0]}
+
+
+def _ones(counts: NDArray[np.int64]) -> sp.csr_array:
+    """A 0/1 matrix whose rows begin with so many ones."""
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    columns = np.concatenate([np.arange(count) for count in counts.tolist()])
+    shape = (len(counts), int(counts.max(initial=0)))
+    return sp.csr_array((np.ones(len(columns), np.int32), columns, indptr), shape=shape)
