@@ -73,4 +73,4 @@ def stores(name: str, folder: Path) -> tuple[Path, Path]:
 
 def identity(*parts: Path) -> list[int]:
     """Checksums of stores, to tell other data of the same name."""
-    return [json.loads((part / "meta.json").read_text())["crc32"] for part in parts]
+    return [json.loads((part / "meta.json").read_text())["identity"] for part in parts]

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import data as benchmark_data
 import pages
 from ldsm import LdSMClassifier, plotting
-from ldsm.evaluation.held_out import HeldOut, MetricCurve
+from ldsm.evaluation import Evaluation, MetricCurve
 from ldsm.plotting import DepthPoint
 
 SIZES = (31, 63, 125, 251, 501, 1001)
@@ -45,7 +45,7 @@ def size_curve(train: Any, test: Any, n_trees: int) -> tuple[MetricCurve, LdSMCl
     names, values, depths = [f"P@{k}" for k in (1, 3, 5)], [], []
     for max_nodes in SIZES:
         clf = grown(train, n_trees, max_nodes)
-        found = HeldOut(clf, test).metrics()
+        found = Evaluation(clf, test).metrics()
         values.append([found[f"precision@{k}"] for k in (1, 3, 5)])
         depths.append(int(clf.forest_.node_depth().max()))
     columns = dict(zip(names, np.array(values).T, strict=True))
@@ -54,7 +54,7 @@ def size_curve(train: Any, test: Any, n_trees: int) -> tuple[MetricCurve, LdSMCl
 
 def draw(clf: LdSMClassifier, test: Any, curve: MetricCurve, name: str, path: Path) -> None:
     """All figures side by side."""
-    held_out = HeldOut(clf, test)
+    held_out = Evaluation(clf, test)
     figure = Figure(figsize=(19, 7.6), layout="constrained")
     axes = figure.subplots(2, 4).ravel()
     plotting.plot_objective(clf, ax=axes[0]).set_title("J during training")

@@ -19,15 +19,17 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ldsm import Forest, LdSMClassifier, load
-from ldsm._model.state import classifier_state
+from ldsm._model.state import model_to_state
 from ldsm._storage import container as model_file
 from ldsm._trees.checks import check_forest
+from ldsm.classifier import hold_model
 
 N_FEATURES, N_LABELS, N_TREES, N_NODES = 200_000, 13_000, 20, 65_535
 BINS_PER_LEAF = 12
@@ -46,8 +48,8 @@ def make_model(n_bytes: int) -> LdSMClassifier:
     bytes_left = n_bytes // N_TREES - N_NODES * 76 - (n_splits + 1) * BINS_PER_LEAF * 8
     entries = max(1, bytes_left // (12 * n_splits))
     trees = [make_tree(rng, n_splits, entries) for _ in range(N_TREES)]
-    clf.forest_ = Forest.from_trees(trees, arity=2, n_features=N_FEATURES, n_labels=N_LABELS)
-    return clf
+    forest = Forest.from_trees(trees, arity=2, n_features=N_FEATURES, n_labels=N_LABELS)
+    return hold_model(clf, replace(clf.model_, forest=forest))
 
 
 def make_tree(rng: np.random.Generator, n_splits: int, entries: int) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def make_small_nodes(n_bytes: int) -> LdSMClassifier:
         n_estimators=20, max_nodes=5000, standardize=False, rerank=None, random_state=0
     ).fit(rows, labels)
     while clf.forest_.nbytes < 0.7 * n_bytes:
-        clf.forest_ = clf.forest_.extended(clf.forest_)
+        clf.model_ = replace(clf.model_, forest=clf.forest_.extended(clf.forest_))
     return clf
 
 
@@ -135,7 +137,7 @@ def measure(clf: LdSMClassifier, path: str) -> None:
         "open, verify=False, and predict a first row": best(first_row),
     }.items():
         print(f"{name:45}{1e3 * seconds:9.2f} ms")
-    model_file.write(path, *_named(classifier_state(clf, compress=True)))
+    model_file.write(path, *_named(model_to_state(clf.model_, clf.get_params(), compress=True)))
     print(f"{'size with compress=True':45}{os.path.getsize(path) / size:9.2f} of it\n")
 
 

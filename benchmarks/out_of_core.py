@@ -83,7 +83,7 @@ def run(output: Path, name: str, store: Path, spec: dict[str, Any]) -> dict[str,
         )
         return json.loads(ended.stdout)
 
-    about = {"store": json.loads((store / "meta.json").read_text())["crc32"], **spec}
+    about = {"store": json.loads((store / "meta.json").read_text())["identity"], **spec}
     return records.kept(output, name.replace(", ", "-").replace(" ", "-"), about, work)
 
 

@@ -25,7 +25,7 @@ from ldsm._arrays.labels import label_arrays
 from ldsm._trees.checkpoint import Receipt, open_checkpoint
 from ldsm._trees.growing import TreeWork, grow_tree
 from ldsm._trees.params import resolve
-from ldsm._trees.training_data import Rows
+from ldsm._trees.training_data import TrainingData
 from ldsm.datasets import Dataset
 
 NAMES = list("abcdefgh")
@@ -161,13 +161,15 @@ def test_warm_start_with_a_checkpoint(tmp_path, grown):
     cold = small(n_estimators=6).fit(XS, YS).fingerprint_
     grown.clear()
     clf = small(n_estimators=2, warm_start=True, random_state=None).fit(XS, YS)
-    small_seed = clf._seed
+    small_seed = clf.model_.seed
     folder = tmp_path / "trees"
     for n_trees in (4, 6, 6):
         clf.set_params(n_estimators=n_trees).fit(XS, YS, checkpoint_dir=folder)
     assert grown == [0, 1, 2, 3, 4, 5] and len(trees_in(folder)) == 4
     again = small(n_estimators=2, warm_start=True).fit(XS, YS)
-    with pytest.raises(ValueError, match=rf"the seed .* is {again._seed} now and {small_seed} the"):
+    with pytest.raises(
+        ValueError, match=rf"the seed .* is {again.model_.seed} now and {small_seed}"
+    ):
         again.set_params(n_estimators=4).fit(XS, YS, checkpoint_dir=folder)
     # The two that warm starts never wrote are grown where they are missing.
     grown.clear()
@@ -180,7 +182,7 @@ def test_a_seed_that_was_drawn_is_kept(tmp_path, make):
     folder = tmp_path / "trees"
     first = small(n_estimators=2, random_state=make()).fit(XS, YS, checkpoint_dir=folder)
     again = small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
-    assert again._seed == first._seed and again.training_["trees_from_checkpoint"] == 2
+    assert again.model_.seed == first.model_.seed and again.training_["trees_from_checkpoint"] == 2
     moved_on = np.random.RandomState(99)
     third = small(random_state=moved_on).fit(XS, YS, checkpoint_dir=folder)
     assert third.fingerprint_ == again.fingerprint_
@@ -212,10 +214,10 @@ def test_texts_go_on(tmp_path):
 
 def tree_work(folder):
     """What growing a tree into a folder takes."""
-    x, y = feature_arrays(XS), label_arrays(YS)
-    params = resolve(small().get_params(), x, 30)
-    begun = open_checkpoint(folder, x, y, params, n_features=30, seed=5, seed_given=True)
-    return TreeWork(Rows(x, y, 30), params, 5, begun)
+    data = TrainingData(feature_arrays(XS), label_arrays(YS))
+    params = resolve(small().get_params(), data.x)
+    begun = open_checkpoint(folder, data, params, seed=5, seed_given=True)
+    return TreeWork(data, params, 5, begun)
 
 
 def test_one_function_grows_a_tree_for_all(tmp_path):
@@ -244,7 +246,7 @@ def test_a_tree_of_another_machine_may_show_late(tmp_path, monkeypatch):
     assert work.checkpoint.get(receipt)
     show.join()
     os.unlink(work.checkpoint.path(0))
-    monkeypatch.setattr("ldsm.checkpoint.LATE_SECONDS", 0.2)
+    monkeypatch.setattr("ldsm._trees.checkpoint.LATE_SECONDS", 0.2)
     with pytest.raises(FileNotFoundError, match="tree-00000.ldsm"):
         work.checkpoint.get(receipt)
 
@@ -320,7 +322,7 @@ def test_another_fit_is_refused(folder, grown, X_now, y_now, changes, message):
 
 def test_another_version_of_the_library_is_refused(folder, monkeypatch):
     """It may grow other trees, and a model of both would be neither's."""
-    monkeypatch.setattr("ldsm.checkpoint.library_version", lambda: "99.0")
+    monkeypatch.setattr("ldsm._trees.checkpoint.__version__", "99.0")
     with pytest.raises(ValueError, match="the version of ldsm is '99.0' now and '.*' there"):
         small().fit(XS, YS, checkpoint_dir=folder)
 

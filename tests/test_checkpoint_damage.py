@@ -20,7 +20,8 @@ from cli_runs import leftovers
 from full_disk import no_file_beyond
 from ldsm._storage import container as model_file
 from ldsm._storage.container import FormatVersionError
-from ldsm._trees.checkpoint import STALE_SECONDS, _identity
+from ldsm._storage.manifest import identity
+from ldsm._trees.checkpoint import STALE_SECONDS
 from model_bytes import seal
 
 
@@ -123,15 +124,15 @@ def test_a_tree_of_another_format_is_an_error(folder, grown):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is damaged: it is no JSON"),
-        ('{"format": "ldsm-check', "is damaged: it is no JSON"),
-        ("[" * 60_000, "is damaged: it is no JSON"),
-        ("\udcff", "is damaged: it is no JSON"),
-        ('{"format": 1' + " " * 70_000 + "}", "is damaged: it is no JSON"),
+        ("", "is damaged: it is not JSON"),
+        ('{"format": "ldsm-check', "is damaged: it is not JSON"),
+        ("[" * 60_000, "is damaged: it is not JSON"),
+        ("\udcff", "is damaged: it is not JSON"),
+        ('{"format": 1' + " " * 70_000 + "}", "is damaged: it is not JSON"),
         ("[]", "does not say that it is an ldsm-checkpoint"),
         ('{"format": "ldsm-store"}', "does not say that it is an ldsm-checkpoint"),
-        ('{"format": "ldsm-checkpoint", "version": 1}', "its checksum does not fit"),
-        ('{"format": "ldsm-checkpoint"}', "its checksum does not fit"),
+        ('{"format": "ldsm-checkpoint", "version": 1}', "its checksum does not match"),
+        ('{"format": "ldsm-checkpoint"}', "its checksum does not match"),
         ('{"format": "ldsm-checkpoint", "version": 2}', "has format version 2, and this ldsm read"),
     ],
 )
@@ -167,18 +168,18 @@ def sealed_manifest(folder, change):
     manifest = json.loads((folder / "checkpoint.json").read_text())
     del manifest["identity"]
     change(manifest)
-    manifest["identity"] = _identity(manifest)
+    manifest["identity"] = identity(manifest)
     (folder / "checkpoint.json").write_text(json.dumps(manifest))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.pop("seed"), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(seed="3"), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(seed=-1), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(seed=2**70), "an entry is missing or of a wrong kind"),
-        (lambda m: m.update(tree_params=[1]), "an entry is missing or of a wrong kind"),
+        (lambda m: m.pop("seed"), "an entry is missing or of the wrong kind"),
+        (lambda m: m.update(seed="3"), "an entry is missing or of the wrong kind"),
+        (lambda m: m.update(seed=-1), "an entry is missing or of the wrong kind"),
+        (lambda m: m.update(seed=2**70), "an entry is missing or of the wrong kind"),
+        (lambda m: m.update(tree_params=[1]), "an entry is missing or of the wrong kind"),
         (lambda m: m.pop("rows"), "the number of rows is 200 now and None there"),
         (lambda m: m.update(rows=[[[]]]), r"the number of rows is 200 now and \[\[\[\]\]\] there"),
         (lambda m: m["tree_params"].pop("arity"), "arity is 2 now and None there"),

@@ -153,7 +153,7 @@ def test_random_state_forms():
 
 def test_out_of_bag_scores_come_from_trees_that_never_saw_the_row():
     clf = small(n_estimators=6, subsample=0.5).fit(XS, YS)
-    bags = [set(bag(clf._seed, tree, 300, 0.5)) for tree in range(6)]
+    bags = [set(bag(clf.model_.seed, tree, 300, 0.5)) for tree in range(6)]
     assert all(len(b) == 150 for b in bags)
     oob = clf.oob_scores_
     assert oob.shape == (300, 12) and oob.has_canonical_format
@@ -171,10 +171,9 @@ def test_out_of_bag_scores_come_from_trees_that_never_saw_the_row():
 
 
 def one_tree_scores(clf, tree, row):
-    """Scores of one tree for one row: all the other trees are skipped."""
-    skip = np.ones((1, clf.forest_.n_trees), dtype=np.uint8)
-    skip[0, tree] = 0
-    indptr, labels, scores = clf.forest_.scores(feature_arrays(XS[[row]]), by_rows=True, skip=skip)
+    """Scores of one tree for one row."""
+    alone = clf.forest_.trees(tree, tree + 1)
+    indptr, labels, scores = alone.scores(feature_arrays(XS[[row]]), by_rows=True)
     return sp.csr_array((scores, labels, indptr), shape=(1, 12)).toarray()[0]
 
 
@@ -192,10 +191,11 @@ def test_decision_path_agrees_with_the_scores():
     assert indicator.shape == (300, forest.n_nodes)
     assert np.array_equal(indicator.sum(axis=0), forest.node_rows)  # routed as in training
     assert np.all(indicator[:, offsets[:-1]].toarray() == 1)  # every row passes every root
-    parent = forest.node_parent()
     dense = indicator.toarray()
-    inner = np.flatnonzero(parent >= 0)
-    assert np.all(dense[:, inner] <= dense[:, parent[inner]])
+    tree_start = np.repeat(offsets[:-1], np.diff(offsets))
+    for node in np.flatnonzero(forest.first_child):  # a child is passed by way of its parent
+        first = tree_start[node] + forest.first_child[node]
+        assert np.all(dense[:, first : first + forest.arity] <= dense[:, [node]])
 
 
 def test_statistics():
@@ -312,7 +312,7 @@ def test_explained_leaves_show_the_scores_in_use():
         for leaf in path.leaves:
             score[leaf.labels] += leaf.shares / len(path.leaves) / 4
     np.testing.assert_allclose(score, clf.predict_proba(XS[[4]]).toarray()[0], atol=1e-6)
-    assert len(clf.forest_.explain(feature_arrays(XS[[4]]))) == 4
+    assert len(clf.explain(XS[[4]])) == 4
     with pytest.raises(ValueError, match="'max_reasons'.*Got -1"):
         clf.explain(XS[[4]], max_reasons=-1)
 

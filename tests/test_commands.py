@@ -15,8 +15,8 @@ import ldsm
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, datasets, metrics
 from ldsm._trees.params import CONSTRAINTS
-from ldsm.cli.estimator import EstimatorOptions, defaults, described, flag, parse
-from ldsm.cli.search import GRID
+from ldsm.cli.options.estimator import EstimatorOptions, defaults, described, flag, parse
+from ldsm.cli.tune import GRID
 
 FEW = ("--n-estimators", "3", "--random-state", "0", "-q")
 

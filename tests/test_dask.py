@@ -22,8 +22,9 @@ import ldsm.dask
 from cli_runs import within
 from dask_clusters import N_TREES, cluster, make_store, settings, small, trees_in
 from ldsm import TextTagger, datasets
-from ldsm._trees.growing import by_joblib
-from ldsm._trees.training_data import StoredRows
+from ldsm._trees.growing import joblib_executor
+from ldsm._trees.training_data import StoredTrainingData
+from ldsm.classifier import fit_classifier
 from ldsm.dask import ClusterError, workers
 from ldsm.datasets.store import locate_store, open_located
 
@@ -63,14 +64,14 @@ def expected(store):
 
 def recorded_work(data):
     """What each task of a fit is handed."""
-    found = []
+    recorded = []
 
-    def spread(work, *arguments):
-        found.append(work)
-        return by_joblib(1)(work, *arguments)
+    def executor(work, *arguments):
+        recorded.append(work)
+        return joblib_executor(1)(work, *arguments)
 
-    small(n_estimators=1)._fit(data, None, None, None, spread=spread)
-    return found[0]
+    fit_classifier(small(n_estimators=1), data, executor=executor)
+    return recorded[0]
 
 
 def test_paths_are_sent_and_not_arrays(store):
@@ -78,9 +79,9 @@ def test_paths_are_sent_and_not_arrays(store):
     sent = pickle.dumps(recorded_work(data))
     assert len(sent) < 1500 and store.encode() in sent
     work = pickle.loads(sent)
-    assert isinstance(work.rows, StoredRows)
-    rows = work.rows.opened()
-    assert rows is pickle.loads(sent).rows.opened()  # once per process
+    assert isinstance(work.data, StoredTrainingData)
+    rows = work.data.opened()
+    assert rows is pickle.loads(sent).data.opened()  # once per process
     assert isinstance(rows.x.values.base, np.memmap) or isinstance(rows.x.values, np.memmap)
     # Rows that are in no store, or no longer all rows of one, are sent as they are.
     for changed in (data.select(slice(None)), datasets.Dataset(data.X, data.Y)):
@@ -106,10 +107,9 @@ def test_a_store_is_opened_only_as_the_one_that_was_located(store, tmp_path):
 def test_a_store_that_is_not_canonical_gives_the_same_model(client, tmp_path):
     """Zeros that a store holds explicitly: each process leaves them out for itself."""
     data = datasets.make_xmc(600, 100, 20, seed=3)
-    X = data.X.copy()
-    X.data[::7] = 0
-    datasets.Dataset(X, data.Y).save(tmp_path / "rows")
-    clean = X.copy()
+    data.X.data[::7] = 0
+    data.save(tmp_path / "rows")
+    clean = data.X.copy()
     clean.eliminate_zeros()
     expected = small().fit(clean, data.Y).fingerprint_
     opened = datasets.open_store(tmp_path / "rows")
@@ -181,7 +181,7 @@ def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
         with dask.config.set({"distributed.comm.timeouts.connect": "500ms"}):
             wrong = run(*train, "--checkpoint", tmp_path / "trees", "--dask", address)
         assert wrong.code == 1
-        assert f"no way to the scheduler '{address}' of --dask: {cause}" in wrong.err
+        assert f"The scheduler '{address}' cannot be reached: {cause}" in wrong.err
     datasets.save_svmlight(datasets.make_xmc(50, 20, 5), tmp_path / "rows.svm")
     wrong = run("train", tmp_path / "rows.svm", *train[2:], "--checkpoint", tmp_path / "trees")
     assert wrong.code == 2 and "DATA must be a store" in wrong.err
@@ -264,7 +264,7 @@ def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypa
         client.run(set_version, "0.0.7", workers=[apart])
         with pytest.raises(ClusterError, match=start + "it has ldsm 0.0.7, and the driver"):
             ldsm.dask.fit(client, store, small(), trees)
-        client.run(set_version, workers.library_version(), workers=[apart])
+        client.run(set_version, workers.__version__, workers=[apart])
         if os.getuid() == 0:
             tmp_path.chmod(0o755)
             client.run(os.setuid, 65534, workers=[apart])
@@ -282,7 +282,7 @@ def test_without_dask_one_is_told_what_to_install(monkeypatch):
 
 
 def set_version(version):
-    workers.library_version = lambda: version
+    workers.__version__ = version
 
 
 def test_arguments_are_checked(client, store, tmp_path):

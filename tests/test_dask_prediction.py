@@ -11,11 +11,18 @@ import scipy.sparse as sp
 
 import ldsm.dask
 from dask_clusters import cluster, make_store, settings, small
-from ldsm import TextTagger, datasets, metrics
-from ldsm.cli.model import open_model
-from ldsm.cli.scoring import propensities_of, score
+from ldsm import TextTagger, datasets, load, metrics
+from ldsm.evaluation import Evaluation
+from ldsm.metrics.ranking import ranking_sums
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
+
+
+def local_scores(model, data, ks, tail=0.0):
+    """The ranking metrics as one process computes them."""
+    evaluation = Evaluation(model, data)
+    propensities = evaluation.model.propensities()
+    return evaluation.scores(ks, propensities=propensities, tail=tail).ranking
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +68,9 @@ def test_predictions_are_those_of_one_process(client, store, tmp_path):
 def test_evaluation_is_that_of_one_process(client, store, tmp_path):
     small().fit(datasets.open_store(store)).save(tmp_path / "model.ldsm")
     datasets.make_xmc(300, 200, 30, seed=0, part="test").save(tmp_path / "test")
-    model, data = open_model(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
+    model, data = load(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
     for tail in (0.0, 1.0):
-        local = score(model, data, (1, 3, 5), propensities_of(model), tail).ranking
+        local = local_scores(model, data, (1, 3, 5), tail)
         found = ldsm.dask.evaluate(
             client, tmp_path / "model.ldsm", data, tail=tail, rows_per_task=70
         )
@@ -77,8 +84,8 @@ def test_labels_that_one_side_lacks_are_left_out(client, store, tmp_path, n_labe
     """As `ldsm evaluate` has it, where labels are numbers."""
     small().fit(datasets.open_store(store)).save(tmp_path / "model.ldsm")
     datasets.make_xmc(300, 200, n_labels, seed=0, part="test").save(tmp_path / "test")
-    model, data = open_model(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
-    local = score(model, data, (1, 3), propensities_of(model)).ranking
+    model, data = load(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
+    local = local_scores(model, data, (1, 3))
     found = ldsm.dask.evaluate(client, tmp_path / "model.ldsm", data, (1, 3))
     assert found.keys() <= local.keys()
     assert found == pytest.approx({name: local[name] for name in found}, rel=1e-12)
@@ -90,8 +97,8 @@ def test_labels_that_are_numbers_but_no_columns(client, store, tmp_path):
     small().fit(data.X, lists).save(tmp_path / "model.ldsm")
     wide = sp.csr_array((data.Y.data, data.Y.indices * 7, data.Y.indptr), shape=(len(data), 300))
     datasets.Dataset(data.X, wide).save(tmp_path / "wide")
-    model, rows = open_model(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "wide")
-    local = score(model, rows, (1, 3), propensities_of(model)).ranking
+    model, rows = load(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "wide")
+    local = local_scores(model, rows, (1, 3))
     found = ldsm.dask.evaluate(client, tmp_path / "model.ldsm", rows, (1, 3))
     assert found["precision@1"] > 0.5
     assert found == pytest.approx({name: local[name] for name in found}, rel=1e-12)
@@ -109,7 +116,7 @@ def test_damaged_predictions_are_made_again(client, store, tmp_path):
             assert ldsm.dask.predict(*ask, **options) == paths
         assert [Path(path).read_bytes() for path in paths] == good
     (tmp_path / "parts" / "predictions.json").write_text("{")
-    with pytest.raises(ValueError, match="predictions.json' is damaged"):
+    with pytest.raises(ValueError, match="predictions.json' cannot be used"):
         ldsm.dask.predict(*ask, **options)
 
 
@@ -135,7 +142,7 @@ def test_sums_of_parts_are_the_report_of_the_whole():
     for weights in (None, metrics.propensities(data.Y)):
         whole = metrics.ranking_report(data.Y, top, propensities=weights)
         parts = [
-            metrics.ranking_sums(data.Y[rows], top[rows], (1, 3, 5), propensities=weights)
+            ranking_sums(data.Y[rows], top[rows], (1, 3, 5), propensities=weights)
             for rows in (slice(0, 70), slice(70, 71), slice(71, 200))
         ]
         total = (parts[2] + parts[0] + parts[1]).report()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, load
-from ldsm._model.state import classifier_state
+from ldsm._model.state import model_to_state
 from ldsm._storage import container as model_file
 from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart, with_entry
@@ -21,9 +22,12 @@ NAMES = ["économie", "b", "c", "d", "e", "f", "g", "h"]
 CLF = LdSMClassifier(n_estimators=3, random_state=3, standardize=True).fit(
     X, [[NAMES[k] for k in np.flatnonzero(row)] for row in Y]
 )
-CLF.threshold_ = np.full(8, 0.25, dtype=np.float32)
-CLF.feature_names_in_ = np.array([f"f{i}" for i in range(20)], dtype=object)
-HEADER, ARRAYS = classifier_state(CLF)
+CLF.model_ = replace(
+    CLF.model_,
+    threshold=np.full(8, 0.25, dtype=np.float32),
+    feature_names=np.array([f"f{i}" for i in range(20)], dtype=object),
+)
+HEADER, ARRAYS = model_to_state(CLF.model_, CLF.get_params())
 FOREST = CLF.forest_
 START = FOREST.tree_offsets[1]  # the second tree's root
 SPLITS = np.flatnonzero(FOREST.first_child)
@@ -214,7 +218,7 @@ def test_trees_that_never_end_are_refused_without_verifying_too(tmp_path, case):
 def test_explaining_says_what_is_damaged(tmp_path):
     """What the router need not read, in a file that was opened unverified."""
     clf = LdSMClassifier(n_estimators=1, random_state=3, standardize=False).fit(X, Y)
-    header, arrays = classifier_state(clf)
+    header, arrays = model_to_state(clf.model_, clf.get_params())
     row = sp.csr_array(X[:1] * (np.arange(20) == 7))  # so short that features are searched for
     leaf = clf.forest_.tree_offsets[0] + clf.explain(row)[0].leaves[0].node
     first, last = clf.forest_.histogram_offsets[leaf : leaf + 2]
@@ -243,8 +247,8 @@ def test_every_tree_and_block_is_looked_at(tmp_path):
     """The same faults in the last tree of a forest that is checked in several blocks."""
     clf = LdSMClassifier(n_estimators=3, random_state=3).fit(X, Y)
     while len(clf.forest_.weight_features) < 600_000:
-        clf.forest_ = clf.forest_.extended(clf.forest_)
-    header, arrays = classifier_state(clf)
+        clf.model_ = replace(clf.model_, forest=clf.forest_.extended(clf.forest_))
+    header, arrays = model_to_state(clf.model_, clf.get_params())
     forest, tree = clf.forest_, clf.forest_.n_trees - 1
     last = int(np.flatnonzero(forest.first_child)[-1])
     entry, leaf = forest.weight_offsets[last], forest.n_nodes - 1
@@ -410,7 +414,7 @@ def test_a_missing_threshold(tmp_path):
 
 def test_numbers_as_labels_that_are_none(tmp_path):
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, np.argmax(Y, axis=1) + 100)
-    header, arrays = classifier_state(clf)
+    header, arrays = model_to_state(clf.model_, clf.get_params())
     path = tmp_path / "m.ldsm"
     for text in (b"1_0", b" 10", b"+10", b"007", b"1.0", b"-00"):
         changed = arrays["labels.text"].copy()

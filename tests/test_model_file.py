@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ldsm import LdSMClassifier, load
-from ldsm._model.state import classifier_state
+from ldsm._model.state import model_to_state
 from ldsm._storage import container as model_file
 from ldsm._storage.header import make_prefix
 from ldsm.datasets import Dataset
@@ -154,7 +154,8 @@ def test_what_would_not_load_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="'training' cannot be stored"):
         clf.save(tmp_path / "m.ldsm")
     clf = small().fit(XS, YS)
-    clf.forest_ = replace(clf.forest_, node_rows=-clf.forest_.node_rows)
+    forest = replace(clf.forest_, node_rows=-clf.forest_.node_rows)
+    clf.model_ = replace(clf.model_, forest=forest)
     with pytest.raises(ValueError, match="node 0 of tree 0: "):
         clf.save(tmp_path / "m.ldsm")
     assert os.listdir(tmp_path) == []
@@ -184,7 +185,7 @@ def test_the_training_is_summarised(tmp_path):
     clf.save(tmp_path / "m.ldsm")
     summary = load(tmp_path / "m.ldsm").training_
     assert summary == clf.training_
-    assert summary["rows"] == 200 and summary["seed"] == clf._seed and summary["seconds"] >= 0
+    assert summary["rows"] == 200 and summary["seed"] == clf.model_.seed and summary["seconds"] >= 0
     same_data, other_data = small(random_state=9).fit(X, YS), small().fit(XS * 2, YS)
     assert same_data.training_["data_fingerprint"] == summary["data_fingerprint"]
     assert other_data.training_["data_fingerprint"] != summary["data_fingerprint"]
@@ -209,7 +210,7 @@ def test_compressed_weights(tmp_path):
     # A weight that float16 cannot hold keeps all of them as they are.
     weights = clf.forest_.weights.copy()
     weights[0, 0] = 70000
-    clf.forest_ = replace(clf.forest_, weights=weights)
+    clf.model_ = replace(clf.model_, forest=replace(clf.forest_, weights=weights))
     clf.save(tmp_path / "large.ldsm", compress=True)
     same(clf, load(tmp_path / "large.ldsm"))
 
@@ -234,7 +235,7 @@ def test_no_training_row_is_in_the_file(tmp_path):
 def test_any_safetensors_program_can_open_it(tmp_path):
     clf = small().fit(XS, lists_of(NAMES))
     clf.save(tmp_path / "m.ldsm")
-    _, arrays = classifier_state(clf)
+    _, arrays = model_to_state(clf.model_, clf.get_params())
     with safe_open(tmp_path / "m.ldsm", framework="np") as file:
         assert set(file.keys()) == {*arrays, "checksum"}
         for name, array in arrays.items():
@@ -282,7 +283,7 @@ def test_arrays_of_any_order_are_stored_and_odd_ones_refused(tmp_path):
 def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
     """A model of 1 GB, all of it a hole in the file: opened and asked in milliseconds."""
     clf = small(n_estimators=1, max_nodes=3).fit(XS, YS)
-    header, arrays = classifier_state(clf)
+    header, arrays = model_to_state(clf.model_, clf.get_params())
     n_entries = (1 << 30) // 12
     arrays["forest.weight_features"] = np.zeros(n_entries, np.int32)  # zeros are not yet memory
     arrays["forest.weights"] = np.zeros((n_entries, 2), np.float32)

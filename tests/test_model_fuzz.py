@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ print(peak_bytes() - before)
 def test_loading_takes_little_more_than_the_file(tmp_path, compress):
     clf = LdSMClassifier(n_estimators=3, random_state=3).fit(X, Y)
     while clf.forest_.nbytes < 60 << 20:
-        clf.forest_ = clf.forest_.extended(clf.forest_)
+        clf.model_ = replace(clf.model_, forest=clf.forest_.extended(clf.forest_))
     path = tmp_path / "m.ldsm"
     clf.save(path, compress=compress)
     command = [sys.executable, "-c", LOAD, str(path), str(Path(__file__).parent)]

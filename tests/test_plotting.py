@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics, plotting
-from ldsm.evaluation.held_out import HeldOut, MetricCurve
+from ldsm.evaluation import Evaluation, MetricCurve
 from ldsm.metrics.calibration import reliability
 from ldsm.plotting import DepthPoint
 
@@ -168,7 +168,7 @@ def test_depths_of_the_leaves(clf):
 
 
 def test_metrics_of_growing_forests_are_those_of_smaller_fits(train, test, clf):
-    curve = HeldOut(clf, test).tree_curve()
+    curve = Evaluation(clf, test).tree_curve()
     assert curve.sizes.tolist() == [1, 2, 4, 5] and curve.whole is None
     drawn = lines(plotting.plot_metrics(curve))
     for i, n in enumerate([1, 2, 4, 5]):
@@ -179,7 +179,7 @@ def test_metrics_of_growing_forests_are_those_of_smaller_fits(train, test, clf):
 
 
 def test_the_second_stage_is_told_apart(test, staged):
-    curve = HeldOut(staged, test).tree_curve("ndcg")
+    curve = Evaluation(staged, test).tree_curve("ndcg")
     best = staged.predict_topk(test.X, 5)
     drawn = lines(plotting.plot_metrics(curve))
     assert curve.whole == pytest.approx(
@@ -204,7 +204,7 @@ def test_measured_points_with_depths():
 
 
 def test_single_trees_against_all(test, staged):
-    ax = plotting.plot_single_trees(HeldOut(staged, test).single_trees())
+    ax = plotting.plot_single_trees(Evaluation(staged, test).single_trees())
     bars = {box.get_label(): [bar.get_height() for bar in box] for box in ax.containers
             if box.get_label() and hasattr(box, "patches")}  # fmt: skip
     trees = [staged.forest_.trees(i, i + 1) for i in range(6)]
@@ -221,7 +221,7 @@ def test_single_trees_against_all(test, staged):
 
 def _precision(clf, forest, test):
     """P@k of the mean of the trees' leaf shares, straight from the scores."""
-    x = HeldOut(clf, test).x
+    x = Evaluation(clf, test).x
     indptr, labels, values = forest.scores(x, by_rows=True)
     scores = np.zeros(test.Y.shape)
     for row in range(len(scores)):
@@ -234,7 +234,7 @@ def _precision(clf, forest, test):
 
 def test_reliability_of_scores(test, staged):
     labels, scores = staged.predict_topk(test.X, 5)
-    found = HeldOut(staged, test).reliability(n_bins=4)
+    found = Evaluation(staged, test).reliability(n_bins=4)
     truth = test.Y.toarray()
     bins = [[] for _ in range(4)]
     for row in range(len(labels)):
@@ -262,7 +262,7 @@ def test_reliability_takes_what_metrics_take():
         reliability([[0]], [[0]], [[0.5]], n_bins=0)
     with pytest.raises(ValueError, match="same number of rows"):
         reliability([[0], [1]], [[0]], [[0.5]])
-    with pytest.raises(ValueError, match="'found' must hold at least one"):
+    with pytest.raises(ValueError, match="'reliability' must hold at least one"):
         plotting.plot_reliability({})
 
 
@@ -272,7 +272,7 @@ def test_reliability_takes_what_metrics_take():
 def test_axes_of_ones_own_and_texts():
     texts, tags = ["cod and quota", "beef import"] * 10, [["fish"], ["meat"]] * 10
     tagger = TextTagger(LdSMClassifier(3, random_state=0)).fit(texts, tags)
-    held_out = HeldOut(tagger, ["a quota for cod", "import", ""], [["fish"], ["meat"], []])
+    held_out = Evaluation(tagger, ["a quota for cod", "import", ""], [["fish"], ["meat"], []])
     assert held_out.n_labelled == 2
     draw = [
         lambda ax: plotting.plot_objective(tagger, ax=ax),
@@ -292,7 +292,7 @@ def test_axes_of_ones_own_and_texts():
 def test_rows_can_be_given_in_every_form(train, test, clf):
     lists = [test.Y.indices[a:b].tolist() for a, b in pairwise(test.Y.indptr)]
     forms = [(test,), (test.X, test.Y), (test.X.toarray(), test.Y.toarray())]
-    found = [HeldOut(clf, *form).metrics() for form in forms]
+    found = [Evaluation(clf, *form).metrics() for form in forms]
     assert found[0] == found[1] == found[2]
     best = clf.predict_topk(test.X, 5)
     report = metrics.ranking_report(lists, best, y_train=train.Y)
@@ -300,7 +300,7 @@ def test_rows_can_be_given_in_every_form(train, test, clf):
 
 
 def test_a_sample_is_evenly_spaced(test, clf):
-    held_out = HeldOut(clf, test)
+    held_out = Evaluation(clf, test)
     part = held_out.sample(3)
     rows = [0, 60, 119]
     np.testing.assert_array_equal(part.truth.toarray(), held_out.truth.toarray()[rows])
@@ -310,17 +310,17 @@ def test_a_sample_is_evenly_spaced(test, clf):
 
 def test_bad_arguments(test, clf):
     with pytest.raises(ValueError, match="'model' must be a fitted LdSMClassifier or TextTagger"):
-        HeldOut("model.ldsm", test)
+        Evaluation("model.ldsm", test)
     with pytest.raises(ValueError, match="y must hold the labels of the rows. Got None"):
-        HeldOut(clf, test.X)
+        Evaluation(clf, test.X)
     with pytest.raises(ValueError, match="y must be left out"):
-        HeldOut(clf, test, test.Y)
+        Evaluation(clf, test, test.Y)
     with pytest.raises(ValueError, match="same number of rows. Got 120 and 119"):
-        HeldOut(clf, test.X, test.Y[:119])
+        Evaluation(clf, test.X, test.Y[:119])
     with pytest.raises(ValueError, match="'feature_names' must have 60 entries. Got 2"):
-        HeldOut(clf, test, feature_names=["a", "b"])
+        Evaluation(clf, test, feature_names=["a", "b"])
     with pytest.raises(ValueError, match="'metric' must be 'precision' or 'ndcg'. Got 'psp'"):
-        HeldOut(clf, test).tree_curve("psp")
+        Evaluation(clf, test).tree_curve("psp")
     with pytest.raises(ValueError, match="not fitted"):
         plotting.plot_splits(LdSMClassifier())
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import ldsm
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
-from ldsm.evaluation.held_out import HeldOut
+from ldsm.evaluation import Evaluation
 from ldsm.report import make_report
 from ldsm.report.labels import confusions, count_labels, mean_by_label, ways
 
@@ -95,7 +95,7 @@ def check_page(text):
 
 def without_figures(monkeypatch):
     """They take most of the time, and a few tests of them are enough."""
-    monkeypatch.setattr("ldsm.report.page.figures", lambda held_out: [])
+    monkeypatch.setattr("ldsm.report.page.figures", lambda evaluation, estimator: [])
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_facts_and_parameters(clf, page):
 
 
 def test_metrics_table(clf, rows, page, report):
-    best = HeldOut(clf, rows.test).top[0]
+    best = Evaluation(clf, rows.test).top[0]
     expected = metrics.ranking_report(rows.test.Y, best, y_train=rows.train.Y)
     assert report.metrics == pytest.approx(expected)
     table = page.tables[0]
@@ -197,29 +197,29 @@ def loop_confusions(truth, columns, scores):
 
 
 def test_confused_labels(clf, rows, page):
-    held_out = HeldOut(clf, rows.test)
+    held_out = Evaluation(clf, rows.test)
     expected = loop_confusions(rows.test.Y.toarray(), *held_out.top)
     found = confusions(held_out, 10_000)
-    assert {(c.true, c.said): c.rows for c in found} == dict(expected)
-    order = [(-c.rows, c.true, c.said) for c in found]
+    assert {(c.true, c.predicted): c.rows for c in found} == dict(expected)
+    order = [(-c.rows, c.true, c.predicted) for c in found]
     assert order == sorted(order)
     first = found[0]
     assert page.tables[1][1][:3] == [
         rows.names[first.true],
-        rows.names[first.said],
+        rows.names[first.predicted],
         str(first.rows),
     ]
 
 
 def test_labels_found_and_not_found(clf, rows, page):
-    columns, scores = HeldOut(clf, rows.test).top
-    counts = count_labels(HeldOut(clf, rows.test))
+    columns, scores = Evaluation(clf, rows.test).top
+    counts = count_labels(Evaluation(clf, rows.test))
     truth = rows.test.Y.toarray()
     for label in range(30):
         said = [bool(((columns[r] == label) & (scores[r] > 0)).any()) for r in range(150)]
         assert counts.rows[label] == truth[:, label].sum()
-        assert counts.said[label] == sum(said)
-        assert counts.found[label] == sum(np.array(said) & (truth[:, label] == 1))
+        assert counts.predicted[label] == sum(said)
+        assert counts.right[label] == sum(np.array(said) & (truth[:, label] == 1))
     worst, best = page.tables[2:4]
     recall = [[int(row[1]) for row in table[1:]] for table in (worst, best)]
     assert recall[0] == sorted(recall[0]) and recall[1] == sorted(recall[1], reverse=True)
@@ -230,7 +230,7 @@ def test_labels_found_and_not_found(clf, rows, page):
 def test_labels_with_the_longest_way(rows):
     """With several children and rows that go several ways."""
     clf = LdSMClassifier(3, arity=3, random_state=0, multiway_penalty=0.1).fit(rows.train)
-    held_out = HeldOut(clf, rows.test)
+    held_out = Evaluation(clf, rows.test)
     found = ways(clf.forest_, held_out.x)
     for row in range(0, 150, 10):
         paths = clf.explain(rows.test.X[[row]])
@@ -246,7 +246,7 @@ def test_labels_with_the_longest_way(rows):
 
 
 def test_the_longest_way_comes_first(clf, rows, page):
-    held_out = HeldOut(clf, rows.test)
+    held_out = Evaluation(clf, rows.test)
     splits, leaves, depth = (
         mean_by_label(values, held_out) for values in ways(clf.forest_, held_out.x)
     )
@@ -267,7 +267,7 @@ def test_examples_are_explained(clf, rows, page):
         "Least sure",
     ]
     chosen = [int(title.split("row ")[1]) for title in titles]
-    columns, scores = HeldOut(clf, rows.test).top
+    columns, scores = Evaluation(clf, rows.test).top
     truth = rows.test.Y.toarray()
     right = truth[np.arange(150), columns[:, 0]] == 1
     assert right[chosen[0]] and scores[chosen[0], 0] == scores[right, 0].max()

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 from full_disk import no_file_beyond
 from ldsm import load
+from ldsm._storage import atomic
 from ldsm._storage import container as model_file
 from small_classifier import XS, YS, small
 
@@ -146,7 +148,7 @@ KILLED = """
     for state in (1, 2):
         clf = LdSMClassifier(n_estimators=20, random_state=state).fit(X, Y)
         for _ in range(5):  # some MB, so that saving takes its time
-            clf.forest_ = clf.forest_.extended(clf.forest_)
+            clf.model_ = replace(clf.model_, forest=clf.forest_.extended(clf.forest_))
         models.append(clf)
     prints = {clf.fingerprint_ for clf in models}
     models[0].save(path)
@@ -194,7 +196,7 @@ def test_a_save_removes_what_killed_ones_of_the_same_file_left(tmp_path):
     path, others = tmp_path / "m.ldsm", tmp_path / "other.ldsm"
     clf = small().fit(XS, YS)
     old, young, elsewhere, link, pipe = (
-        Path(model_file.temporary_name(str(tmp_path), model_file._mark(str(target))))
+        Path(atomic.temporary_path(str(tmp_path), atomic.mark_of(str(target))))
         for target in (path, path, others, path, path)
     )
     others.write_bytes(b"not to be touched")
@@ -208,7 +210,7 @@ def test_a_save_removes_what_killed_ones_of_the_same_file_left(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([path, others, young, elsewhere, link, pipe])
     # A long name must not become too long, and its leftovers are found as well.
     path = tmp_path / ("ü" * 125 + ".ldsm")
-    old = Path(model_file.temporary_name(str(tmp_path), model_file._mark(str(path))))
+    old = Path(atomic.temporary_path(str(tmp_path), atomic.mark_of(str(path))))
     old.write_bytes(b"")
     os.utime(old, (0, 0))
     clf.save(path)
@@ -273,7 +275,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 def test_ctrl_c_during_a_save(tmp_path):
     clf = small().fit(XS, YS)
     for _ in range(9):  # several chunks, so that threads take part
-        clf.forest_ = clf.forest_.extended(clf.forest_)
+        clf.model_ = replace(clf.model_, forest=clf.forest_.extended(clf.forest_))
     small().fit(XS, YS).save(tmp_path / "m.ldsm")
     before = (tmp_path / "m.ldsm").read_bytes()
     write = os.pwrite

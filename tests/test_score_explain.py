@@ -11,9 +11,10 @@ import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
-from ldsm._model.explain import STAGES, LabelScore
-from ldsm._second_stage.blend import Blend, Pairs
+from ldsm._model.explain import LabelScore
+from ldsm._second_stage.blend import SOURCES, Blend, Pairs
 from ldsm._second_stage.stage import SecondStage
+from ldsm.classifier import hold_model
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))
 # What the scores of each model are made of.
@@ -33,12 +34,12 @@ def model(rerank):
     # What "auto" may choose, put together by hand.
     clf = LdSMClassifier(5, rerank=None, random_state=0).fit(TRAIN)
     if rerank == "calibrated":
-        clf.second_stage_ = SecondStage(Blend("trees", (0.3, 0.9)), 150, clf.label_counts_)
-        return clf
+        stage = SecondStage(Blend("trees", (0.3, 0.9)), clf.label_counts_)
+        return hold_model(clf, dataclasses.replace(clf.model_, second_stage=stage))
     linear, tail = model("linear").second_stage_, model("tail").second_stage_
     blend = Blend("linear+tail", (*linear.blend.coefficients, -0.7, 0.1))
-    clf.second_stage_ = dataclasses.replace(linear, blend=blend, centroids=tail.centroids)
-    return clf
+    stage = dataclasses.replace(linear, blend=blend, centroids=tail.centroids)
+    return hold_model(clf, dataclasses.replace(clf.model_, second_stage=stage))
 
 
 def logit(score):
@@ -129,7 +130,7 @@ def test_the_base_is_the_mean_of_the_shortlist():
 
 def test_shares_come_in_one_order():
     found = model("both").explain_scores(TEST.X[[0]], k=1)[0]
-    assert list(found.shares) == ["base", *STAGES]
+    assert list(found.shares) == ["base", *SOURCES]
 
 
 def test_nearness_has_a_share_of_its_own_in_the_papers_formula():

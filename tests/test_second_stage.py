@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import ldsm
 from ldsm import LdSMClassifier, metrics
-from ldsm._second_stage.blend import TERMS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
+from ldsm._second_stage.blend import KINDS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
 from ldsm._second_stage.stage import SHORTLIST, best_first
 from ldsm.datasets import make_xmc
 
@@ -146,7 +146,7 @@ def test_gamma_is_learned_and_rare_labels_gain() -> None:
 def test_centroids_of_few_rows_can_be_refused() -> None:
     stage = fitted("tail", tail_min_rows=20).second_stage_
     lengths = np.diff(stage.centroids.offsets)
-    assert np.all((lengths > 0) == (stage.label_rows >= 20))
+    assert np.all((lengths > 0) == (stage.label_counts >= 20))
     assert 0 < np.sum(lengths > 0) < len(lengths)
 
 
@@ -251,7 +251,7 @@ def test_a_blend_is_logistic_regression() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", list(TERMS))
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_shares_add_up_to_the_log_odds(kind: str) -> None:
     pairs, truth = some_pairs(500)
     blend = fit_blend(kind, pairs, truth, tree_share=0.8, gamma=2.0)
@@ -398,13 +398,15 @@ def test_dense_rows_and_rows_without_features_work() -> None:
     ],
 )
 def test_a_damaged_second_stage_is_refused(change: Any, message: str) -> None:
-    from ldsm._model.state import classifier_from_state, classifier_state
+    from ldsm._model.state import model_to_state
+    from ldsm.classifier import classifier_from_state
 
-    header, arrays = classifier_state(fitted("linear"))
+    clf = fitted("linear")
+    header, arrays = model_to_state(clf.model_, clf.get_params())
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(header["model"]["second_stage"], arrays)
     with pytest.raises(ValueError, match=message):
-        classifier_from_state(LdSMClassifier, header, arrays)
+        classifier_from_state(header, arrays)
 
 
 def _set(arrays: Any, name: str, place: int, value: Any) -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import time
-import zlib
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from scipy import sparse
 
 from dataset_strategies import assert_same, documents, matrix_datasets, text_dataset
 from ldsm import datasets
+from ldsm._storage.manifest import identity
 from ldsm.datasets import Dataset, Strings, open_store, save_store
 
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=60)
@@ -134,8 +134,8 @@ def rewrite_meta(store, change, *, checksum=True):
     meta = json.loads((store / "meta.json").read_text())
     change(meta)
     if checksum:
-        meta.pop("crc32", None)
-        meta["crc32"] = zlib.crc32(json.dumps(meta, sort_keys=True).encode())
+        meta.pop("identity", None)
+        meta["identity"] = identity(meta)
     (store / "meta.json").write_text(json.dumps(meta))
 
 
@@ -155,20 +155,27 @@ DAMAGES = {
     "has 139 bytes instead of 140": lambda s: os.truncate(s / "x_values.npy", 139),
     "has 0 bytes instead of 140": lambda s: os.truncate(s / "x_indices.npy", 0),
     "has no meta.json.*never finished": lambda s: (s / "meta.json").unlink(),
-    "is no JSON": lambda s: os.truncate(s / "meta.json", 50),
+    "is not JSON": lambda s: os.truncate(s / "meta.json", 50),
     "does not match its checksum": lambda s: flip(s / "x_indices.npy", 128),
     "content of label_names.npy": lambda s: flip(s / "label_names.npy", 128),
     "not an array of 3 float32": swap_dtype,
-    "does not say it is an ldsm-store": lambda s: (s / "meta.json").write_text("{}"),
-    "version 2, newer than the 1": lambda s: rewrite_meta(s, lambda m: m.update(version=2)),
-    "checksum differs": lambda s: rewrite_meta(s, lambda m: m.update(rows=4), checksum=False),
+    "does not say that it is an ldsm-store": lambda s: (s / "meta.json").write_text("{}"),
+    "version 3, and this ldsm reads version 2: upgrade": lambda s: rewrite_meta(
+        s, lambda m: m.update(version=3)
+    ),
+    "version 1, and this ldsm reads version 2: convert": lambda s: rewrite_meta(
+        s, lambda m: m.update(version=1)
+    ),
+    "checksum does not match": lambda s: rewrite_meta(
+        s, lambda m: m.update(rows=4), checksum=False
+    ),
     "x_indptr does not lead from 0 to 3 in 4": lambda s: rewrite_meta(
         s, lambda m: m.update(rows=4)
     ),
     "names does not lead|offsets does not lead": lambda s: rewrite_meta(
         s, lambda m: m.update(labels=9)
     ),
-    "lacks a field": lambda s: rewrite_meta(s, lambda m: m.pop("source")),
+    "lacks an entry": lambda s: rewrite_meta(s, lambda m: m.pop("source")),
     "wrong kind": lambda s: rewrite_meta(s, lambda m: m["arrays"]["x_values"].update(length=-1)),
     "of the wrong kind": lambda s: rewrite_meta(
         s, lambda m: m["arrays"]["x_values"].update(file="../x_values.npy")

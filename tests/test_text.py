@@ -17,11 +17,12 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import ldsm
-from ldsm import LdSMClassifier, TextTagger, datasets, metrics, text
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm._model import thresholds
 from ldsm.datasets import Dataset, Strings
 from ldsm.text import corpus as text_inputs
-from ldsm.text import default_vectorizer
+from ldsm.text import default_vectorizer, features
+from ldsm.text import tagger as tagger_module
 from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, small
 
 
@@ -160,7 +161,7 @@ class Tracked(str):
 
 
 def test_documents_are_not_kept(monkeypatch):
-    monkeypatch.setattr(text, "CHUNK", 16)
+    monkeypatch.setattr(tagger_module, "CHUNK", 16)
     tagger = small().fit((Tracked(t) for t in TEXTS), TAGS)
     assert 1 <= Tracked.most <= 3
     Tracked.most = 0
@@ -172,7 +173,7 @@ def test_documents_are_not_kept(monkeypatch):
 
 
 def test_answers_come_as_the_documents_do(tagger, monkeypatch):
-    monkeypatch.setattr(text, "CHUNK", 4)
+    monkeypatch.setattr(tagger_module, "CHUNK", 4)
     read = []
 
     def endless():
@@ -187,7 +188,7 @@ def test_answers_come_as_the_documents_do(tagger, monkeypatch):
 def test_chunks_do_not_show(tagger, monkeypatch):
     whole = tagger.predict(NEW), tagger.predict_sets(NEW)
     X = tagger.vectorize(NEW)
-    monkeypatch.setattr(text, "CHUNK", 7)
+    monkeypatch.setattr(tagger_module, "CHUNK", 7)
     assert (tagger.predict(NEW), tagger.predict_sets(NEW)) == whole
     assert (tagger.vectorize(NEW) != X).nnz == 0 and tagger.vectorize(NEW).dtype == np.float32
 
@@ -388,7 +389,7 @@ def test_eurlex_from_file_to_tags(benchmark_data, tmp_path):
 
 
 def test_doctests():
-    for module in (text, thresholds, text_inputs):
-        result = doctest.testmod(module)
-        assert result.failed == 0
-    assert doctest.testmod(text).attempted >= 10
+    modules = (tagger_module, features, thresholds, text_inputs)
+    results = [doctest.testmod(module) for module in modules]
+    assert sum(result.attempted for result in results) >= 10
+    assert not any(result.failed for result in results)

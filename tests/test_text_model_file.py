@@ -8,8 +8,10 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import ldsm
-from ldsm import TextTagger, text
+from ldsm import TextTagger
+from ldsm._storage import container
 from ldsm.text import default_vectorizer
+from ldsm.text.state import tagger_to_state
 from text_corpus import NEW, NEW_TAGS, TAGS, TEXTS, small
 
 
@@ -77,7 +79,7 @@ def broken(change):
     """The tagger's state with something changed."""
 
     def apply(tagger):
-        header, arrays = text.tagger_state(tagger)
+        header, arrays = tagger_to_state(tagger)
         header["text"] = {**header["text"], "vectorizer": {**header["text"]["vectorizer"]}}
         change(header["text"], header["text"]["vectorizer"], arrays)
         return header, arrays
@@ -113,16 +115,16 @@ def broken(change):
 )
 def test_a_file_that_is_no_tagger_is_refused(tagger, tmp_path, change, message):
     header, arrays = broken(change)(tagger)
-    ldsm.model_file.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
-    with pytest.raises(ldsm.model_file.ModelFileError, match=message):
+    container.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
+    with pytest.raises(container.ModelFileError, match=message):
         ldsm.load(tmp_path / "bad.ldsm")
 
 
 def test_words_must_be_as_many_as_the_trees_know(tagger, tmp_path):
     other = small(vectorizer=default_vectorizer(max_features=9)).fit(TEXTS, TAGS)
-    header, arrays = text.tagger_state(tagger)
-    _, fewer = text.tagger_state(other)
+    header, arrays = tagger_to_state(tagger)
+    _, fewer = tagger_to_state(other)
     arrays.update({name: fewer[name] for name in ("words.text", "words.offsets", "idf")})
-    ldsm.model_file.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
+    container.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
     with pytest.raises(ValueError, match="do not have the same number of features"):
         ldsm.load(tmp_path / "bad.ldsm")

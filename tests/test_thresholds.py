@@ -13,9 +13,9 @@ from ldsm import LdSMClassifier, metrics
 from ldsm._model.thresholds import (
     AVERAGES,
     DEFAULT_THRESHOLD,
+    above_threshold,
     best_label_thresholds,
     best_threshold,
-    reaching,
 )
 from ldsm.datasets import Dataset
 from problems import make_problem
@@ -102,7 +102,7 @@ def test_neighbouring_floats_are_told_apart():
     scores = sp.csr_array(np.array([[above, below]], dtype=np.float32))
     truth = sp.csr_array([[1, 0]])
     threshold = best_threshold(scores, truth)
-    assert reaching(scores.copy(), threshold).indices.tolist() == [0]
+    assert above_threshold(scores.copy(), threshold).indices.tolist() == [0]
     assert best_label_thresholds(scores, truth, 0.5)[0] == np.float32(0.15)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ._arrays.matrices import label_matrix
+from ._arrays.matrices import canonical_csr, label_matrix
 from ._arrays.structure import check_structure
 
 FloatArray = NDArray[np.float64]
@@ -398,4 +398,6 @@ def _indicator(name: str, values: Any) -> Any:
     if matrix.ndim != 2 or matrix.shape[0] == 0:
         raise _invalid(name, "a 2-D matrix with at least one row", f"shape {matrix.shape}")
     check_structure(matrix, name)
-    return label_matrix(matrix != 0, name)
+    rows = canonical_csr(matrix)
+    parts = (rows.data != 0, rows.indices, rows.indptr)
+    return label_matrix(sparse.csr_array(parts, shape=rows.shape), name)

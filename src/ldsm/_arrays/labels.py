@@ -85,7 +85,7 @@ def label_arrays(
                 "A column-vector y was passed when a 1d array was expected. It is read as one "
                 "label per row; use y.ravel() to say so.",
                 DataConversionWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
             return _from_single(Y.ravel())
         if Y.ndim == 2:
@@ -156,7 +156,7 @@ def _check_some_labels(n_pairs: int) -> None:
 
 
 def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelArrays:
-    rows = label_matrix(Y)
+    rows = label_matrix(Y, "y")
     if rows.shape[1] == 0:
         raise ValueError(f"Y must have at least one column. Got an array of shape {rows.shape}.")
     _check_some_labels(rows.nnz)

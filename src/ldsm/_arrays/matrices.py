@@ -47,8 +47,10 @@ def label_matrix(Y: Any, name: str = "Y") -> sparse.csr_array:
     check_two_dimensions(Y, name)
     if not sparse.issparse(Y):
         Y = np.asarray(Y)
-        if Y.dtype.kind not in "biuf":
+        if Y.dtype == object:
             Y = _as_zeros_and_ones(Y, name)
+        elif Y.dtype.kind not in "biuf":
+            raise invalid(name, f"{Y.dtype} of shape {Y.shape}", "a matrix of 0 and 1")
     rows = canonical_csr(Y if sparse.issparse(Y) else known_to_scipy(Y))
     if not rows.data.all():
         rows = rows.copy()

@@ -40,7 +40,7 @@ def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWri
     """
     target = os.path.realpath(path)
     _remove_leftovers(target)
-    temporary = temporary_path(os.path.dirname(target), _mark(target))
+    temporary = temporary_path(os.path.dirname(target), mark_of(target))
     try:
         with open(temporary, "xb") as file:
             with suppress(OSError):  # some file systems have no locks
@@ -106,7 +106,7 @@ def _link(temporary: str, target: str) -> None:
             os.replace(temporary, target)
 
 
-def _mark(target: str) -> str:
+def mark_of(target: str) -> str:
     """What the names of all unfinished versions of one file have in common; always short."""
     return f"{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
 
@@ -117,7 +117,7 @@ def _remove_leftovers(target: str) -> None:
     Whoever writes a file holds a lock on it, which the system takes back when the process ends,
     however it ends. What cannot be deleted stays: it is in nobody's way.
     """
-    folder, start = os.path.dirname(target), _PREFIX + _mark(target)
+    folder, start = os.path.dirname(target), _PREFIX + mark_of(target)
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(start) and is_temporary(name):

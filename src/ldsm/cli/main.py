@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from .. import __version__
+from .._version import __version__
 from .command import command
 from .convert import convert
 from .demo import demo

@@ -346,7 +346,7 @@ def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
         )
     if _META in present and not overwrite:
         raise FileExistsError(f"{printable(folder)} is a store; overwrite=True replaces it.")
-    return present - unfinished
+    return present
 
 
 def _well_formed(meta: dict[str, Any]) -> bool:

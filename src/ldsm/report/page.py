@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import __version__
 from .._model.facts import model_facts
 from .._runtime.wording import bare, duration, number, percent, shortened, size
 from .._storage.paths import PathLike
 from .._storage.text_files import writing
+from .._version import __version__
 from ..classifier import LdSMClassifier
 from ..evaluation import Evaluation
 from ..evaluation.alignment import Estimator, classifier_of

@@ -238,8 +238,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return sp.csr_array(sp.vstack(chunks, format="csr"))
 
     def _chunks(self, texts: Any) -> Iterator[FeatureArrays]:
-        chunks = in_chunks(read_texts(texts), CHUNK)  # refuses what is no iterable of texts
-        return (new_rows(self.classifier_, self.vectorizer_.transform(part)) for part in chunks)
+        # Not a generator: what is no iterable of texts is refused here and now.
+        return map(self._rows, in_chunks(read_texts(texts), CHUNK))
+
+    def _rows(self, texts: list[str]) -> FeatureArrays:
+        return new_rows(self.classifier_, self.vectorizer_.transform(texts))
 
     def _allowed(self, tags: Any) -> NDArray[np.uint8] | None:
         """1 for each of the tags that compete, all of them known; None: all tags do."""
