@@ -24,6 +24,7 @@ import data
 import peers_env
 from ldsm import LdSMClassifier, _core
 from ldsm.inputs import feature_arrays, label_arrays
+from ldsm.params import TreeParams
 
 HERE = Path(__file__).parent
 table = Table("what", "measured", "must", "goal", title="The engine, one thread unless said")
@@ -49,15 +50,13 @@ def run_omikuji(train, test):
 
 
 def grow(arrays, **params):
-    return _core.grow_tree(
-        *arrays, seed=1, relaxations=0, standardize=False, subsample=1.0, memory_limit=1 << 32,
-        **params,
-    )  # fmt: skip
+    tree = params.pop("tree")
+    settings = TreeParams(relaxations=0, standardize=False, subsample=1.0, **params)
+    return _core.grow_tree(*arrays, settings, seed=1, tree=tree, memory_limit=1 << 32)
 
 
 def arrays_of(train):
-    y = label_arrays(train.Y)
-    return (*feature_arrays(train.X), train.X.shape[1], y.indptr, y.indices, train.Y.shape[1])
+    return feature_arrays(train.X).checked, label_arrays(train.Y).checked
 
 
 def training_against_omikuji(arrays, omikuji):
@@ -96,7 +95,8 @@ def bare_library(folder):
 
 def cost_per_nonzero(name, train, bare):
     arrays = arrays_of(train)
-    indptr, indices, values = arrays[:3]
+    x = feature_arrays(train.X)
+    indptr, indices, values = x.indptr, x.indices, x.values
     epochs = 10
     visited = len(values) * epochs
 

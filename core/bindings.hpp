@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -63,68 +64,47 @@ bool aligned(const Array& array) {
 }
 
 template <typename Array>
-void check_aligned(const Array& array, const char* name) {
-    if (!aligned(array)) refuse(std::string(name) + " must lie aligned in memory. Copy the array.");
+void check_aligned(const Array& array, const std::string& name) {
+    if (!aligned(array)) refuse(name + " must lie aligned in memory. Copy the array.");
 }
 
-// Offsets start at 0, never fall and end at the number of entries.
-inline void check_offsets(const In<int64_t>& offsets, size_t entries, const char* name) {
+// Offsets never fall. Those of whole arrays start at 0 and end at the number of entries; those of a
+// part of larger arrays lie within them.
+enum class Offsets { kOfAll, kOfPart };
+
+inline void check_offsets(const In<int64_t>& offsets, size_t entries, const std::string& name,
+                          Offsets kind = Offsets::kOfAll) {
     check_aligned(offsets, name);
-    if (offsets.size() < 1) refuse(std::string(name) + " must not be empty.");
+    if (offsets.size() < 1) refuse(name + " must not be empty.");
     const int64_t* o = offsets.data();
-    if (o[0] != 0) refuse(std::string(name) + " must start at 0. Got " + std::to_string(o[0]) + ".");
+    const int64_t first = o[0], last = o[offsets.size() - 1];
+    const auto end = static_cast<int64_t>(entries);
+    const bool all = kind == Offsets::kOfAll;
+    if (first < 0 || (all && first != 0))
+        refuse(name + " must start at 0. Got " + std::to_string(first) + ".");
     for (size_t i = 1; i < offsets.size(); ++i)
         if (o[i] < o[i - 1])
-            refuse(std::string(name) + " must not decrease. Got " + std::to_string(o[i - 1]) +
-                   " then " + std::to_string(o[i]) + " at position " + std::to_string(i) + ".");
-    if (o[offsets.size() - 1] != static_cast<int64_t>(entries))
-        refuse(std::string(name) + " must end at the number of entries, " +
-               std::to_string(entries) + ". Got " + std::to_string(o[offsets.size() - 1]) + ".");
+            refuse(name + " must not decrease. Got " + std::to_string(o[i - 1]) + " then " +
+                   std::to_string(o[i]) + " at position " + std::to_string(i) + ".");
+    if (last > end || (all && last != end))
+        refuse(name + " must end at the number of entries, " + std::to_string(entries) + ". Got " +
+               std::to_string(last) + ".");
 }
 
-inline void check_range(const In<int32_t>& indices, int64_t limit, const char* name) {
+// Without a branch per number, so that the compiler can look at several at once; whose fault it is
+// only matters if there is one.
+inline void check_range(const In<int32_t>& indices, int64_t limit, const std::string& name) {
     check_aligned(indices, name);
     const int32_t* v = indices.data();
-    for (size_t i = 0; i < indices.size(); ++i)
-        if (v[i] < 0 || v[i] >= limit)
-            refuse(std::string(name) + " must lie in [0, " + std::to_string(limit) + "). Got " +
-                   std::to_string(v[i]) + " at position " + std::to_string(i) + ".");
-}
-
-inline FeatureRows feature_rows(const In<int64_t>& indptr, const In<int32_t>& indices,
-                         const In<float>& values, int64_t n_features) {
-    if (n_features < 0 || n_features > INT32_MAX - 8)
-        refuse("n_features must lie in [0, 2^31 - 8). Got " + std::to_string(n_features) + ".");
-    if (indices.size() != values.size())
-        refuse("X must have as many values as indices. Got " + std::to_string(values.size()) +
-               " and " + std::to_string(indices.size()) + ".");
-    check_offsets(indptr, indices.size(), "The row offsets of X");
-    check_range(indices, n_features, "The feature numbers of X");
-    check_aligned(values, "The values of X");
-    if (indptr.size() - 1 > INT32_MAX) refuse("X must have fewer than 2^31 rows.");
-    for (size_t i = 0; i < values.size(); ++i)
-        if (!std::isfinite(values.data()[i]))
-            refuse("X must hold finite float32 values. Got " + std::to_string(values.data()[i]) +
-                   " at position " + std::to_string(i) + ".");
-    return {indptr.data(), indices.data(), values.data(),
-            static_cast<int64_t>(indptr.size()) - 1, static_cast<int32_t>(n_features)};
-}
-
-inline LabelRows label_rows(const In<int64_t>& indptr, const In<int32_t>& indices, int64_t n_labels) {
-    if (n_labels < 0 || n_labels > INT32_MAX)
-        refuse("n_labels must lie in [0, 2^31). Got " + std::to_string(n_labels) + ".");
-    check_offsets(indptr, indices.size(), "The row offsets of Y");
-    check_range(indices, n_labels, "The label numbers of Y");
-    // A label twice in a row would be counted twice, and more labels than there are would not fit
-    // the count of a row.
-    for (size_t row = 0; row + 1 < indptr.size(); ++row)
-        for (int64_t i = indptr.data()[row] + 1; i < indptr.data()[row + 1]; ++i)
-            if (indices.data()[i] <= indices.data()[i - 1])
-                refuse("The label numbers of Y must rise within a row. Got " +
-                       std::to_string(indices.data()[i - 1]) + " then " +
-                       std::to_string(indices.data()[i]) + " in row " + std::to_string(row) + ".");
-    return {indptr.data(), indices.data(), static_cast<int64_t>(indptr.size()) - 1,
-            static_cast<int32_t>(n_labels)};
+    const auto wrong = [limit](int32_t number) {
+        return static_cast<uint32_t>(number) >= static_cast<uint32_t>(limit);
+    };
+    bool any = false;
+    for (size_t i = 0; i < indices.size(); ++i) any |= wrong(v[i]);
+    if (!any) return;
+    const auto i = static_cast<size_t>(std::find_if(v, v + indices.size(), wrong) - v);
+    refuse(name + " must lie in [0, " + std::to_string(limit) + "). Got " + std::to_string(v[i]) +
+           " at position " + std::to_string(i) + ".");
 }
 
 // Lets a pending Ctrl-C through; a no-op on threads other than the main one.
@@ -162,5 +142,8 @@ inline Monitor make_monitor(const std::optional<Shared<int32_t>>& cancel,
     return Monitor(cancel ? cancel->data() : &never_cancelled,
                    progress ? progress->data() : &uncounted, poll_signals);
 }
+
+// An argument that must come in its own type: an array that had to be converted would be a copy.
+inline auto as_is(const char* name) { return nb::arg(name).noconvert(); }
 
 }  // namespace ldsm::bindings

@@ -1,10 +1,8 @@
 // The second stage at Python's door.
-#include "bindings.hpp"
+#include "bindings_rows.hpp"
 #include "label_vectors.hpp"
 
-namespace nb = nanobind;
-using namespace ldsm;
-using namespace ldsm::bindings;
+namespace ldsm::bindings {
 
 namespace {
 
@@ -39,30 +37,30 @@ nb::object vectors_out(LabelVectors&& vectors) {
                           hand_over(std::move(vectors.weights)));
 }
 
-nb::tuple pairs(In<int64_t> list_indptr, In<int32_t> list_labels, In<int64_t> y_indptr,
-                In<int32_t> y_labels, int64_t n_labels, int64_t fill_to, uint64_t seed,
-                std::optional<Shared<int32_t>> cancel) {
-    const LabelRows lists = label_rows(list_indptr, list_labels, n_labels);
-    const LabelRows y = label_rows(y_indptr, y_labels, n_labels);
+nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_t fill_to,
+                uint64_t seed, std::optional<Shared<int32_t>> cancel) {
+    const LabelRows& lists = lists_of.view();
+    const LabelRows& y = y_of.view();
+    if (lists.n_labels != y.n_labels)
+        refuse("The shortlists and Y must have the same number of labels. Got " +
+               std::to_string(lists.n_labels) + " and " + std::to_string(y.n_labels) + ".");
     if (lists.n_rows != y.n_rows)
         refuse("The shortlists and Y must have the same number of rows. Got " +
                std::to_string(lists.n_rows) + " and " + std::to_string(y.n_rows) + ".");
-    if (y.n_rows > INT32_MAX) refuse("Y must have fewer than 2^31 rows.");
     if (fill_to < 0) refuse("fill_to must be at least 0. Got " + std::to_string(fill_to) + ".");
     Monitor monitor = make_monitor(cancel, std::nullopt);
     // No more than all labels can be meant, and twice as many must still be a number.
-    const int64_t fill = std::min<int64_t>(fill_to, n_labels);
+    const int64_t fill = std::min<int64_t>(fill_to, y.n_labels);
     LabelPairs out = without_gil([&] { return label_pairs(lists, y, fill, seed, monitor); });
     return nb::make_tuple(hand_over(std::move(out.offsets)), hand_over(std::move(out.rows)),
                           hand_over(std::move(out.positive)));
 }
 
-nb::tuple ranker(In<int64_t> indptr, In<int32_t> indices, In<float> values, int64_t n_features,
-                 In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, uint64_t first_label,
+nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, uint64_t first_label,
                  Mask held_out, double cost, double tolerance, int max_epochs, float prune,
                  uint64_t seed, std::optional<Shared<int32_t>> cancel,
                  std::optional<Shared<int64_t>> progress) {
-    const FeatureRows x = feature_rows(indptr, indices, values, n_features);
+    const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
     const uint8_t* held = checked_mask(held_out, x, "held_out");
     if (!(cost > 0) || !std::isfinite(cost) || !(tolerance > 0) || max_epochs < 1)
@@ -75,10 +73,9 @@ nb::tuple ranker(In<int64_t> indptr, In<int32_t> indices, In<float> values, int6
                           hand_over(std::move(out.held_out_margins)));
 }
 
-nb::object centroids(In<int64_t> indptr, In<int32_t> indices, In<float> values, int64_t n_features,
-                     In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, Mask left_out,
+nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, Mask left_out,
                      int64_t min_rows, float prune, std::optional<Shared<int32_t>> cancel) {
-    const FeatureRows x = feature_rows(indptr, indices, values, n_features);
+    const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
     check_prune(prune);
@@ -87,11 +84,10 @@ nb::object centroids(In<int64_t> indptr, In<int32_t> indices, In<float> values, 
         without_gil([&] { return train_centroids(x, view, left, min_rows, prune, monitor); }));
 }
 
-nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights, int64_t n_features,
-                    In<int64_t> indptr, In<int32_t> indices, In<float> values,
-                    In<int64_t> list_indptr, In<int32_t> list_labels,
+nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights,
+                    const CheckedFeatures& rows, In<int64_t> list_indptr, In<int32_t> list_labels,
                     std::optional<Shared<int32_t>> cancel) {
-    const FeatureRows x = feature_rows(indptr, indices, values, n_features);
+    const FeatureRows& x = rows.view();
     check_aligned(offsets, "The offsets of the vectors");
     check_aligned(features, "The features of the vectors");
     check_aligned(weights, "The weights of the vectors");
@@ -118,21 +114,20 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
 
 void bind_ranker(nb::module_& m) {
     using namespace nb::literals;
-    const auto na = [](const char* name) { return nb::arg(name).noconvert(); };
-    m.def("label_pairs", &pairs, na("list_indptr"), na("list_labels"), na("y_indptr"), na("y_labels"),
-          "n_labels"_a, nb::kw_only(), "fill_to"_a, "seed"_a, na("cancel") = nb::none(),
+    m.def("label_pairs", &pairs, "lists"_a, "y"_a, nb::kw_only(), "fill_to"_a, "seed"_a,
+          as_is("cancel") = nb::none(),
           "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");
-    m.def("train_ranker", &ranker, na("x_indptr"), na("x_indices"), na("x_values"), "n_features"_a,
-          na("offsets"), na("rows"), na("positive"), nb::kw_only(), "first_label"_a,
-          na("held_out") = nb::none(), "cost"_a, "tolerance"_a, "max_epochs"_a, "prune"_a, "seed"_a,
-          na("cancel") = nb::none(), na("progress") = nb::none(),
+    m.def("train_ranker", &ranker, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
+          nb::kw_only(), "first_label"_a, as_is("held_out") = nb::none(), "cost"_a, "tolerance"_a,
+          "max_epochs"_a, "prune"_a, "seed"_a, as_is("cancel") = nb::none(),
+          as_is("progress") = nb::none(),
           "One linear classifier per label: ((offsets, features, weights), held-out margins).");
-    m.def("train_centroids", &centroids, na("x_indptr"), na("x_indices"), na("x_values"),
-          "n_features"_a, na("offsets"), na("rows"), na("positive"), nb::kw_only(),
-          na("left_out") = nb::none(), "min_rows"_a, "prune"_a, na("cancel") = nb::none(),
-          "The mean row of each label: (offsets, features, weights).");
-    m.def("label_products", &products, na("offsets"), na("features"), na("weights"), "n_features"_a,
-          na("x_indptr"), na("x_indices"), na("x_values"), na("list_indptr"), na("list_labels"),
-          na("cancel") = nb::none(),
+    m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"),
+          as_is("positive"), nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
+          as_is("cancel") = nb::none(), "The mean row of each label: (offsets, features, weights).");
+    m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"),
+          "x"_a, as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),
           "Products of unit rows with the vectors of the labels on their lists.");
 }
+
+}  // namespace ldsm::bindings

@@ -7,13 +7,9 @@
 #include "bindings.hpp"
 #include "text_format.hpp"
 
-namespace nb = nanobind;
-using namespace ldsm;
+namespace ldsm::bindings {
 
 namespace {
-
-using bindings::aligned;
-using bindings::In;
 
 constexpr int64_t kLastLine = int64_t{1} << 62;  // the lines of a text can be counted on from here
 
@@ -47,9 +43,9 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
                 int64_t n_features, int64_t n_labels, bool zero_based, bool comments,
                 bool sum_duplicates) {
     if (n_features < 0 || n_features > INT32_MAX - 8 || n_labels < 0 || n_labels > INT32_MAX)
-        throw nb::value_error("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
+        refuse("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
     if (first_line < 0 || first_line > kLastLine)
-        throw nb::value_error("first_line must lie in [0, 2^62].");
+        refuse("first_line must lie in [0, 2^62].");
     const TextOptions options{std::move(name), first_line,         max_rows,
                               n_features,      n_labels,           zero_based ? 0 : 1,
                               comments,        sum_duplicates};
@@ -59,7 +55,7 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
         nb::gil_scoped_release release;
         rows = parse_text(bytes.text(), options);
     } catch (const TextError& error) {
-        throw nb::value_error(error.what());
+        refuse(error.what());
     }
     const int64_t n_lines = rows.n_lines;
     return nb::make_tuple(hand_over(std::move(rows.x_indptr)), hand_over(std::move(rows.x_indices)),
@@ -67,26 +63,15 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
                           hand_over(std::move(rows.y_indices)), n_lines);
 }
 
-// The rows [0, n) of arrays that may start anywhere in a larger matrix.
-void check_offsets(const In<int64_t>& indptr, size_t entries, const char* name) {
-    const int64_t* offsets = indptr.data();
-    bool fine = indptr.size() > 0 && aligned(indptr) && offsets[0] >= 0 &&
-                offsets[indptr.size() - 1] <= static_cast<int64_t>(entries);
-    for (size_t i = 1; fine && i < indptr.size(); ++i) fine = offsets[i - 1] <= offsets[i];
-    if (!fine)
-        throw nb::value_error((std::string("The row offsets of ") + name +
-                               " must lie aligned, not decrease and lie within its entries.")
-                                  .c_str());
-}
-
 nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values,
                  In<int64_t> y_indptr, In<int32_t> y_indices, bool zero_based) {
-    check_offsets(x_indptr, std::min(x_indices.size(), x_values.size()), "X");
-    check_offsets(y_indptr, y_indices.size(), "Y");
-    if (x_indptr.size() != y_indptr.size())
-        throw nb::value_error("X and Y must have the same number of rows.");
-    if (!aligned(x_indices) || !aligned(x_values) || !aligned(y_indices))
-        throw nb::value_error("The arrays of X and Y must lie aligned in memory.");
+    const size_t x_entries = std::min(x_indices.size(), x_values.size());
+    check_offsets(x_indptr, x_entries, "The row offsets of X", Offsets::kOfPart);
+    check_offsets(y_indptr, y_indices.size(), "The row offsets of Y", Offsets::kOfPart);
+    if (x_indptr.size() != y_indptr.size()) refuse("X and Y must have the same number of rows.");
+    check_aligned(x_indices, "The feature numbers of X");
+    check_aligned(x_values, "The values of X");
+    check_aligned(y_indices, "The label numbers of Y");
     const auto n_rows = static_cast<int64_t>(x_indptr.size()) - 1;
     std::string text;
     {
@@ -100,14 +85,15 @@ nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values
 
 }  // namespace
 
-void bind_text_format(nb::module_& m) {
+void bind_text(nb::module_& m) {
     using namespace nb::literals;
-    const auto na = [](const char* name) { return nb::arg(name).noconvert(); };
     m.def("parse_text", &parse, "text"_a, nb::kw_only(), "name"_a, "first_line"_a = 1,
           "max_rows"_a = -1, "n_features"_a = INT32_MAX - 8, "n_labels"_a = INT32_MAX,
           "zero_based"_a = true, "comments"_a = false, "sum_duplicates"_a = false,
           "Rows of text as (x_indptr, x_indices, x_values, y_indptr, y_indices, n_lines).");
-    m.def("format_text", &format, na("x_indptr"), na("x_indices"), na("x_values"), na("y_indptr"),
-          na("y_indices"), nb::kw_only(), "zero_based"_a = true,
+    m.def("format_text", &format, as_is("x_indptr"), as_is("x_indices"), as_is("x_values"), as_is("y_indptr"),
+          as_is("y_indices"), nb::kw_only(), "zero_based"_a = true,
           "Rows as text, one line each.");
 }
+
+}  // namespace ldsm::bindings

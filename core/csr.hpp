@@ -4,6 +4,8 @@
 //   indices  int32    feature and label numbers; half the memory traffic of int64
 //   values   float32  weights and inputs; sums that count things are double
 //   rows     int32    row numbers; more than 2^31 rows is refused at the boundary
+//
+// A view may begin anywhere in its arrays: indptr[0] need not be 0.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,7 @@ struct FeatureRows {
     const float* values;
     int64_t n_rows;
     int32_t n_features;
+    bool all_unit = false;  // every stored value is known to be 1 or -1
 };
 
 struct LabelRows {

@@ -93,14 +93,16 @@ void shuffle(T* first, int64_t n, Stream& stream) {
 
 class Grower {
   public:
-    Grower(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+    Grower(const FeatureRows& x, const LabelRows& y, const TreeParams& params, const Memory& memory,
            const Kernels& kernels, Monitor& monitor)
         : y_(y),
           params_(params),
+          memory_(memory),
           monitor_(monitor),
           pair_(params.optimizer == Optimizer::kNag ? kernels.nag.two[params.arity]
                                                     : kernels.sgd.two[params.arity]),
-          trainers_{Trainer(x, y, params, kernels, monitor), Trainer(x, y, params, kernels, monitor)},
+          trainers_{Trainer(x, y, params, memory, kernels, monitor),
+                    Trainer(x, y, params, memory, kernels, monitor)},
           counts_(static_cast<size_t>(y.n_labels), 0) {}
 
     Tree grow(std::vector<int32_t> rows, uint64_t key) {
@@ -271,8 +273,8 @@ class Grower {
     void keep_weights(int32_t node) {
         in_memory_.push_back(node);
         bytes_in_memory_ += Weights(nodes_[node].split).bytes();
-        if (bytes_in_memory_ <= params_.memory_limit / 4 || params_.scratch_folder.empty()) return;
-        if (!scratch_) scratch_ = std::make_unique<ScratchFile>(params_.scratch_folder);
+        if (bytes_in_memory_ <= memory_.limit / 4 || memory_.scratch_folder.empty()) return;
+        if (!scratch_) scratch_ = std::make_unique<ScratchFile>(memory_.scratch_folder);
         for (const int32_t i : in_memory_) {
             nodes_[i].scratch_at = scratch_->size();
             Weights(nodes_[i].split).each([&](auto& numbers) {
@@ -346,10 +348,10 @@ class Grower {
             bins += node.histogram.labels.size();
         }
         if (scratch_) {
-            t.weight_features.use_file(params_.scratch_folder);
-            t.weights.use_file(params_.scratch_folder);
-            t.weight_means.use_file(params_.scratch_folder);
-            t.weight_scales.use_file(params_.scratch_folder);
+            t.weight_features.use_file(memory_.scratch_folder);
+            t.weights.use_file(memory_.scratch_folder);
+            t.weight_means.use_file(memory_.scratch_folder);
+            t.weight_scales.use_file(memory_.scratch_folder);
         }
         t.weight_features.reserve(entries);
         t.weights.reserve(entries * static_cast<size_t>(params_.arity));
@@ -389,6 +391,7 @@ class Grower {
 
     LabelRows y_;
     TreeParams params_;
+    const Memory& memory_;
     Monitor& monitor_;
     void (*pair_)(TrainingRun&, TrainingRun&);
     std::unique_ptr<ScratchFile> scratch_;
@@ -448,9 +451,10 @@ std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, dou
     return order;
 }
 
-Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params, uint64_t seed,
-               uint64_t tree, const Kernels& kernels, Monitor& monitor) {
-    Grower grower(x, y, params, kernels, monitor);
+Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+               const Memory& memory, uint64_t seed, uint64_t tree, const Kernels& kernels,
+               Monitor& monitor) {
+    Grower grower(x, y, params, memory, kernels, monitor);
     return grower.grow(tree_rows(seed, tree, x.n_rows, params.subsample), tree_key(seed, tree));
 }
 

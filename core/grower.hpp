@@ -40,7 +40,8 @@ std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, dou
 // 1 for each row that tree was grown on.
 std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample);
 
-Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params, uint64_t seed,
-               uint64_t tree, const Kernels& kernels, Monitor& monitor);
+Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+               const Memory& memory, uint64_t seed, uint64_t tree, const Kernels& kernels,
+               Monitor& monitor);
 
 }  // namespace ldsm

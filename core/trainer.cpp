@@ -14,11 +14,6 @@ constexpr double kPrunedShare = 0.03;
 // Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the training.
 constexpr double kOneSided = 0.05;
 
-bool all_unit(const FeatureRows& x) {
-    const int64_t nnz = x.indptr[x.n_rows];
-    return std::all_of(x.values, x.values + nnz, [](float v) { return v == 1.0f || v == -1.0f; });
-}
-
 // Some child empty, or some child with all the rows.
 bool degenerate(const std::vector<uint8_t>& directions, int arity) {
     int64_t count[kMaxArity] = {};
@@ -56,15 +51,15 @@ void sort_by_feature(std::vector<uint64_t>& keys) {
 }  // namespace
 
 Trainer::Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
-                 const Kernels& kernels, Monitor& monitor)
+                 const Memory& memory, const Kernels& kernels, Monitor& monitor)
     : params_(params),
       kernels_(kernels),
       trainers_(params.optimizer == Optimizer::kNag ? kernels.nag : kernels.sgd),
       monitor_(monitor),
       n_features_(x.n_features),
       width_(padded_width(params.arity)),
-      tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !all_unit(x))),
-      rows_(x, y, params.standardize, tracks_scales_, params.memory_limit / 4) {}
+      tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !x.all_unit)),
+      rows_(x, y, params.standardize, tracks_scales_, memory.limit / 4) {}
 
 void Trainer::start(const Rows& rows, uint64_t key, Split& out) {
     node_rows_ = &rows;

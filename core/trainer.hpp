@@ -22,10 +22,14 @@ struct TreeParams {
     Optimizer optimizer;
     bool standardize;
     double subsample;
-    // In bytes; how much there is does not change the tree. Half is for the copies of the rows that
-    // are being trained on, a quarter for the weights of finished nodes; the others wait in a file.
-    int64_t memory_limit;
-    std::string scratch_folder;
+};
+
+// What a tree may use while it grows; how much there is does not change it.
+struct Memory {
+    // In bytes. Half is for the copies of the rows that are being trained on, a quarter for the
+    // weights of finished nodes; the others wait in a file.
+    int64_t limit;
+    std::string scratch_folder;  // for that file; empty: there is none
 };
 
 // A trained node: sparse weights by global feature (the bias is feature D), `arity` per feature.
@@ -43,7 +47,7 @@ struct Split {
 // this node through a kernel alone or in step with another node's.
 class Trainer {
   public:
-    Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+    Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params, const Memory& memory,
             const Kernels& kernels, Monitor& monitor);
 
     // Begins a node; `rows` and `out` must stay where they are until it is done.

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from types import SimpleNamespace
+
 import numpy as np
 import scipy.sparse as sp
 
+from ldsm import _core
 from ldsm.inputs import feature_arrays, label_arrays
+from ldsm.params import TreeParams
+
+TREE_PARAMS = [field.name for field in fields(TreeParams)]
 
 
 def make_problem(seed, kind="binary", n_rows=None, n_features=None, n_labels=None):
@@ -32,8 +39,7 @@ def make_problem(seed, kind="binary", n_rows=None, n_features=None, n_labels=Non
 
 def core_arguments(X, Y):
     """The first arguments of `_core.grow_tree`."""
-    x, y = feature_arrays(sp.csr_array(X)), label_arrays(sp.csr_array(Y))
-    return (*x, X.shape[1], y.indptr, y.indices, Y.shape[1])
+    return feature_arrays(sp.csr_array(X)).checked, label_arrays(sp.csr_array(Y)).checked
 
 
 def naive_arguments(X, Y):
@@ -60,3 +66,9 @@ def tree_params(**changes):
         "subsample": 1.0,
     }
     return {**params, **changes}
+
+
+def grow(x, y, **settings):
+    """`_core.grow_tree` with the parameters one by one."""
+    params = SimpleNamespace(**{name: settings.pop(name) for name in TREE_PARAMS})
+    return _core.grow_tree(x, y, params, **settings)

@@ -17,7 +17,7 @@ import ldsm
 from ldsm import Forest, _core
 from ldsm.inputs import feature_arrays
 from naive import NaiveTree, bag, row_order
-from problems import core_arguments, make_problem, naive_arguments, tree_params
+from problems import core_arguments, grow, make_problem, naive_arguments, tree_params
 
 PATHS = _core.simd_paths()
 KINDS = {"binary": False, "weights": False, "dense": True}  # kind of problem: standardise?
@@ -83,7 +83,7 @@ def test_core_equals_naive_twin(seed, kind, arity, optimizer):
     twin = NaiveTree(*naive_arguments(X, Y), **params)
     x = feature_arrays(X)
     for path in PATHS:
-        tree = _core.grow_tree(*core_arguments(X, Y), **params, simd=path)
+        tree = grow(*core_arguments(X, Y), **params, simd=path)
         check_equal_to_twin(tree, twin, arity)
         forest = Forest.from_trees([tree], arity=arity, n_features=X.shape[1], n_labels=Y.shape[1])
         for by_rows in (True, False):
@@ -105,7 +105,7 @@ def test_rows_of_several_blocks_are_copied_as_the_twin_reads_them(subsample):
     X, Y = make_problem(4, "weights", n_rows=9000)
     params = tree_params(max_nodes=7, n_epochs=1, optimizer="asgd", subsample=subsample)
     twin = NaiveTree(*naive_arguments(X, Y), **params)
-    tree = _core.grow_tree(*core_arguments(X, Y), **params)
+    tree = grow(*core_arguments(X, Y), **params)
     assert len(tree["first_child"]) == 7
     check_equal_to_twin(tree, twin, 2)
 
@@ -116,7 +116,7 @@ def test_twin_and_core_undo_degenerate_splits_alike(relaxations):
     Y[:, 0] = np.arange(len(Y)) % 10 < 8  # one label nearly everywhere
     params = tree_params(integrity_weight=4.0, relaxations=relaxations)
     twin = NaiveTree(*naive_arguments(X, Y), **params)
-    tree = _core.grow_tree(*core_arguments(X, Y), **params)
+    tree = grow(*core_arguments(X, Y), **params)
     check_equal_to_twin(tree, twin, 2)
     if relaxations:
         assert (np.nan_to_num(tree["integrity_weight"], nan=4.0) < 4.0).any()
@@ -131,7 +131,7 @@ def test_every_simd_path_gives_the_same_bits(kind, arity):
             arity=arity, max_nodes=41, optimizer=optimizer, standardize=KINDS[kind],
             multiway_penalty=2.0 * max(0.5, arity - 2),
         )  # fmt: skip
-        trees = [_core.grow_tree(*core_arguments(X, Y), **params, simd=p) for p in PATHS]
+        trees = [grow(*core_arguments(X, Y), **params, simd=p) for p in PATHS]
         assert len(trees[0]["first_child"]) > arity
         for tree in trees[1:]:
             for name, array in trees[0].items():
@@ -139,7 +139,9 @@ def test_every_simd_path_gives_the_same_bits(kind, arity):
         forest = Forest.from_trees(
             trees[:1], arity=arity, n_features=X.shape[1], n_labels=Y.shape[1]
         )
-        answers = [_core.route_scores(forest, True, *feature_arrays(X), simd=p) for p in PATHS]
+        answers = [
+            _core.route_scores(forest, True, feature_arrays(X).checked, simd=p) for p in PATHS
+        ]
         for answer in answers[1:]:
             assert all(a.tobytes() == b.tobytes() for a, b in zip(answers[0], answer, strict=True))
 
@@ -147,16 +149,16 @@ def test_every_simd_path_gives_the_same_bits(kind, arity):
 def test_unknown_simd_path_is_refused():
     X, Y = make_problem(0)
     with pytest.raises(ValueError, match=r"must be one of: portable.*Got 'mmx'"):
-        _core.grow_tree(*core_arguments(X, Y), **tree_params(), simd="mmx")
+        grow(*core_arguments(X, Y), **tree_params(), simd="mmx")
 
 
 def test_environment_chooses_the_simd_path(monkeypatch):
     X, Y = make_problem(0)
     monkeypatch.setenv("LDSM_SIMD", "nonsense")
     with pytest.raises(ValueError, match="nonsense"):
-        _core.grow_tree(*core_arguments(X, Y), **tree_params())
+        grow(*core_arguments(X, Y), **tree_params())
     monkeypatch.setenv("LDSM_SIMD", "portable")
-    assert len(_core.grow_tree(*core_arguments(X, Y), **tree_params())["first_child"]) > 1
+    assert len(grow(*core_arguments(X, Y), **tree_params())["first_child"]) > 1
 
 
 @pytest.mark.parametrize(
@@ -182,13 +184,13 @@ def test_row_order_follows_the_block_shuffle(n_rows, subsample):
 def test_little_memory_gives_the_same_bits(kind, optimizer, n_rows, tmp_path):
     X, Y = make_problem(3, kind, n_rows=n_rows)
     params = tree_params(optimizer=optimizer, standardize=KINDS[kind], integrity_weight=4.0)
-    whole = _core.grow_tree(*core_arguments(X, Y), **params)
+    whole = grow(*core_arguments(X, Y), **params)
     assert len(whole["first_child"]) > 3
     # Rows are streamed one by one, or in larger blocks; weights wait in memory or in a file.
     for memory_limit in (1, 5000, 50_000, 1_000_000):
         for scratch_folder in ("", str(tmp_path)):
             memory = {"memory_limit": memory_limit, "scratch_folder": scratch_folder}
-            streamed = _core.grow_tree(*core_arguments(X, Y), **params, **memory)
+            streamed = grow(*core_arguments(X, Y), **params, **memory)
             for name, array in whole.items():
                 assert array.shape == streamed[name].shape, name
                 assert array.tobytes() == streamed[name].tobytes(), name
@@ -199,7 +201,7 @@ def test_a_scratch_folder_that_cannot_be_used_is_named():
     X, Y = make_problem(3, "binary", n_rows=200)
     memory = {"memory_limit": 1, "scratch_folder": "/no/such/folder"}
     with pytest.raises(FileNotFoundError, match="/no/such/folder"):
-        _core.grow_tree(*core_arguments(X, Y), **tree_params(), **memory)
+        grow(*core_arguments(X, Y), **tree_params(), **memory)
 
 
 # -- a hand-built tree ------------------------------------------------------------------------
@@ -231,7 +233,7 @@ X3 = feature_arrays(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0
 
 
 def dense_scores(forest, by_rows=True):
-    indptr, labels, scores = _core.route_scores(forest, by_rows, *X3)
+    indptr, labels, scores = _core.route_scores(forest, by_rows, X3.checked)
     return sp.csr_array((scores, labels, indptr), shape=(5, 3)).toarray()
 
 
@@ -246,13 +248,13 @@ def test_three_node_tree_by_hand():
         dense_scores(three_node_tree(), by_rows=False)[:2], [[1, 0, 0], histogram_right], rtol=1e-6
     )
     fill = np.array([1, 0, 2], dtype=np.int32)
-    labels, scores = _core.route_topk(three_node_tree(), True, *X3, 3, fill)
+    labels, scores = _core.route_topk(three_node_tree(), True, X3.checked, 3, fill)
     assert labels.tolist() == [[0, 1, 2], [1, 2, 0], [1, 0, 2], [1, 2, 0], [0, 1, 2]]
     assert scores[0].tolist() == [0.75, 0, 0]
     allowed = np.array([1, 0, 1], dtype=np.uint8)
-    labels, scores = _core.route_topk(three_node_tree(), True, *X3, 2, fill, allowed)
+    labels, scores = _core.route_topk(three_node_tree(), True, X3.checked, 2, fill, allowed)
     assert labels.tolist() == [[0, 2], [2, 0], [0, 2], [2, 0], [0, 2]]
-    indptr, nodes = _core.route_nodes(three_node_tree(), *X3)
+    indptr, nodes = _core.route_nodes(three_node_tree(), X3.checked)
     assert [nodes[a:b].tolist() for a, b in pairwise(indptr)] == [
         [0, 1], [0, 2], [0, 1, 2], [0, 2], [0, 1],
     ]  # fmt: skip
@@ -261,7 +263,7 @@ def test_three_node_tree_by_hand():
 @pytest.mark.parametrize("fill", [[0, 1, 2 * 10**9], [0, 1, -1], [0, 0, 0]])
 def test_fill_order_is_checked(fill):
     with pytest.raises(ValueError, match="fill_order"):
-        _core.route_topk(three_node_tree(), True, *X3, 3, np.array(fill, dtype=np.int32))
+        _core.route_topk(three_node_tree(), True, X3.checked, 3, np.array(fill, dtype=np.int32))
 
 
 def test_equal_scores_give_the_lower_label_first():
@@ -270,7 +272,7 @@ def test_equal_scores_give_the_lower_label_first():
         histogram_offsets=np.array([0, 0, 0, 3], dtype=np.int64),
         histogram_counts=np.array([2, 2, 2], dtype=np.int32),
     )
-    labels, _ = _core.route_topk(forest, True, *X3, 3, np.arange(3, dtype=np.int32))
+    labels, _ = _core.route_topk(forest, True, X3.checked, 3, np.arange(3, dtype=np.int32))
     assert labels[1].tolist() == [0, 1, 2]
 
 
@@ -288,7 +290,7 @@ def test_standardised_node_by_hand():
         weight_means=np.array([2, 0, 0], dtype=np.float32),
         weight_scales=np.array([-1, 1, 1], dtype=np.float32),
     )  # the left margin is 2 - x0
-    indptr, nodes = _core.route_nodes(forest, *X3)
+    indptr, nodes = _core.route_nodes(forest, X3.checked)
     assert nodes[: indptr[1]].tolist() == [0, 1]
     assert nodes[indptr[2] : indptr[3]].tolist() == [0, 1, 2]
 
@@ -356,12 +358,12 @@ def test_router_cannot_be_made_to_run_away(n_rows, mapped):
     )
     if mapped:
         forest.feature_maps = _core.feature_maps(forest)
-    x = feature_arrays(np.ones((n_rows, 2)))
+    x = feature_arrays(np.ones((n_rows, 2))).checked
     with pytest.raises(ValueError, match="two parents"):
-        _core.route_scores(forest, True, *x)
+        _core.route_scores(forest, True, x)
     forest.first_child = np.full(nodes, 2**31 - 1, dtype=np.int32)
     with pytest.raises(ValueError, match="outside the tree"):
-        _core.route_scores(forest, True, *x)
+        _core.route_scores(forest, True, x)
 
 
 def test_router_refuses_arrays_of_another_type():
@@ -389,7 +391,7 @@ def test_router_refuses_arrays_of_another_type():
         (6, -5, "n_labels must lie in"),
     ],
 )
-def test_grow_tree_refuses_malformed_arrays(position, value, message):
+def test_checked_rows_refuse_malformed_arrays(position, value, message):
     arguments = [
         np.array([0, 1, 2], dtype=np.int64),
         np.array([0, 1], dtype=np.int32),
@@ -399,10 +401,14 @@ def test_grow_tree_refuses_malformed_arrays(position, value, message):
         np.array([0, 1], dtype=np.int32),
         2,
     ]
-    _core.grow_tree(*arguments, **tree_params())
+
+    def check():
+        return _core.CheckedFeatures(*arguments[:4]), _core.CheckedLabels(*arguments[4:])
+
+    grow(*check(), **tree_params())
     arguments[position] = value
     with pytest.raises(ValueError, match=message):
-        _core.grow_tree(*arguments, **tree_params())
+        check()
 
 
 @pytest.mark.parametrize(
@@ -416,25 +422,111 @@ def test_grow_tree_refuses_malformed_arrays(position, value, message):
 def test_grow_tree_refuses_bad_parameters(change):
     X, Y = make_problem(0)
     with pytest.raises(ValueError, match=next(iter(change))):
-        _core.grow_tree(*core_arguments(X, Y), **tree_params(**change))
+        grow(*core_arguments(X, Y), **tree_params(**change))
+
+
+def test_what_a_tree_is_grown_from_must_fit():
+    (x, y), params = core_arguments(*make_problem(0)), SimpleNamespace(**tree_params())
+    other = core_arguments(*make_problem(0, n_rows=7))[1]
+    with pytest.raises(ValueError, match=r"same number of rows\. Got \d+ and 7"):
+        _core.grow_tree(x, other, params, seed=1, tree=0)
+    del params.arity
+    with pytest.raises(AttributeError, match="arity"):
+        _core.grow_tree(x, y, params, seed=1, tree=0)
+    params.arity = "2"
+    with pytest.raises(TypeError, match="arity must be an int. Got '2'"):
+        _core.grow_tree(x, y, params, seed=1, tree=0)
+    with pytest.raises(TypeError):
+        _core.grow_tree(y, x, params, seed=1, tree=0)
+
+
+def test_routers_refuse_rows_of_other_features():
+    x = feature_arrays(np.ones((1, 3))).checked
+    with pytest.raises(ValueError, match="features of the forest, 2. Got 3"):
+        _core.route_scores(three_node_tree(), True, x)
+
+
+def test_some_of_the_rows_answer_as_they_do_among_all():
+    x, (indptr, labels, scores) = (
+        X3.checked,
+        _core.route_scores(three_node_tree(), True, X3.checked),
+    )
+    for start in range(6):
+        for stop in range(start, 6):
+            part = x.rows(start, stop)
+            assert (part.n_rows, part.n_features) == (stop - start, 2)
+            some = _core.route_scores(three_node_tree(), True, part)
+            assert np.array_equal(some[0], indptr[start : stop + 1] - indptr[start])
+            for found, whole in ((some[1], labels), (some[2], scores)):
+                assert np.array_equal(found, whole[indptr[start] : indptr[stop]])
+    nested = x.rows(1, 5).rows(1, 3)
+    assert _core.route_nodes(three_node_tree(), nested)[1].tolist() == [0, 1, 2, 0, 2]
+    for bounds in ((-1, 2), (3, 2), (0, 6), (6, 6)):
+        with pytest.raises(ValueError, match="0 <= start <= stop <= 5"):
+            x.rows(*bounds)
+
+
+@pytest.mark.parametrize("optimizer", ["nag", "sgd"])
+@pytest.mark.parametrize("kind", ["binary", "weights"])
+def test_a_tree_of_some_rows_is_that_of_their_copy(kind, optimizer):
+    """Also where the values of these rows are of a kind that those of all rows are not."""
+    X, Y = make_problem(5, kind, n_rows=60)
+    more = np.concatenate([3 * X[:7], X, 3 * X[:7]])
+    part = feature_arrays(more).checked.rows(7, 67)
+    y = core_arguments(X, Y)[1]
+    params = tree_params(optimizer=optimizer)
+    trees = [grow(x, y, **params) for x in (feature_arrays(X).checked, part)]
+    for name, array in trees[0].items():
+        assert array.tobytes() == trees[1][name].tobytes(), name
+
+
+def test_binary_rows_are_recognised():
+    def is_binary(rows, start=0, stop=None):
+        x = feature_arrays(np.array(rows, dtype=np.float32))
+        checked = _core.CheckedFeatures(x.indptr, x.indices, x.values, x.n_features)
+        assert checked.is_binary == x.checked.is_binary
+        return checked.rows(start, len(rows) if stop is None else stop).is_binary
+
+    assert is_binary([[2, 0], [0, 2]])
+    assert not is_binary([[2, 0], [0, 1]])
+    assert not is_binary([[0, 0]])
+    assert is_binary([[2, 0], [0, 1], [1, 1], [0, 0]], 1)
+    assert not is_binary([[2, 2], [0, 0]], 1)
 
 
 def test_stubs_describe_the_compiled_module():
     """Names, and argument names, order, kinds and defaults, of _core.pyi against the module."""
     stub = ast.parse(Path(ldsm.__file__).with_name("_core.pyi").read_text())
-    functions = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
+    written = {n.name: n for n in stub.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    written = {name: node for name, node in written.items() if not name.endswith("Like")}
     compiled = {n for n in dir(_core) if not n.startswith("_") and callable(getattr(_core, n))}
-    assert functions.keys() == compiled
-    for name, node in functions.items():
-        ((text, _, defaults),) = getattr(_core, name).__nb_signature__
-        # Array types are printed in a notation that is not Python; defaults as \\0, \\1, ...
-        text = re.sub(r"ndarray\[[^]]*\]", "object", text)
-        real = ast.parse(re.sub(r"\\\d+", "0", text) + ": ...").body[0]
-        for kind in ("args", "kwonlyargs"):
-            names = [argument.arg for argument in getattr(node.args, kind)]
-            assert names == [argument.arg for argument in getattr(real.args, kind)], name
-        written = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
-        assert tuple(ast.literal_eval(d) for d in written) == (defaults or ()), name
+    assert written.keys() == compiled
+    for name, node in written.items():
+        if isinstance(node, ast.FunctionDef):
+            check_stub(node, getattr(_core, name))
+            continue
+        methods = {
+            method.name: method for method in node.body if isinstance(method, ast.FunctionDef)
+        }
+        cls = getattr(_core, name)
+        assert {n for n in dir(cls) if not n.startswith("_")} == methods.keys() - {"__init__"}
+        for method, described in methods.items():
+            real = getattr(cls, method)
+            if not isinstance(real, property):
+                check_stub(described, real)
+
+
+def check_stub(node, function):
+    ((text, _, defaults),) = function.__nb_signature__
+    # Types of the module and arrays are printed in notations that are not Python's; defaults as
+    # \\0, \\1, ...
+    text = re.sub(r"ndarray\[[^]]*\]", "object", text)
+    real = ast.parse(re.sub(r"\\\d+", "0", text) + ": ...").body[0]
+    for kind in ("args", "kwonlyargs"):
+        names = [argument.arg for argument in getattr(node.args, kind)]
+        assert names == [argument.arg for argument in getattr(real.args, kind)], node.name
+    written = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+    assert tuple(ast.literal_eval(d) for d in written) == (defaults or ()), node.name
 
 
 @pytest.mark.long
@@ -450,15 +542,11 @@ def test_more_than_two_to_the_31_nonzeros():
     indices[kept * per_row] = 1 + labels[kept]  # feature 1 or 2 says which label
     values[kept * per_row] = 1
     assert indptr[kept[-1]] > 2**31
-    tree = _core.grow_tree(
-        indptr, indices, values, 3,
-        np.arange(n_rows + 1, dtype=np.int64), labels.astype(np.int32), 2,
-        **tree_params(max_nodes=3, subsample=0.002, optimizer="sgd"),
-    )  # fmt: skip
+    x = _core.CheckedFeatures(indptr, indices, values, 3)
+    y = _core.CheckedLabels(np.arange(n_rows + 1, dtype=np.int64), labels.astype(np.int32), 2)
+    tree = grow(x, y, **tree_params(max_nodes=3, subsample=0.002, optimizer="sgd"))
     assert tree["histogram_labels"].tolist() in ([0, 1], [1, 0])  # the children are pure
     assert sorted(tree["histogram_counts"].tolist()) == sorted(np.bincount(labels[kept]).tolist())
     forest = Forest.from_trees([tree], arity=2, n_features=3, n_labels=2)
-    found, _ = _core.route_topk(
-        forest, True, indptr, indices, values, 1, np.arange(2, dtype=np.int32)
-    )
+    found, _ = _core.route_topk(forest, True, x, 1, np.arange(2, dtype=np.int32))
     assert np.array_equal(found[kept, 0], labels[kept])

@@ -11,7 +11,7 @@ import pytest
 
 from ldsm import _core
 from ldsm.inputs import feature_arrays
-from problems import core_arguments, make_problem, tree_params
+from problems import core_arguments, grow, make_problem, tree_params
 from test_core import X3, three_node_tree
 
 ARRAYS = [name for name, value in vars(three_node_tree()).items() if isinstance(value, np.ndarray)]
@@ -47,46 +47,68 @@ def with_maps(forest):
 
 def route_all(forest, x=X3):
     """Everything that reads a forest."""
-    _core.route_scores(forest, True, *x)
-    _core.route_scores(forest, False, *x)
-    _core.route_topk(forest, True, *x, 1, np.arange(forest.n_labels, dtype=np.int32))
-    _core.route_nodes(forest, *x)
+    x = x.checked
+    _core.route_scores(forest, True, x)
+    _core.route_scores(forest, False, x)
+    _core.route_topk(forest, True, x, 1, np.arange(forest.n_labels, dtype=np.int32))
+    _core.route_nodes(forest, x)
     _core.feature_maps(forest)
-
-
-ROUTES = {
-    "topk": lambda x: _core.route_topk(three_node_tree(), True, *x, 1, FILL),
-    "scores": lambda x: _core.route_scores(three_node_tree(), True, *x),
-    "nodes": lambda x: _core.route_nodes(three_node_tree(), *x),
-}
 
 
 # -- rows --------------------------------------------------------------------------------------
 
+ROWS = (X3.indptr, X3.indices, X3.values)
+
 
 @pytest.mark.parametrize("spoil", [misaligned, strided, swapped, reshaped])
 def test_rows_must_be_plain_arrays(spoil):
-    x, y = make_problem(0)
-    arguments = core_arguments(x, y)
-    for position in (0, 1, 2, 4, 5):
-        spoilt = [*arguments]
+    for position in range(3):
+        spoilt = [*ROWS]
         spoilt[position] = spoil(spoilt[position])
         with pytest.raises((ValueError, TypeError)):
-            _core.grow_tree(*spoilt, **tree_params())
-    for route in ROUTES.values():
-        for position in range(3):
-            spoilt = [*X3]
-            spoilt[position] = spoil(spoilt[position])
-            with pytest.raises((ValueError, TypeError)):
-                route(spoilt)
+            _core.CheckedFeatures(*spoilt, 2)
+    labels = [np.array([0, 1, 2], np.int64), np.array([0, 1], np.int32)]
+    for position in range(2):
+        spoilt = [*labels]
+        spoilt[position] = spoil(spoilt[position])
+        with pytest.raises((ValueError, TypeError)):
+            _core.CheckedLabels(*spoilt, 2)
 
 
 def test_misaligned_rows_are_not_canonical():
-    assert _core.is_canonical(*X3)
+    assert _core.CheckedFeatures.if_canonical(*ROWS, 2) is not None
     for position in range(3):
-        spoilt = [*X3]
+        spoilt = [*ROWS]
         spoilt[position] = misaligned(spoilt[position])
-        assert not _core.is_canonical(*spoilt)
+        assert _core.CheckedFeatures.if_canonical(*spoilt, 2) is None
+
+
+@pytest.mark.parametrize("n_features", [-1, 1, 0, LARGEST, 2**62])
+def test_rows_of_other_widths_are_not_canonical(n_features):
+    assert _core.CheckedFeatures.if_canonical(*ROWS, n_features) is None
+    with pytest.raises(ValueError, match="must lie in"):
+        _core.CheckedFeatures(*ROWS, n_features)
+
+
+@pytest.mark.parametrize(
+    ("position", "numbers"),
+    [(1, [0, 1, 1, 0, 0]), (1, [0, 1, 1, 1, 0]), (2, [1, 1, 0, 1, 1]), (2, [1, 1, 1, -0.0, 1])],
+)
+def test_rows_that_are_legal_but_not_canonical(position, numbers):
+    x = [*ROWS]
+    x[position] = np.array(numbers, dtype=x[position].dtype)
+    assert _core.CheckedFeatures.if_canonical(*x, 2) is None
+    assert _core.CheckedFeatures(*x, 2).n_rows == 5
+
+
+def test_checked_rows_keep_their_arrays():
+    """Nobody else holds the arrays; parts keep them too."""
+    x = feature_arrays(np.eye(3, 2)).checked
+    y = core_arguments(np.eye(3, 2), np.eye(3, 2, dtype=int))[1]
+    part = x.rows(1, 3)
+    del x
+    assert _core.route_nodes(three_node_tree(), part)[1].tolist() == [0, 2, 0, 2]
+    assert (y.n_rows, y.n_labels) == (3, 2)
 
 
 BROKEN_ROWS = {
@@ -105,22 +127,20 @@ BROKEN_ROWS = {
 }
 
 
-@pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("case", BROKEN_ROWS)
-def test_routers_refuse_broken_rows(case, route):
+def test_broken_rows_are_refused(case):
     position, numbers = BROKEN_ROWS[case]
-    x = [*X3]
+    x = [*ROWS]
     x[position] = np.array(numbers, dtype=x[position].dtype)
     with pytest.raises(ValueError, match="X must"):
-        ROUTES[route](x)
-    assert not _core.is_canonical(*x) or case in ("feature too large", "feature far too large")
+        _core.CheckedFeatures(*x, 2)
+    assert _core.CheckedFeatures.if_canonical(*x, 2) is None
 
 
 @pytest.mark.parametrize("labels", [[1, 1], [1, 0]])
 def test_labels_rise_within_a_row(labels):
-    x = np.array([0, 1]), np.array([0], np.int32), np.array([1], np.float32), 1
     with pytest.raises(ValueError, match=r"must rise within a row. Got 1 then . in row 0"):
-        _core.grow_tree(*x, np.array([0, 2]), np.array(labels, np.int32), 2, **tree_params())
+        _core.CheckedLabels(np.array([0, 2]), np.array(labels, np.int32), 2)
 
 
 # -- what goes with the rows -------------------------------------------------------------------
@@ -153,7 +173,7 @@ def test_labels_rise_within_a_row(labels):
 def test_routers_refuse_what_does_not_fit(change, message):
     arguments = {"k": 1, "fill_order": FILL, **change}
     with pytest.raises(ValueError, match=message):
-        _core.route_topk(three_node_tree(), True, *X3, **arguments)
+        _core.route_topk(three_node_tree(), True, X3.checked, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +193,7 @@ def test_routers_refuse_what_does_not_fit(change, message):
 def test_routers_refuse_other_types(change):
     arguments = {"k": 1, "fill_order": FILL, **change}
     with pytest.raises(TypeError):
-        _core.route_topk(three_node_tree(), True, *X3, **arguments)
+        _core.route_topk(three_node_tree(), True, X3.checked, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +213,7 @@ def test_routers_refuse_other_types(change):
 )
 def test_grow_tree_refuses_what_does_not_fit(change, message):
     with pytest.raises(ValueError, match=message):
-        _core.grow_tree(*core_arguments(*make_problem(0)), **tree_params(**change))
+        grow(*core_arguments(*make_problem(0)), **tree_params(**change))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +231,7 @@ def test_grow_tree_refuses_what_does_not_fit(change, message):
 )
 def test_grow_tree_refuses_other_types(change):
     with pytest.raises(TypeError):
-        _core.grow_tree(*core_arguments(*make_problem(0)), **tree_params(**change))
+        grow(*core_arguments(*make_problem(0)), **tree_params(**change))
 
 
 def test_the_core_writes_to_no_frozen_array():
@@ -219,14 +239,12 @@ def test_the_core_writes_to_no_frozen_array():
         frozen = np.zeros(1, dtype)
         frozen.flags.writeable = False
         with pytest.raises(TypeError):
-            _core.grow_tree(*core_arguments(*make_problem(0)), **tree_params(), **{name: frozen})
+            grow(*core_arguments(*make_problem(0)), **tree_params(), **{name: frozen})
 
 
 def test_any_tree_number_and_seed_will_do():
     for seed, tree in ((0, 2**64 - 1), (2**64 - 1, 0)):
-        grown = _core.grow_tree(
-            *core_arguments(*make_problem(0)), **tree_params(seed=seed, tree=tree)
-        )
+        grown = grow(*core_arguments(*make_problem(0)), **tree_params(seed=seed, tree=tree))
         assert len(grown["first_child"]) > 1
         assert sorted(_core.row_order(seed, tree, 9, 1.0)) == list(range(9))
 
@@ -268,7 +286,7 @@ def test_forests_of_arrays_that_are_too_short_or_too_long(name):
 @pytest.mark.parametrize("value", [-1, 2**31, 2**63, "2", 2.5, None])
 def test_forests_of_impossible_sizes(name, value):
     with pytest.raises(ValueError, match=name):
-        _core.route_scores(three_node_tree(**{name: value}), True, *X3)
+        _core.route_scores(three_node_tree(**{name: value}), True, X3.checked)
 
 
 def test_feature_maps_must_belong_to_the_forest():
@@ -290,15 +308,15 @@ def test_a_standardised_forest_has_no_feature_maps():
     numbers = np.ones(3, np.float32)
     forest = with_maps(three_node_tree(weight_means=numbers, weight_scales=numbers))
     for n_rows in (1, 5):
-        x = feature_arrays(np.ones((n_rows, 2)))
+        x = feature_arrays(np.ones((n_rows, 2))).checked
         with pytest.raises(ValueError, match="None if its features are standardised"):
-            _core.route_scores(forest, True, *x)
+            _core.route_scores(forest, True, x)
 
 
 def grown_forest(rng, standardize):
     X, Y = make_problem(int(rng.integers(99)), n_rows=60, n_features=9, n_labels=7)
     trees = [
-        _core.grow_tree(
+        grow(
             *core_arguments(X, Y),
             **tree_params(tree=t, arity=3, standardize=standardize, multiway_penalty=0.5),
         )

@@ -22,12 +22,18 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def arrays(matrix: sp.csr_array) -> tuple[NDArray[Any], ...]:
-    return (
+def checked(matrix: sp.csr_array) -> _core.CheckedFeatures:
+    return _core.CheckedFeatures(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         matrix.data.astype(np.float32),
+        N_FEATURES,
     )
+
+
+def label_pairs(lists: Any, y: Any, **settings: Any) -> Any:
+    rows = (_core.CheckedLabels(*labels, N_LABELS) for labels in (lists, y))
+    return _core.label_pairs(*rows, **settings)
 
 
 def make_rows(seed: int = 0, n_rows: int = N_ROWS) -> sp.csr_array:
@@ -50,7 +56,7 @@ def unit(matrix: sp.csr_array) -> NDArray[np.float64]:
 
 def all_pairs(seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     lists, y = make_lists(seed, 5), make_lists(seed + 1, 2)
-    return _core.label_pairs(*lists, *y, N_LABELS, fill_to=0, seed=0)
+    return label_pairs(lists, y, fill_to=0, seed=0)
 
 
 # -- pairs ------------------------------------------------------------------------------------
@@ -59,7 +65,7 @@ def all_pairs(seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 @pytest.mark.parametrize("fill_to", [0, 3, 5, 8, 100])
 def test_pairs_are_the_lists_the_labels_and_the_fill(fill_to: int) -> None:
     lists, y = make_lists(1, 3), make_lists(2, 2)
-    offsets, rows, positive = _core.label_pairs(*lists, *y, N_LABELS, fill_to=fill_to, seed=7)
+    offsets, rows, positive = label_pairs(lists, y, fill_to=fill_to, seed=7)
     assert offsets[-1] == len(rows) == len(positive)
     got: list[set[int]] = [set() for _ in range(N_ROWS)]
     true: list[set[int]] = [set() for _ in range(N_ROWS)]
@@ -81,11 +87,18 @@ def test_pairs_are_the_lists_the_labels_and_the_fill(fill_to: int) -> None:
         assert len(got[row]) == (len(own | listed) if enough else wanted)
 
 
+def test_the_lists_must_fit_the_labels() -> None:
+    lists, y = (_core.CheckedLabels(*make_lists(1, 3), N_LABELS + more) for more in (0, 1))
+    with pytest.raises(ValueError, match="same number of labels. Got 12 and 13"):
+        _core.label_pairs(lists, y, fill_to=0, seed=0)
+    fewer = _core.CheckedLabels(np.zeros(8, np.int64), np.zeros(0, np.int32), N_LABELS)
+    with pytest.raises(ValueError, match="same number of rows. Got 120 and 7"):
+        _core.label_pairs(lists, fewer, fill_to=0, seed=0)
+
+
 def test_the_fill_depends_on_the_seed_alone() -> None:
     lists, y = make_lists(1, 1), make_lists(2, 1)
-    first, again, other = (
-        _core.label_pairs(*lists, *y, N_LABELS, fill_to=4, seed=seed)[1] for seed in (5, 5, 6)
-    )
+    first, again, other = (label_pairs(lists, y, fill_to=4, seed=seed)[1] for seed in (5, 5, 6))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -97,7 +110,7 @@ def test_the_classifiers_are_those_of_liblinear() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     exact = SETTINGS | {"tolerance": 1e-6, "max_epochs": 20000}
     (starts, features, weights), margins = _core.train_ranker(
-        *arrays(x), N_FEATURES, offsets, rows, positive, first_label=0, **exact
+        checked(x), offsets, rows, positive, first_label=0, **exact
     )
     assert len(margins) == 0
     for label in range(N_LABELS):
@@ -116,15 +129,14 @@ def test_any_division_of_the_labels_gives_the_same_bits() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 4 == 0).astype(np.uint8)
     (starts, features, weights), margins = _core.train_ranker(
-        *arrays(x), N_FEATURES, offsets, rows, positive, first_label=0, held_out=held, **SETTINGS
+        checked(x), offsets, rows, positive, first_label=0, held_out=held, **SETTINGS
     )
     parts: list[Any] = []
     for first, last in ((0, 1), (1, 7), (7, N_LABELS)):
         start, stop = offsets[first], offsets[last]
         parts.append(
             _core.train_ranker(
-                *arrays(x),
-                N_FEATURES,
+                checked(x),
                 offsets[first : last + 1] - start,
                 rows[start:stop],
                 positive[start:stop],
@@ -143,19 +155,19 @@ def test_held_out_margins_come_from_a_classifier_that_never_saw_these_rows() -> 
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 3 == 0).astype(np.uint8)
     _, margins = _core.train_ranker(
-        *arrays(x), N_FEATURES, offsets, rows, positive, first_label=0, held_out=held, **SETTINGS
+        checked(x), offsets, rows, positive, first_label=0, held_out=held, **SETTINGS
     )
     kept = held[rows] == 0
     label = np.repeat(np.arange(N_LABELS), np.diff(offsets))
     without = np.concatenate([[0], np.cumsum(np.bincount(label[kept], minlength=N_LABELS))])
     rough = SETTINGS | {"tolerance": 2 * SETTINGS["tolerance"]}
     vectors, _ = _core.train_ranker(
-        *arrays(x), N_FEATURES, without, rows[kept], positive[kept], first_label=0, **rough
+        checked(x), without, rows[kept], positive[kept], first_label=0, **rough
     )
     by_row = np.lexsort((label[~kept], rows[~kept]))
     lists = np.concatenate([[0], np.cumsum(np.bincount(rows[~kept], minlength=N_ROWS))])
     products = _core.label_products(
-        *vectors, N_FEATURES, *arrays(x), lists, label[~kept][by_row].astype(np.int32)
+        *vectors, checked(x), lists, label[~kept][by_row].astype(np.int32)
     )
     assert np.array_equal(products, margins[by_row])
 
@@ -164,7 +176,7 @@ def test_the_held_out_rows_count_in_the_end() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 3 == 0).astype(np.uint8)
     exact = SETTINGS | {"tolerance": 1e-6, "max_epochs": 20000}
-    data = (*arrays(x), N_FEATURES, offsets, rows, positive)
+    data = (checked(x), offsets, rows, positive)
     (_, _, plain), _ = _core.train_ranker(*data, first_label=0, **exact)
     (_, _, resumed), _ = _core.train_ranker(*data, first_label=0, held_out=held, **exact)
     np.testing.assert_allclose(plain, resumed, atol=2e-4)
@@ -172,7 +184,7 @@ def test_the_held_out_rows_count_in_the_end() -> None:
 
 def test_pruning_drops_small_weights_only() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
-    data = (*arrays(x), N_FEATURES, offsets, rows, positive)
+    data = (checked(x), offsets, rows, positive)
     (starts, features, weights), _ = _core.train_ranker(*data, first_label=0, **SETTINGS)
     pruned = _core.train_ranker(*data, first_label=0, **(SETTINGS | {"prune": 0.1}))[0]
     large = np.abs(weights) >= np.float32(0.1)
@@ -189,7 +201,7 @@ def test_centroids_are_means_of_unit_rows() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
     starts, features, weights = _core.train_centroids(
-        *arrays(x), N_FEATURES, offsets, rows, positive, left_out=left_out, min_rows=15, prune=0.02
+        checked(x), offsets, rows, positive, left_out=left_out, min_rows=15, prune=0.02
     )
     sizes = []
     for label in range(N_LABELS):
@@ -207,7 +219,7 @@ def test_centroids_are_means_of_unit_rows() -> None:
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
 def test_products_do_not_depend_on_the_batch(batch: int) -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(*arrays(x), N_FEATURES, *pairs, first_label=0, **SETTINGS)
+    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
     dense = np.zeros((N_LABELS, N_FEATURES + 1))
     for label in range(N_LABELS):
         entries = slice(vectors[0][label], vectors[0][label + 1])
@@ -215,7 +227,7 @@ def test_products_do_not_depend_on_the_batch(batch: int) -> None:
     new = make_rows(9)
     indptr, labels = make_lists(4, 6)
     labels = labels[::-1].copy()  # a list is in any order
-    whole = _core.label_products(*vectors, N_FEATURES, *arrays(new), indptr, labels)
+    whole = _core.label_products(*vectors, checked(new), indptr, labels)
     row = np.repeat(np.arange(N_ROWS), np.diff(indptr))
     expected = (unit(new)[row] * dense[labels, :-1]).sum(axis=1) + dense[labels, -1]
     np.testing.assert_allclose(whole, expected, atol=1e-5)
@@ -224,8 +236,7 @@ def test_products_do_not_depend_on_the_batch(batch: int) -> None:
         part = slice(indptr[start], indptr[stop])
         again = _core.label_products(
             *vectors,
-            N_FEATURES,
-            *arrays(sp.csr_array(new[start:stop])),
+            checked(sp.csr_array(new[start:stop])),
             indptr[start : stop + 1] - indptr[start],
             labels[part],
         )
@@ -239,13 +250,13 @@ def test_rows_of_any_size_count_the_same(scale: float) -> None:
         ((x.data / x.data.max() * scale).astype(np.float32), x.indices, x.indptr), shape=x.shape
     )
     pairs = all_pairs()
-    plain, _ = _core.train_ranker(*arrays(x), N_FEATURES, *pairs, first_label=0, **SETTINGS)
-    got, _ = _core.train_ranker(*arrays(extreme), N_FEATURES, *pairs, first_label=0, **SETTINGS)
+    plain, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+    got, _ = _core.train_ranker(checked(extreme), *pairs, first_label=0, **SETTINGS)
     assert np.isfinite(got[2]).all()
     if scale > 1e-40:  # below, float32 has only a few digits left
         lists, labels = make_lists(4, 6)
         products = [
-            _core.label_products(*vectors, N_FEATURES, *arrays(rows), lists, labels)
+            _core.label_products(*vectors, checked(rows), lists, labels)
             for vectors, rows in ((plain, x), (got, extreme))
         ]
         np.testing.assert_allclose(*products, atol=0.02)  # they stop at slightly other points
@@ -256,11 +267,11 @@ def test_rows_of_any_size_count_the_same(scale: float) -> None:
 
 def test_vectors_from_a_damaged_file_are_refused() -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(*arrays(x), N_FEATURES, *pairs, first_label=0, **SETTINGS)
+    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
     lists, labels = make_lists(4, 6)
 
     def products(offsets: NDArray[Any], features: NDArray[Any], weights: NDArray[Any]) -> None:
-        _core.label_products(offsets, features, weights, N_FEATURES, *arrays(x), lists, labels)
+        _core.label_products(offsets, features, weights, checked(x), lists, labels)
 
     offsets, features, weights = vectors
     for place, value in ((3, -5), (3, 10**12), (0, 2**62), (N_LABELS, 2**40)):
@@ -292,9 +303,7 @@ def test_vectors_from_a_damaged_file_are_refused() -> None:
 )
 def test_settings_are_checked(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        _core.train_ranker(
-            *arrays(make_rows()), N_FEATURES, *all_pairs(), first_label=0, **(SETTINGS | change)
-        )
+        _core.train_ranker(checked(make_rows()), *all_pairs(), first_label=0, **(SETTINGS | change))
 
 
 def test_pairs_are_checked() -> None:
@@ -307,14 +316,14 @@ def test_pairs_are_checked() -> None:
         ((offsets, rows, positive[:-1]), "as many marks as rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            _core.train_ranker(*arrays(x), N_FEATURES, *pairs, first_label=0, **SETTINGS)
+            _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
         with pytest.raises(ValueError, match=message):
-            _core.train_centroids(*arrays(x), N_FEATURES, *pairs, min_rows=1, prune=0.0)
+            _core.train_centroids(checked(x), *pairs, min_rows=1, prune=0.0)
 
 
 def test_training_can_be_called_back() -> None:
     cancel = np.ones(1, np.int32)
     with pytest.raises(KeyboardInterrupt):
         _core.train_ranker(
-            *arrays(make_rows()), N_FEATURES, *all_pairs(), first_label=0, cancel=cancel, **SETTINGS
+            checked(make_rows()), *all_pairs(), first_label=0, cancel=cancel, **SETTINGS
         )

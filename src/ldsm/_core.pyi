@@ -37,27 +37,84 @@ class ForestLike(Protocol):
     @property
     def feature_maps(self) -> NDArray[np.uint64] | None: ...
 
+class TreeParamsLike(Protocol):
+    """What growing a tree reads of its parameters."""
+
+    @property
+    def arity(self) -> int: ...
+    @property
+    def max_nodes(self) -> int: ...
+    @property
+    def n_epochs(self) -> int: ...
+    @property
+    def learning_rate(self) -> float: ...
+    @property
+    def integrity_weight(self) -> float: ...
+    @property
+    def multiway_penalty(self) -> float: ...
+    @property
+    def relaxations(self) -> int: ...
+    @property
+    def optimizer(self) -> str: ...
+    @property
+    def standardize(self) -> bool: ...
+    @property
+    def subsample(self) -> float: ...
+
+class CheckedFeatures:
+    """Rows of X, checked when the object is made.
+
+    It keeps the arrays, which must not be changed as long as it is used.
+    """
+
+    def __init__(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        n_features: int,
+    ) -> None: ...
+    @staticmethod
+    def if_canonical(
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[np.float32],
+        n_features: int,
+    ) -> CheckedFeatures | None:
+        """None unless rows are well-formed, sorted, without duplicates, zeros, NaN and inf."""
+
+    def rows(self, start: int, stop: int) -> CheckedFeatures:
+        """Some consecutive rows, in the same arrays."""
+
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def is_binary(self) -> bool:
+        """There are values, and they are all the same: features are there or not."""
+
+class CheckedLabels:
+    """Rows of Y, checked when the object is made.
+
+    It keeps the arrays, which must not be changed as long as it is used.
+    """
+
+    def __init__(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], n_labels: int
+    ) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_labels(self) -> int: ...
+
 def grow_tree(
-    x_indptr: NDArray[np.int64],
-    x_indices: NDArray[np.int32],
-    x_values: NDArray[np.float32],
-    n_features: int,
-    y_indptr: NDArray[np.int64],
-    y_indices: NDArray[np.int32],
-    n_labels: int,
+    x: CheckedFeatures,
+    y: CheckedLabels,
+    params: TreeParamsLike,
     *,
     seed: int,
     tree: int,
-    arity: int,
-    max_nodes: int,
-    n_epochs: int,
-    learning_rate: float,
-    integrity_weight: float,
-    multiway_penalty: float,
-    relaxations: int,
-    optimizer: str,
-    standardize: bool,
-    subsample: float,
     memory_limit: int = 268435456,
     scratch_folder: str = "",
     cancel: NDArray[np.int32] | None = None,
@@ -67,9 +124,7 @@ def grow_tree(
 def route_topk(
     forest: ForestLike,
     by_rows: bool,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: NDArray[np.float32],
+    x: CheckedFeatures,
     k: int,
     fill_order: NDArray[np.int32],
     allowed: NDArray[np.uint8] | None = None,
@@ -80,25 +135,18 @@ def route_topk(
 def route_scores(
     forest: ForestLike,
     by_rows: bool,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: NDArray[np.float32],
+    x: CheckedFeatures,
     skip: NDArray[np.uint8] | None = None,
     cancel: NDArray[np.int32] | None = None,
     simd: str = "auto",
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
 def route_nodes(
     forest: ForestLike,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: NDArray[np.float32],
+    x: CheckedFeatures,
     cancel: NDArray[np.int32] | None = None,
     simd: str = "auto",
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
 def feature_maps(forest: ForestLike) -> NDArray[np.uint64]: ...
-def is_canonical(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32]
-) -> bool: ...
 def bag_mask(seed: int, tree: int, n_rows: int, subsample: float) -> NDArray[np.uint8]: ...
 def row_order(seed: int, tree: int, n_rows: int, subsample: float) -> NDArray[np.int32]: ...
 def simd_paths() -> list[str]: ...
@@ -131,21 +179,15 @@ def format_text(
     zero_based: bool = True,
 ) -> bytes: ...
 def label_pairs(
-    list_indptr: NDArray[np.int64],
-    list_labels: NDArray[np.int32],
-    y_indptr: NDArray[np.int64],
-    y_labels: NDArray[np.int32],
-    n_labels: int,
+    lists: CheckedLabels,
+    y: CheckedLabels,
     *,
     fill_to: int,
     seed: int,
     cancel: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]: ...
 def train_ranker(
-    x_indptr: NDArray[np.int64],
-    x_indices: NDArray[np.int32],
-    x_values: NDArray[np.float32],
-    n_features: int,
+    x: CheckedFeatures,
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
     positive: NDArray[np.uint8],
@@ -163,10 +205,7 @@ def train_ranker(
     tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]], NDArray[np.float32]
 ]: ...
 def train_centroids(
-    x_indptr: NDArray[np.int64],
-    x_indices: NDArray[np.int32],
-    x_values: NDArray[np.float32],
-    n_features: int,
+    x: CheckedFeatures,
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
     positive: NDArray[np.uint8],
@@ -180,10 +219,7 @@ def label_products(
     offsets: NDArray[np.int64],
     features: NDArray[np.int32],
     weights: NDArray[np.float32],
-    n_features: int,
-    x_indptr: NDArray[np.int64],
-    x_indices: NDArray[np.int32],
-    x_values: NDArray[np.float32],
+    x: CheckedFeatures,
     list_indptr: NDArray[np.int64],
     list_labels: NDArray[np.int32],
     cancel: NDArray[np.int32] | None = None,

@@ -294,7 +294,7 @@ class Forest:
 
         `by_rows` picks the leaf score: count / rows of the leaf, or the paper's count / sum.
         """
-        return _core.route_topk(self, by_rows, *x, k, fill_order, allowed, skip, cancel)
+        return _core.route_topk(self, by_rows, x.checked, k, fill_order, allowed, skip, cancel)
 
     def scores(
         self,
@@ -305,7 +305,7 @@ class Forest:
         cancel: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix."""
-        return _core.route_scores(self, by_rows, *x, skip, cancel)
+        return _core.route_scores(self, by_rows, x.checked, skip, cancel)
 
     def explain(
         self, row: FeatureArrays, max_reasons: int = 10, *, by_rows: bool = True
@@ -315,7 +315,7 @@ class Forest:
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes each row passes, numbered over the forest, as (offsets, nodes)."""
-        return _core.route_nodes(self, *x)
+        return _core.route_nodes(self, x.checked)
 
 
 def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:

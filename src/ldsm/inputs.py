@@ -11,7 +11,8 @@ import hashlib
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,31 +25,38 @@ from .sparse_checks import check_structure
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 
 
-class FeatureArrays(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FeatureArrays:
     """Rows of X as the core reads them: sorted, without duplicates or zeros."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     values: NDArray[np.float32]
+    n_features: int
 
     @property
     def n_rows(self) -> int:
         return len(self.indptr) - 1
 
+    @cached_property
+    def checked(self) -> _core.CheckedFeatures:
+        """The same rows for the core, checked once."""
+        return _core.CheckedFeatures(self.indptr, self.indices, self.values, self.n_features)
+
     def rows(self, start: int, stop: int) -> FeatureArrays:
         """A view of some consecutive rows; only the offsets are copied."""
         first, last = self.indptr[start], self.indptr[stop]
-        return FeatureArrays(
-            self.indptr[start : stop + 1] - first, self.indices[first:last], self.values[first:last]
+        part = FeatureArrays(
+            self.indptr[start : stop + 1] - first,
+            self.indices[first:last],
+            self.values[first:last],
+            self.n_features,
         )
+        vars(part)["checked"] = self.checked.rows(start, stop)
+        return part
 
-
-def is_binary(x: FeatureArrays) -> bool:
-    """All values that are stored are the same one: features are there or not."""
-    values = x.values
-    # In parts: the values may lie on disk, and comparing them all at once takes memory.
-    parts = (values[start : start + (1 << 20)] for start in range(0, len(values), 1 << 20))
-    return len(values) > 0 and all(bool(np.all(part == values[0])) for part in parts)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FeatureArrays, (self.indptr, self.indices, self.values, self.n_features)
 
 
 def feature_arrays(X: Any) -> FeatureArrays:
@@ -78,6 +86,7 @@ def feature_arrays(X: Any) -> FeatureArrays:
         np.ascontiguousarray(X.indptr, dtype=np.int64),
         np.ascontiguousarray(X.indices, dtype=np.int32),
         X.data,
+        X.shape[1],
     )
 
 
@@ -108,10 +117,19 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
     with np.errstate(over="ignore"):
         values = X.data.astype(np.float32, copy=False)
     indptr = X.indptr.astype(np.int64, copy=False)
-    arrays = FeatureArrays(*map(np.ascontiguousarray, (indptr, indices, values)))
-    if len(indices) and indices.max() >= X.shape[1]:
+    arrays = FeatureArrays(
+        np.ascontiguousarray(indptr),
+        np.ascontiguousarray(indices),
+        np.ascontiguousarray(values),
+        X.shape[1],
+    )
+    checked = _core.CheckedFeatures.if_canonical(
+        arrays.indptr, arrays.indices, arrays.values, arrays.n_features
+    )
+    if checked is None:
         return None
-    return arrays if _core.is_canonical(*arrays) else None
+    vars(arrays)["checked"] = checked
+    return arrays
 
 
 @dataclass(frozen=True)
@@ -131,11 +149,19 @@ class LabelArrays:
     def n_rows(self) -> int:
         return len(self.indptr) - 1
 
+    @cached_property
+    def checked(self) -> _core.CheckedLabels:
+        """The same labels for the core, checked once."""
+        return _core.CheckedLabels(self.indptr, self.indices, self.n_labels)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LabelArrays, (self.indptr, self.indices, self.classes, self.form)
+
 
 def data_fingerprint(x: FeatureArrays, y: LabelArrays, n_features: int) -> str:
     """Hash of the training data: equal for equal rows and labels, in whatever form X came."""
     digest = hashlib.sha256(repr((n_features, y.form, y.classes.tolist())).encode())
-    for array in (*x, y.indptr, y.indices):
+    for array in (x.indptr, x.indices, x.values, y.indptr, y.indices):
         digest.update(str(len(array)).encode())
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import FeatureArrays, is_binary
+from .inputs import FeatureArrays
 
 AUTO = "auto"
 # A degenerate split is tried again with half the integrity weight, this many times at most.
@@ -205,7 +205,7 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_features: int) -> Tre
         standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, n_features)
     optimizer = params["optimizer"]
     if optimizer == AUTO:
-        optimizer = "nag" if is_binary(x) and not standardize else "asgd"
+        optimizer = "nag" if x.checked.is_binary and not standardize else "asgd"
     subsample = params["subsample"]
     if subsample == AUTO:
         subsample = 1.0 if rerank_kind(params, n_rows) is None else SUBSAMPLE

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .blend import Blend, Pairs, fit_blend, tail_scores
-from .inputs import FeatureArrays, LabelArrays, is_binary
+from .inputs import FeatureArrays, LabelArrays
 from .interrupts import Recall
 from .metrics import jain_propensities
 from .second_stage import LabelVectors, SecondStage, centroid_distances
@@ -164,14 +164,13 @@ class _Training:
             start, stop = offsets[first], offsets[last]
             with recall.entered(task) as cancel:
                 return _core.train_ranker(
-                    *self.x,
-                    self.n_features,
+                    self.x.checked,
                     offsets[first : last + 1] - start,
                     rows[start:stop],
                     positive[start:stop],
                     first_label=first,
                     held_out=self.held_out,
-                    cost=COST_BINARY if is_binary(self.x) else COST,
+                    cost=COST_BINARY if self.x.checked.is_binary else COST,
                     tolerance=TOLERANCE,
                     max_epochs=MAX_EPOCHS,
                     prune=PRUNE,
@@ -197,11 +196,8 @@ class _Training:
         self, lists: Shortlists, fill_to: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]:
         return _core.label_pairs(
-            lists.indptr,
-            lists.labels,
-            self.y.indptr,
-            self.y.indices,
-            self.y.n_labels,
+            _core.CheckedLabels(lists.indptr, lists.labels, self.y.n_labels),
+            self.y.checked,
             fill_to=fill_to,
             seed=self.seed,
         )
@@ -210,8 +206,7 @@ class _Training:
         own = Shortlists(self.y.indptr, self.y.indices, np.empty(0, np.float32))
         return LabelVectors(
             *_core.train_centroids(
-                *self.x,
-                self.n_features,
+                self.x.checked,
                 *self._label_pairs(own, 0),
                 left_out=left_out,
                 min_rows=self.tail.min_rows,
@@ -279,7 +274,7 @@ def _keys(
 
 def _chosen_rows(x: FeatureArrays, rows: NDArray[np.int64]) -> FeatureArrays:
     chosen = Shortlists(x.indptr, x.indices, x.values).rows(rows)
-    return FeatureArrays(chosen.indptr, chosen.labels, chosen.scores)
+    return FeatureArrays(chosen.indptr, chosen.labels, chosen.scores, x.n_features)
 
 
 def _even_parts(offsets: NDArray[np.int64], n_parts: int) -> list[tuple[int, int]]:

@@ -59,9 +59,11 @@ class StoredRows:
 
 def _aligned(x: FeatureArrays, y: LabelArrays, n_features: int) -> Rows:
     """Rows that came as arrays, which some backends hand over as they lie in a message."""
-    arrays: list[Any] = [np.require(a, requirements="A") for a in (*x, y.indptr, y.indices)]
+    parts = (x.indptr, x.indices, x.values, y.indptr, y.indices)
+    arrays: list[Any] = [np.require(a, requirements="A") for a in parts]
     y = replace(y, indptr=arrays[3], indices=arrays[4])
-    return Rows(FeatureArrays(*arrays[:3]), y, n_features)
+    x = FeatureArrays(arrays[0], arrays[1], arrays[2], n_features)
+    return Rows(x, y, n_features)
 
 
 @lru_cache(maxsize=1)  # a process works for one fit at a time

@@ -57,7 +57,7 @@ class LabelVectors:
     ) -> NDArray[np.float32]:
         """Each row, scaled to unit length, times the vectors of the labels on its list."""
         return _core.label_products(
-            self.offsets, self.features, self.weights, n_features, *x, indptr, labels, cancel
+            self.offsets, self.features, self.weights, x.checked, indptr, labels, cancel
         )
 
     def squared_norms(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -143,14 +143,11 @@ def grow_tree(
     rows = work.rows.opened()
     with read_here_and_there((rows.x.indices, rows.x.values, rows.y.indices)):
         grown: Tree = _core.grow_tree(
-            *rows.x,
-            rows.n_features,
-            rows.y.indptr,
-            rows.y.indices,
-            rows.y.n_labels,
+            rows.x.checked,
+            rows.y.checked,
+            work.params,
             seed=work.seed,
             tree=tree,
-            **work.params.as_dict(),
             memory_limit=tree_memory(work.memory_limit, work.trees_at_once),
             scratch_folder=work.scratch_folder or "",
             cancel=cancel,

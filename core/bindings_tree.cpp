@@ -1,0 +1,147 @@
+// Growing trees, at Python's door.
+#include <nanobind/stl/vector.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "bindings_rows.hpp"
+#include "grower.hpp"
+
+namespace ldsm::bindings {
+
+namespace {
+
+Optimizer optimizer_named(const std::string& name) {
+    if (name == "nag") return Optimizer::kNag;
+    if (name == "sgd") return Optimizer::kSgd;
+    if (name == "asgd") return Optimizer::kAsgd;
+    refuse("optimizer must be 'nag', 'sgd' or 'asgd'. Got '" + name + "' instead.");
+}
+
+void check_params(const TreeParams& p) {
+    if (p.arity < 2 || p.arity > kMaxArity)
+        refuse("arity must be an int in [2, 8]. Got " + std::to_string(p.arity) + " instead.");
+    if (p.max_nodes < 1 || p.max_nodes > INT32_MAX - kMaxArity)
+        refuse("max_nodes must lie in [1, 2^31 - 8). Got " + std::to_string(p.max_nodes) + ".");
+    if (p.n_epochs < 1) refuse("n_epochs must be at least 1. Got " + std::to_string(p.n_epochs) + ".");
+    if (p.relaxations < 0 || p.relaxations > 64) refuse("relaxations must lie in [0, 64].");
+    if (!(p.learning_rate > 0) || !std::isfinite(p.learning_rate))
+        refuse("learning_rate must be a positive number. Got " + std::to_string(p.learning_rate) + ".");
+    if (!(p.integrity_weight >= 0) || !std::isfinite(p.integrity_weight) ||
+        !(p.multiway_penalty >= 0) || !std::isfinite(p.multiway_penalty))
+        refuse("integrity_weight and multiway_penalty must be finite and at least 0.");
+    if (!(p.subsample > 0) || p.subsample > 1)
+        refuse("subsample must lie in (0, 1]. Got " + std::to_string(p.subsample) + ".");
+}
+
+// Parameters are any Python object with these attributes.
+template <typename T>
+T attribute(nb::handle params, const char* name, const char* kind) {
+    const nb::object value = params.attr(name);
+    T result{};
+    if (!nb::try_cast(value, result))
+        throw nb::type_error((std::string(name) + " must be " + kind + ". Got " +
+                              nb::repr(value).c_str() + " instead.")
+                                 .c_str());
+    return result;
+}
+
+TreeParams read_params(nb::handle from) {
+    const auto whole = [&](const char* name) { return attribute<int>(from, name, "an int"); };
+    const auto real = [&](const char* name) { return attribute<double>(from, name, "a float"); };
+    TreeParams p;
+    p.arity = whole("arity");
+    p.max_nodes = attribute<int64_t>(from, "max_nodes", "an int");
+    p.n_epochs = whole("n_epochs");
+    p.learning_rate = real("learning_rate");
+    p.integrity_weight = real("integrity_weight");
+    p.multiway_penalty = real("multiway_penalty");
+    p.relaxations = whole("relaxations");
+    p.optimizer = optimizer_named(attribute<std::string>(from, "optimizer", "a str"));
+    p.standardize = attribute<bool>(from, "standardize", "a bool");
+    p.subsample = real("subsample");
+    check_params(p);
+    return p;
+}
+
+nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::handle params,
+              uint64_t seed, uint64_t tree, int64_t memory_limit,
+              const std::string& scratch_folder, std::optional<Shared<int32_t>> cancel,
+              std::optional<Shared<int64_t>> progress, const std::string& simd) {
+    const FeatureRows& x = features.view();
+    const LabelRows& y = labels.view();
+    if (x.n_rows != y.n_rows)
+        refuse("X and Y must have the same number of rows. Got " + std::to_string(x.n_rows) +
+               " and " + std::to_string(y.n_rows) + ".");
+    if (x.n_rows < 1) refuse("X must have at least one row.");
+    const TreeParams p = read_params(params);
+    if (memory_limit < 1) refuse("memory_limit must be at least 1.");
+    const Memory memory{memory_limit, scratch_folder};
+    Monitor monitor = make_monitor(cancel, progress);
+    const Kernels& kernels = select_kernels(simd);
+    Tree t;
+    try {
+        t = without_gil([&] { return grow_tree(x, y, p, memory, seed, tree, kernels, monitor); });
+    } catch (const std::system_error& error) {  // of the scratch file
+        errno = error.code().value();
+        PyErr_SetFromErrnoWithFilename(PyExc_OSError, scratch_folder.c_str());
+        throw nb::python_error();
+    }
+    nb::dict out;
+    out["first_child"] = hand_over(std::move(t.first_child));
+    out["weight_offsets"] = hand_over(std::move(t.weight_offsets));
+    out["weight_features"] = hand_over(std::move(t.weight_features));
+    out["weights"] = hand_over(std::move(t.weights), static_cast<size_t>(p.arity));
+    out["weight_means"] = hand_over(std::move(t.weight_means));
+    out["weight_scales"] = hand_over(std::move(t.weight_scales));
+    out["histogram_offsets"] = hand_over(std::move(t.histogram_offsets));
+    out["histogram_labels"] = hand_over(std::move(t.histogram_labels));
+    out["histogram_counts"] = hand_over(std::move(t.histogram_counts));
+    out["node_rows"] = hand_over(std::move(t.node_rows));
+    out["node_labels"] = hand_over(std::move(t.node_labels));
+    out["node_entropy"] = hand_over(std::move(t.node_entropy));
+    out["objective"] = hand_over(std::move(t.objective));
+    out["balancedness"] = hand_over(std::move(t.balancedness));
+    out["purity"] = hand_over(std::move(t.purity));
+    out["integrity_weight"] = hand_over(std::move(t.integrity_weight));
+    out["epoch_objective"] = hand_over(std::move(t.epoch_objective), static_cast<size_t>(p.n_epochs));
+    return out;
+}
+
+void check_bag(int64_t n_rows, double subsample) {
+    if (n_rows < 0 || n_rows > INT32_MAX) refuse("n_rows must lie in [0, 2^31).");
+    if (!(subsample > 0) || subsample > 1) refuse("subsample must lie in (0, 1].");
+}
+
+nb::object mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
+    check_bag(n_rows, subsample);
+    return hand_over(bag_mask(seed, tree, n_rows, subsample));
+}
+
+nb::object order(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
+    check_bag(n_rows, subsample);
+    return hand_over(tree_rows(seed, tree, n_rows, subsample));
+}
+
+std::vector<std::string> paths() {
+    std::vector<std::string> names;
+    for (const Kernels* k : available_kernels()) names.emplace_back(k->name);
+    return names;
+}
+
+}  // namespace
+
+void bind_tree(nb::module_& m) {
+    using namespace nb::literals;
+    m.def("grow_tree", &grow, "x"_a, "y"_a, "params"_a, nb::kw_only(), "seed"_a, "tree"_a,
+          "memory_limit"_a = int64_t{256} << 20, "scratch_folder"_a = "",
+          as_is("cancel") = nb::none(), as_is("progress") = nb::none(), "simd"_a = "auto",
+          "Grow one tree; returns its arrays by name.");
+    m.def("bag_mask", &mask, "seed"_a, "tree"_a, "n_rows"_a, "subsample"_a,
+          "1 for each row that the tree is grown on.");
+    m.def("row_order", &order, "seed"_a, "tree"_a, "n_rows"_a, "subsample"_a,
+          "The rows a tree is grown on, in the order its training sees them.");
+    m.def("simd_paths", &paths, "The instruction-set paths of this machine, narrowest first.");
+}
+
+}  // namespace ldsm::bindings
