@@ -61,8 +61,9 @@ class ForestArrays {
         const nb::object maps = forest.attr("feature_maps");
         if (maps.is_none()) return;
         if (standardized || !nb::try_cast(maps, feature_maps_, false) || !aligned(feature_maps_))
-            refuse("The forest's feature_maps must be None or what feature_maps() returns, and None "
-                   "if its features are standardised.");
+            refuse(
+                "The forest's feature_maps must be None or what feature_maps() returns, and None "
+                "if its features are standardised.");
         view.map_words = map_words(view);
         if (feature_maps_.size() != nodes * static_cast<size_t>(view.map_words) * 2)
             refuse("The forest's feature_maps do not fit its nodes in size.");
@@ -132,7 +133,8 @@ nb::tuple topk(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int
         for (size_t i = 0; i < n_labels; ++i) choices += allowed->data()[i] != 0;
     }
     if (k < 1 || k > choices)
-        refuse("k must lie in [1, " + std::to_string(choices) + "]. Got " + std::to_string(k) + ".");
+        refuse("k must lie in [1, " + std::to_string(choices) + "]. Got " + std::to_string(k) +
+               ".");
     const uint8_t* skipped = checked_skip(skip, arrays.view, x);
     Monitor monitor = make_monitor(cancel, std::nullopt);
     std::vector<int32_t> labels(static_cast<size_t>(x.n_rows * k));
@@ -151,8 +153,8 @@ nb::tuple as_csr(SparseScores&& s) {
 }
 
 nb::tuple scores(nb::handle forest, bool by_rows, const CheckedFeatures& rows,
-                 std::optional<In2<uint8_t>> skip,
-                 std::optional<Shared<int32_t>> cancel, const std::string& simd) {
+                 std::optional<In2<uint8_t>> skip, std::optional<Shared<int32_t>> cancel,
+                 const std::string& simd) {
     const ForestArrays arrays(forest, by_rows);
     const FeatureRows& x = rows_for(arrays.view, rows);
     const uint8_t* skipped = checked_skip(skip, arrays.view, x);
@@ -170,8 +172,7 @@ nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows,
         refuse("The nodes of a forest with 2^31 nodes or more cannot be numbered.");
     Monitor monitor = make_monitor(cancel, std::nullopt);
     const Kernels& kernels = select_kernels(simd);
-    SparseScores s =
-        without_gil([&] { return route_nodes(arrays.view, x, kernels, monitor); });
+    SparseScores s = without_gil([&] { return route_nodes(arrays.view, x, kernels, monitor); });
     return nb::make_tuple(hand_over(std::move(s.indptr)), hand_over(std::move(s.indices)));
 }
 
@@ -191,10 +192,11 @@ void bind_router(nb::module_& m) {
     m.def("route_scores", &scores, "forest"_a, "by_rows"_a, "x"_a, as_is("skip") = nb::none(),
           as_is("cancel") = nb::none(), "simd"_a = "auto",
           "All positive scores of each row: (indptr, labels, scores).");
-    m.def("route_nodes", &nodes, "forest"_a, "x"_a, as_is("cancel") = nb::none(),
-          "simd"_a = "auto", "The nodes each row visits: (indptr, node numbers).");
+    m.def("route_nodes", &nodes, "forest"_a, "x"_a, as_is("cancel") = nb::none(), "simd"_a = "auto",
+          "The nodes each row visits: (indptr, node numbers).");
     m.def("feature_maps", &maps, "forest"_a,
-          "Where each node stores each feature: makes single rows fast where there are few features.");
+          "Where each node stores each feature: makes single rows fast where there are few "
+          "features.");
 }
 
 }  // namespace ldsm::bindings

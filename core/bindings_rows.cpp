@@ -38,8 +38,12 @@ CheckedFeatures::CheckedFeatures(In<int64_t> indptr, In<int32_t> indices, In<flo
         refuse("X must hold finite float32 values. Got " + std::to_string(v[at]) + " at position " +
                std::to_string(at) + ".");
     }
-    view_ = {indptr_.data(), indices_.data(), v, static_cast<int64_t>(indptr_.size()) - 1,
-             static_cast<int32_t>(n_features), unit};
+    view_ = {indptr_.data(),
+             indices_.data(),
+             v,
+             static_cast<int64_t>(indptr_.size()) - 1,
+             static_cast<int32_t>(n_features),
+             unit};
     all_equal_ = equal;
 }
 
@@ -118,9 +122,10 @@ CheckedLabels::CheckedLabels(In<int64_t> indptr, In<int32_t> indices, int64_t n_
 
 void bind_rows(nb::module_& m) {
     using namespace nb::literals;
-    nb::class_<CheckedFeatures>(m, "CheckedFeatures",
-                                "Rows of X, checked when the object is made. Keeps the arrays, which "
-                                "must not be changed as long as it is used.")
+    nb::class_<CheckedFeatures>(
+        m, "CheckedFeatures",
+        "Rows of X, checked when the object is made. Keeps the arrays, which "
+        "must not be changed as long as it is used.")
         .def(nb::init<In<int64_t>, In<int32_t>, In<float>, int64_t>(), as_is("indptr"),
              as_is("indices"), as_is("values"), "n_features"_a)
         .def_static("if_canonical", &CheckedFeatures::if_canonical, as_is("indptr"),

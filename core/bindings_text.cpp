@@ -44,11 +44,9 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
                 bool sum_duplicates) {
     if (n_features < 0 || n_features > INT32_MAX - 8 || n_labels < 0 || n_labels > INT32_MAX)
         refuse("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
-    if (first_line < 0 || first_line > kLastLine)
-        refuse("first_line must lie in [0, 2^62].");
-    const TextOptions options{std::move(name), first_line,         max_rows,
-                              n_features,      n_labels,           zero_based ? 0 : 1,
-                              comments,        sum_duplicates};
+    if (first_line < 0 || first_line > kLastLine) refuse("first_line must lie in [0, 2^62].");
+    const TextOptions options{std::move(name), first_line,         max_rows, n_features,
+                              n_labels,        zero_based ? 0 : 1, comments, sum_duplicates};
     const Bytes bytes(text);
     TextRows rows;
     try {
@@ -76,9 +74,9 @@ nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values
     std::string text;
     {
         nb::gil_scoped_release release;
-        text = format_text({x_indptr.data(), x_indices.data(), x_values.data(), n_rows, INT32_MAX},
-                           {y_indptr.data(), y_indices.data(), n_rows, INT32_MAX},
-                           zero_based ? 0 : 1);
+        text =
+            format_text({x_indptr.data(), x_indices.data(), x_values.data(), n_rows, INT32_MAX},
+                        {y_indptr.data(), y_indices.data(), n_rows, INT32_MAX}, zero_based ? 0 : 1);
     }
     return nb::bytes(text.data(), text.size());
 }
@@ -91,8 +89,8 @@ void bind_text(nb::module_& m) {
           "max_rows"_a = -1, "n_features"_a = INT32_MAX - 8, "n_labels"_a = INT32_MAX,
           "zero_based"_a = true, "comments"_a = false, "sum_duplicates"_a = false,
           "Rows of text as (x_indptr, x_indices, x_values, y_indptr, y_indices, n_lines).");
-    m.def("format_text", &format, as_is("x_indptr"), as_is("x_indices"), as_is("x_values"), as_is("y_indptr"),
-          as_is("y_indices"), nb::kw_only(), "zero_based"_a = true,
+    m.def("format_text", &format, as_is("x_indptr"), as_is("x_indices"), as_is("x_values"),
+          as_is("y_indptr"), as_is("y_indices"), nb::kw_only(), "zero_based"_a = true,
           "Rows as text, one line each.");
 }
 

@@ -395,7 +395,7 @@ class Grower {
     Monitor& monitor_;
     void (*pair_)(TrainingRun&, TrainingRun&);
     std::unique_ptr<ScratchFile> scratch_;
-    std::vector<int32_t> in_memory_;    // nodes whose finished weights are
+    std::vector<int32_t> in_memory_;  // nodes whose finished weights are
     int64_t bytes_in_memory_ = 0;
     std::array<Trainer, 2> trainers_;
     std::array<int32_t, 2> trained_{};  // the node each trainer is at
@@ -423,7 +423,8 @@ std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, doub
     Stream stream{subsample_key(tree_key(seed, tree))};
     int64_t missing = wanted;
     for (int64_t row = 0; row < n_rows; ++row) {
-        const bool take = static_cast<int64_t>(stream.below(static_cast<uint64_t>(n_rows - row))) < missing;
+        const bool take =
+            static_cast<int64_t>(stream.below(static_cast<uint64_t>(n_rows - row))) < missing;
         mask[row] = take;
         missing -= take;
     }

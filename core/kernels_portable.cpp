@@ -16,7 +16,8 @@ const Kernels& portable_kernels() {
 std::vector<const Kernels*> available_kernels() {
     std::vector<const Kernels*> paths{&portable_kernels()};
 #if LDSM_HAVE_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt")) paths.push_back(&avx2_kernels());
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
+        paths.push_back(&avx2_kernels());
 #endif
     return paths;
 }

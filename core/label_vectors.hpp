@@ -17,8 +17,8 @@ struct LabelPairs {
     std::vector<uint8_t> positive;  // 1 where the row has the label
 };
 
-// `lists`: the shortlist of each row. A row with fewer than `fill_to` labels in all gets random ones
-// on top: a label must also have seen rows that are nowhere near it.
+// `lists`: the shortlist of each row. A row with fewer than `fill_to` labels in all gets random
+// ones on top: a label must also have seen rows that are nowhere near it.
 LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_to, uint64_t seed,
                        Monitor& monitor);
 
@@ -47,10 +47,11 @@ struct LabelVectorsView {
 };
 
 struct RankerParams {
-    double cost;       // C of the squared hinge loss
-    double tolerance;  // descent ends when the projected gradients of a pass lie this close together
+    double cost;  // C of the squared hinge loss
+    double
+        tolerance;  // descent ends when the projected gradients of a pass lie this close together
     int max_epochs;
-    float prune;       // smaller weights are dropped
+    float prune;  // smaller weights are dropped
 };
 
 struct Ranker {
@@ -60,10 +61,10 @@ struct Ranker {
     std::vector<float> held_out_margins;
 };
 
-// One linear classifier per label: squared hinge loss by dual coordinate descent (Hsieh et al., ICML
-// 2008), on rows scaled to unit length. A label's weights depend on its own pairs, the seed and its
-// number alone: any division of the labels into calls gives the same bits.
-// `held_out`: per row, or null. All rows count in the end, held out or not.
+// One linear classifier per label: squared hinge loss by dual coordinate descent (Hsieh et al.,
+// ICML 2008), on rows scaled to unit length. A label's weights depend on its own pairs, the seed
+// and its number alone: any division of the labels into calls gives the same bits. `held_out`: per
+// row, or null. All rows count in the end, held out or not.
 Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
                     const RankerParams& params, uint64_t seed, Monitor& monitor);
 

@@ -1,5 +1,6 @@
-// Counter-based random numbers: every number is a pure function of (seed, tree, node path, counter).
-// Nothing depends on what ran before, so threads, workers and the order of work cannot change a tree.
+// Counter-based random numbers: every number is a pure function of (seed, tree, node path,
+// counter). Nothing depends on what ran before, so threads, workers and the order of work cannot
+// change a tree.
 #pragma once
 
 #include <cstdint>

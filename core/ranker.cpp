@@ -20,7 +20,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class DenseWeights {
   public:
     explicit DenseWeights(int32_t n_features)
-        : values_(static_cast<size_t>(n_features) + 1, 0.0f), touched_(values_.size() / 64 + 1, 0) {}
+        : values_(static_cast<size_t>(n_features) + 1, 0.0f),
+          touched_(values_.size() / 64 + 1, 0) {}
 
     float* data() { return values_.data(); }
     void touch(int32_t feature) { touched_[feature >> 6] |= uint64_t{1} << (feature & 63); }
@@ -47,8 +48,8 @@ class DenseWeights {
     std::vector<uint64_t> touched_;  // one bit per feature
 };
 
-// The rows of one label, scaled and copied side by side: they are passed many times in random order,
-// and where they lie in X each would cost its own way through the page tables.
+// The rows of one label, scaled and copied side by side: they are passed many times in random
+// order, and where they lie in X each would cost its own way through the page tables.
 class GatheredRows {
   public:
     struct Entry {
@@ -60,7 +61,8 @@ class GatheredRows {
         offsets_.assign(1, 0);
         entries_.clear();
         for (int64_t i = 0; i < count; ++i) {
-            x.each(rows[i], [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
+            x.each(rows[i],
+                   [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
             offsets_.push_back(static_cast<int64_t>(entries_.size()));
         }
     }
@@ -93,7 +95,8 @@ class LabelTrainer {
                  Monitor& monitor)
         : x_(x), held_out_(held_out), params_(params), monitor_(monitor), weights_(x.n_features) {}
 
-    void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key, Ranker& out) {
+    void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key,
+               Ranker& out) {
         positive_ = positive;
         alpha_.assign(static_cast<size_t>(count), 0.0f);
         stepped_.assign(static_cast<size_t>(count), 0);
@@ -168,7 +171,8 @@ class LabelTrainer {
         stepped_[i] = 1;
         const float change = (alpha_[i] - before) * sign;
         float* weights = weights_.data();
-        for (auto e = rows_.begin(i); e < rows_.end(i); ++e) weights[e->feature] += change * e->value;
+        for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
+            weights[e->feature] += change * e->value;
         weights[x_.n_features()] += change;
     }
 

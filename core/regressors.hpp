@@ -82,24 +82,24 @@ inline void sgd_step(float* cells, const uint32_t* feature, const float* value, 
         const __m128 c = _mm_movelh_ps(change.v, correction.v);
         for (int64_t i = 0; i < length; ++i) {
             float* cell = cells + static_cast<int64_t>(feature[i]) * 4;
-            _mm_storeu_ps(cell, _mm_add_ps(_mm_loadu_ps(cell),
-                                           _mm_mul_ps(c, _mm_broadcast_ss(value + i))));
+            _mm_storeu_ps(
+                cell, _mm_add_ps(_mm_loadu_ps(cell), _mm_mul_ps(c, _mm_broadcast_ss(value + i))));
         }
     } else if constexpr (WIDTH == 4) {
         const __m256 c = _mm256_set_m128(correction.v, change.v);
         for (int64_t i = 0; i < length; ++i) {
             float* cell = cells + static_cast<int64_t>(feature[i]) * 8;
-            _mm256_storeu_ps(cell,
-                             _mm256_add_ps(_mm256_loadu_ps(cell),
-                                           _mm256_mul_ps(c, _mm256_broadcast_ss(value + i))));
+            _mm256_storeu_ps(cell, _mm256_add_ps(_mm256_loadu_ps(cell),
+                                                 _mm256_mul_ps(c, _mm256_broadcast_ss(value + i))));
         }
     } else {
         for (int64_t i = 0; i < length; ++i) {
             float* cell = cells + static_cast<int64_t>(feature[i]) * 16;
             const __m256 x = _mm256_broadcast_ss(value + i);
-            _mm256_storeu_ps(cell, _mm256_add_ps(_mm256_loadu_ps(cell), _mm256_mul_ps(change.v, x)));
-            _mm256_storeu_ps(cell + 8, _mm256_add_ps(_mm256_loadu_ps(cell + 8),
-                                                     _mm256_mul_ps(correction.v, x)));
+            _mm256_storeu_ps(cell,
+                             _mm256_add_ps(_mm256_loadu_ps(cell), _mm256_mul_ps(change.v, x)));
+            _mm256_storeu_ps(
+                cell + 8, _mm256_add_ps(_mm256_loadu_ps(cell + 8), _mm256_mul_ps(correction.v, x)));
         }
     }
 #else
@@ -145,12 +145,12 @@ inline Floats<WIDTH> nag_step(float* cells, const uint32_t* feature, const float
             float* cell1 = cells + static_cast<int64_t>(feature[i + 1]) * 4;
             float* cell2 = cells + static_cast<int64_t>(feature[i + 2]) * 4;
             float* cell3 = cells + static_cast<int64_t>(feature[i + 3]) * 4;
-            const __m256d even = _mm256_castps_pd(
-                _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(cell0)), _mm_loadu_ps(cell2), 1));
-            const __m256d odd = _mm256_castps_pd(
-                _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(cell1)), _mm_loadu_ps(cell3), 1));
-            const __m256 x = _mm256_permutevar8x32_ps(
-                _mm256_castps128_ps256(_mm_loadu_ps(value + i)), spread);
+            const __m256d even = _mm256_castps_pd(_mm256_insertf128_ps(
+                _mm256_castps128_ps256(_mm_loadu_ps(cell0)), _mm_loadu_ps(cell2), 1));
+            const __m256d odd = _mm256_castps_pd(_mm256_insertf128_ps(
+                _mm256_castps128_ps256(_mm_loadu_ps(cell1)), _mm_loadu_ps(cell3), 1));
+            const __m256 x =
+                _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(value + i)), spread);
             const NagStep s = nag_vector(_mm256_castpd_ps(_mm256_unpacklo_pd(even, odd)),
                                          _mm256_castpd_ps(_mm256_unpackhi_pd(even, odd)), x, c, k);
             total = _mm256_add_ps(total, s.moved);
@@ -178,8 +178,8 @@ inline Floats<WIDTH> nag_step(float* cells, const uint32_t* feature, const float
                 float* cell1 = cells + static_cast<int64_t>(feature[at + 1]) * 8;
                 const __m256 first = _mm256_loadu_ps(cell0);
                 const __m256 second = _mm256_loadu_ps(cell1);
-                const __m256 x = _mm256_set_m128(_mm_broadcast_ss(value + at + 1),
-                                                 _mm_broadcast_ss(value + at));
+                const __m256 x =
+                    _mm256_set_m128(_mm_broadcast_ss(value + at + 1), _mm_broadcast_ss(value + at));
                 const NagStep s = nag_vector(_mm256_permute2f128_ps(first, second, 0x20),
                                              _mm256_permute2f128_ps(first, second, 0x31), x, c, k);
                 total[half] = _mm256_add_ps(total[half], s.moved);
@@ -195,15 +195,16 @@ inline Floats<WIDTH> nag_step(float* cells, const uint32_t* feature, const float
         for (int64_t i = 0; i < length; i += 4) {
             for (int lane = 0; lane < 4; ++lane) {
                 float* cell = cells + static_cast<int64_t>(feature[i + lane]) * 16;
-                const NagStep s = nag_vector(_mm256_loadu_ps(cell), _mm256_loadu_ps(cell + 8),
-                                             _mm256_broadcast_ss(value + i + lane), slope.v, scaled_slope.v);
+                const NagStep s =
+                    nag_vector(_mm256_loadu_ps(cell), _mm256_loadu_ps(cell + 8),
+                               _mm256_broadcast_ss(value + i + lane), slope.v, scaled_slope.v);
                 total[lane] = _mm256_add_ps(total[lane], s.moved);
                 _mm256_storeu_ps(cell, s.weight);
                 _mm256_storeu_ps(cell + 8, s.sum);
             }
         }
-        return {_mm256_add_ps(_mm256_add_ps(total[0], total[2]),
-                              _mm256_add_ps(total[1], total[3]))};
+        return {
+            _mm256_add_ps(_mm256_add_ps(total[0], total[2]), _mm256_add_ps(total[1], total[3]))};
     }
 #else
     float total[kLanes][WIDTH] = {};
@@ -230,9 +231,9 @@ inline Floats<WIDTH> nag_step(float* cells, const uint32_t* feature, const float
 
 // ---- the training loop -----------------------------------------------------------------------
 
-// One node's training, a row at a time, cut into phases: the phases of two nodes can be interleaved,
-// so that the machine works on one while it waits for the other. (Within a node every row waits for
-// the row before it, and a row is a chain of long operations.)
+// One node's training, a row at a time, cut into phases: the phases of two nodes can be
+// interleaved, so that the machine works on one while it waits for the other. (Within a node every
+// row waits for the row before it, and a row is a chain of long operations.)
 //
 // ARITY 2 and 4 are known at compile time; 0 serves the rest, in vectors of WIDTH.
 template <int ARITY, int WIDTH, bool NAG>
@@ -300,8 +301,8 @@ class RowTrainer {
         margins_ = dot<WIDTH, 2 * WIDTH>(cells_, feature_, value_, length_);
     }
 
-    // Slope of the loss by margin. Directions beyond the arity fill up the vectors; their slopes and
-    // so their weights stay 0.
+    // Slope of the loss by margin. Directions beyond the arity fill up the vectors; their slopes
+    // and so their weights stay 0.
     void differentiate() {
         slope_ = minus_within<WIDTH>(logistic<WIDTH>(margins_), targets<WIDTH>(target_), in_use_);
     }
@@ -315,8 +316,9 @@ class RowTrainer {
                 static_cast<float>(run_.step.learning_rate *
                                    std::sqrt(static_cast<double>(rows_seen_) / scaled_norm_));
             const Floats<WIDTH> gradient = to_floats<WIDTH>(slope_);
-            margins_ = minus<WIDTH>(margins_, nag_step<WIDTH>(cells_, feature_, value_, length_,
-                                                              gradient, times<WIDTH>(gradient, factor)));
+            margins_ =
+                minus<WIDTH>(margins_, nag_step<WIDTH>(cells_, feature_, value_, length_, gradient,
+                                                       times<WIDTH>(gradient, factor)));
         } else {
             const Doubles<WIDTH> step = times<WIDTH>(slope_, run_.step.learning_rate);
             // Mean of the weights over the epoch = last weights - (1/T) sum (s-1) * change_s.

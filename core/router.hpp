@@ -20,12 +20,12 @@ struct ForestView {
     int32_t n_labels;
     int64_t n_trees;
     int64_t n_nodes;
-    int64_t n_entries;     // stored features of all nodes
-    int64_t n_bins;        // histogram entries of all nodes
+    int64_t n_entries;  // stored features of all nodes
+    int64_t n_bins;     // histogram entries of all nodes
     bool standardized;
-    bool by_rows;          // scores are count / rows of the leaf; else count / sum of its counts
+    bool by_rows;  // scores are count / rows of the leaf; else count / sum of its counts
     const int64_t* tree_offsets;
-    const int32_t* first_child;      // numbers within the tree; 0: a leaf
+    const int32_t* first_child;  // numbers within the tree; 0: a leaf
     const int64_t* weight_offsets;
     const int32_t* weight_features;
     const float* weights;
@@ -44,9 +44,9 @@ FeatureMapArrays feature_maps(const ForestView& forest);
 
 struct TopK {
     int64_t k;
-    const int32_t* fill_order;    // all labels, most frequent first: fills a row that has too few
-    const uint8_t* allowed;       // per label, or null: every label competes
-    int32_t* labels;              // n_rows x k
+    const int32_t* fill_order;  // all labels, most frequent first: fills a row that has too few
+    const uint8_t* allowed;     // per label, or null: every label competes
+    int32_t* labels;            // n_rows x k
     float* scores;
 };
 

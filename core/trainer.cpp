@@ -11,7 +11,8 @@ namespace {
 // A feature that can add less than this share of what the strongest one can is dropped: on text a
 // tree shrinks to a third, and no data set that was tried loses accuracy (docs/tuning.md).
 constexpr double kPrunedShare = 0.03;
-// Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the training.
+// Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the
+// training.
 constexpr double kOneSided = 0.05;
 
 // Some child empty, or some child with all the rows.
@@ -127,8 +128,8 @@ void Trainer::begin_epoch() {
 
 void Trainer::begin_block() {
     const int64_t from = block_end_;
-    block_end_ = fits_ ? static_cast<int64_t>(node_rows_->size())
-                       : rows_.block_end(*node_rows_, from);
+    block_end_ =
+        fits_ ? static_cast<int64_t>(node_rows_->size()) : rows_.block_end(*node_rows_, from);
     if (!fits_) rows_.fill(*node_rows_, from, block_end_);
     extend();
     if (tracks_scales_ && (epoch_ == 1 || (epoch_ > 1 && !fits_))) apply_scales();
@@ -164,10 +165,10 @@ void Trainer::train(int64_t n_rows) {
     run_.to = end;
 }
 
-// Some direction gets next to nothing: the split will leave a child empty, and later epochs are wasted.
+// Some direction gets next to nothing: the split will leave a child empty, and later epochs are
+// wasted.
 bool Trainer::one_sided() const {
-    const auto [least, most] =
-        std::minmax_element(state_.reached, state_.reached + params_.arity);
+    const auto [least, most] = std::minmax_element(state_.reached, state_.reached + params_.arity);
     return *least < kOneSided * *most;
 }
 
@@ -227,7 +228,8 @@ double Trainer::objective() const {
     double balance = 0, integrity = 0, total = 0;
     for (int j = 0; j < arity; ++j) {
         total += state.reached[j];
-        for (int l = j + 1; l < arity; ++l) balance += std::fabs(state.reached[j] - state.reached[l]);
+        for (int l = j + 1; l < arity; ++l)
+            balance += std::fabs(state.reached[j] - state.reached[l]);
     }
     for (uint32_t k = kPadLabel + 1; k < rows_.n_labels(); ++k) {
         if (arity == 2) {
@@ -324,8 +326,8 @@ void Trainer::route() {
         for (int64_t row = 0; row < view.n_rows; ++row) {
             float margins[kMaxArity];
             const int64_t start = view.start[row];
-            kernel(weights_.data(), view.feature + start, raw + start,
-                   view.start[row + 1] - start, margins);
+            kernel(weights_.data(), view.feature + start, raw + start, view.start[row + 1] - start,
+                   margins);
             out.directions[from + row] = directions_of(margins, params_.arity);
         }
         monitor_.check();

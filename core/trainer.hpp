@@ -34,21 +34,21 @@ struct Memory {
 
 // A trained node: sparse weights by global feature (the bias is feature D), `arity` per feature.
 struct Split {
-    bool found = false;                     // false: the node stays a leaf
+    bool found = false;  // false: the node stays a leaf
     std::vector<int32_t> features;
     std::vector<float> weights;
-    std::vector<float> mean, scale;         // per feature, when standardised
-    std::vector<float> epoch_objective;     // J of the accumulators after each epoch
-    std::vector<uint8_t> directions;        // per row: bit m set, the row goes to child m
-    double integrity_weight = 0;            // the one that worked
+    std::vector<float> mean, scale;      // per feature, when standardised
+    std::vector<float> epoch_objective;  // J of the accumulators after each epoch
+    std::vector<uint8_t> directions;     // per row: bit m set, the row goes to child m
+    double integrity_weight = 0;         // the one that worked
 };
 
 // The training of one node at a time, in pieces: between two pieces the caller may run the rows of
 // this node through a kernel alone or in step with another node's.
 class Trainer {
   public:
-    Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params, const Memory& memory,
-            const Kernels& kernels, Monitor& monitor);
+    Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+            const Memory& memory, const Kernels& kernels, Monitor& monitor);
 
     // Begins a node; `rows` and `out` must stay where they are until it is done.
     void start(const std::vector<int32_t>& rows, uint64_t key, Split& out);

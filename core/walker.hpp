@@ -98,8 +98,9 @@ class Walker {
         return nodes;
     }
 
-    // For a few rows the way down is a chain of trips to memory. All trees are walked together, level
-    // by level: while the weights of one node are on their way, the others' are being asked for.
+    // For a few rows the way down is a chain of trips to memory. All trees are walked together,
+    // level by level: while the weights of one node are on their way, the others' are being asked
+    // for.
     template <typename OnVisit>
     void walk_together(const uint8_t* skip, OnVisit&& visit) {
         std::vector<Step> level, next;
