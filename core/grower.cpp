@@ -1,95 +1,17 @@
 #include "grower.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <deque>
-#include <limits>
-#include <memory>
 #include <set>
 
+#include "pair_trainer.hpp"
 #include "random.hpp"
+#include "split_quality.hpp"
+#include "tree_rows.hpp"
 
 namespace ldsm {
 
 namespace {
-
-constexpr int64_t kWindowBlocks = 64;
-constexpr int64_t kRowsPerCheck = 256;
-
-struct Histogram {
-    std::vector<int32_t> labels, counts;
-
-    int64_t sum() const {
-        int64_t total = 0;
-        for (const int32_t c : counts) total += c;
-        return total;
-    }
-    int64_t priority() const {
-        return counts.empty() ? 0 : sum() - *std::max_element(counts.begin(), counts.end());
-    }
-    double entropy() const {
-        const auto total = static_cast<double>(sum());
-        double h = 0;
-        for (const int32_t c : counts) h -= c / total * std::log(c / total);
-        return h;
-    }
-};
-
-enum class Training : uint8_t { kNone, kBegun, kDone };
-
-// A node while the tree grows; `split` moves into the tree's arrays at the end.
-struct Node {
-    int32_t parent = -1;
-    int32_t child = 0;  // which child of the parent
-    int32_t depth = 0;
-    int32_t first_child = 0;
-    uint64_t key = 0;
-    uint64_t path = 0;  // the first steps from the root, the first one uppermost
-    int64_t n_rows = 0;
-    int64_t n_labels = 0;
-    std::vector<int32_t> rows;
-    Histogram histogram;
-    Split split;
-    int64_t scratch_at = -1;  // where the scratch file has the weights; -1: they are in `split`
-    Training state = Training::kNone;
-    double entropy = 0;
-    double objective = std::numeric_limits<double>::quiet_NaN();
-    double balancedness = objective;
-    double purity = objective;
-};
-
-// The parts of a split that a tree keeps.
-struct Weights {
-    explicit Weights(Split& of) : split(of) {}
-    template <typename Visit>
-    void each(Visit&& visit) {
-        visit(split.features);
-        visit(split.weights);
-        visit(split.mean);
-        visit(split.scale);
-    }
-    int64_t bytes() {
-        int64_t total = 0;
-        each([&](auto& numbers) {
-            total += static_cast<int64_t>(numbers.capacity() * sizeof numbers[0]);
-        });
-        return total;
-    }
-    Split& split;
-};
-
-// Gives the memory back, which `numbers = {}` does not.
-template <typename T>
-void release(std::vector<T>& numbers) {
-    std::vector<T>().swap(numbers);
-}
-
-template <typename T>
-void shuffle(T* first, int64_t n, Stream& stream) {
-    for (int64_t i = n - 1; i > 0; --i)
-        std::swap(first[i], first[stream.below(static_cast<uint64_t>(i) + 1)]);
-}
 
 class Grower {
   public:
@@ -99,30 +21,29 @@ class Grower {
           params_(params),
           memory_(memory),
           monitor_(monitor),
-          pair_(params.optimizer == Optimizer::kNag ? kernels.nag.two[params.arity]
-                                                    : kernels.sgd.two[params.arity]),
-          trainers_{Trainer(x, y, params, memory, kernels, monitor),
-                    Trainer(x, y, params, memory, kernels, monitor)},
+          trainer_(x, y, params, memory, kernels, monitor),
+          finished_(memory),
           counts_(static_cast<size_t>(y.n_labels), 0) {}
 
+    // Algorithm 1, BuildTree: always the leaf of highest priority is split, until another split
+    // would pass the number of nodes.
     Tree grow(std::vector<int32_t> rows, uint64_t key) {
-        add_node();
-        nodes_[0].key = key;
+        nodes_.emplace_back().key = key;
         fill_node(nodes_[0], std::move(rows));
         push(0);
         while (!queue_.empty() && has_room(1)) {
             const int32_t node = queue_.begin()->node;
             queue_.erase(queue_.begin());
-            train(node);
+            trainer_.train(nodes_[node], [this] { return next_to_train(); });
             if (nodes_[node].split.found) {
                 create_children(node);
-                keep_weights(node);
+                finished_.keep(nodes_[node]);
             }
             release(nodes_[node].split.directions);
             release(nodes_[node].rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
         }
-        return flatten();
+        return flatten(nodes_, finished_, params_.arity, memory_.scratch_folder);
     }
 
   private:
@@ -131,66 +52,35 @@ class Grower {
         uint64_t path;  // of the node: most ties end here, and not with a walk up the tree
         int32_t node;
     };
+    struct Before {
+        const Grower* grower;
+        bool operator()(const Entry& a, const Entry& b) const {
+            if (a.priority != b.priority) return a.priority > b.priority;
+            if (a.path != b.path) return a.path < b.path;
+            return grower->path_less(a.node, b.node);
+        }
+    };
 
     bool has_room(int64_t splits) const {
         return static_cast<int64_t>(nodes_.size()) + splits * params_.arity <= params_.max_nodes;
     }
 
-    // Trains `node`, which is due, and beside it the nodes that will most likely be due next: two
-    // nodes in step keep the machine busy where one alone would let it wait. What a node learns
-    // depends on its rows and its key alone, so being early changes nothing.
-    void train(int32_t node) {
-        if (nodes_[node].state == Training::kNone) start(node);
-        while (nodes_[node].state != Training::kDone) {
-            monitor_.check();
-            for (size_t i = 0; i < 2; ++i)
-                if (!trainers_[i].busy()) start_early();
-            Trainer& first = trainers_[0];
-            Trainer& second = trainers_[1];
-            if (first.busy() && second.busy() && !first.alone() && !second.alone()) {
-                const int64_t rows = std::min(waiting(first), waiting(second));
-                train_in_step(first.run(), second.run(), std::min(rows, kRowsPerCheck));
-            } else {
-                for (Trainer& trainer : trainers_)
-                    if (trainer.busy()) trainer.train(kRowsPerCheck);
-            }
-            for (size_t i = 0; i < 2; ++i)
-                if (trainers_[i].busy() && !trainers_[i].prepare())
-                    nodes_[trained_[i]].state = Training::kDone;
-        }
+    // The open leaf of highest priority that nobody has begun to train, if there will be room for
+    // its children too; else null.
+    Node* next_to_train() {
+        if (!has_room(2)) return nullptr;
+        for (const Entry& entry : queue_)
+            if (nodes_[entry.node].progress == Progress::kWaiting) return &nodes_[entry.node];
+        return nullptr;
     }
 
-    static int64_t waiting(Trainer& trainer) { return trainer.run().to - trainer.run().from; }
-
-    void train_in_step(TrainingRun& first, TrainingRun& second, int64_t n_rows) {
-        const int64_t first_end = first.to, second_end = second.to;
-        first.to = first.from + n_rows;
-        second.to = second.from + n_rows;
-        pair_(first, second);
-        first.to = first_end;
-        second.to = second_end;
+    void push(int32_t node) {
+        const int64_t priority = nodes_[node].histogram.priority();
+        if (priority > 0 && nodes_[node].n_rows > 1)
+            queue_.insert({priority, nodes_[node].path, node});
+        else
+            release(nodes_[node].rows);
     }
-
-    void start(int32_t node) {
-        const size_t i = trainers_[0].busy() ? 1 : 0;
-        Node& n = nodes_[node];
-        trainers_[i].start(n.rows, n.key, n.split);
-        n.state = Training::kBegun;
-        trained_[i] = node;
-        if (!trainers_[i].prepare()) n.state = Training::kDone;
-    }
-
-    // The untrained node of highest priority, if there will be room for its children too.
-    void start_early() {
-        if (!has_room(2)) return;
-        for (const Entry& entry : queue_) {
-            if (nodes_[entry.node].state != Training::kNone) continue;
-            start(entry.node);
-            return;
-        }
-    }
-
-    Node& add_node() { return nodes_.emplace_back(); }
 
     // Smaller path first. Open leaves are never each other's ancestors, so lifting the deeper one
     // to the same depth and walking up in step finds the first child number that differs.
@@ -207,14 +97,7 @@ class Grower {
         return left < right;
     }
 
-    void push(int32_t node) {
-        const int64_t priority = nodes_[node].histogram.priority();
-        if (priority > 0 && nodes_[node].n_rows > 1)
-            queue_.insert({priority, nodes_[node].path, node});
-        else
-            release(nodes_[node].rows);
-    }
-
+    // Gives a node its rows and counts their labels (UpdateHist).
     void fill_node(Node& node, std::vector<int32_t> rows) {
         node.n_rows = static_cast<int64_t>(rows.size());
         Histogram& h = node.histogram;
@@ -238,6 +121,8 @@ class Grower {
         node.rows = std::move(rows);
     }
 
+    // Algorithm 5, CreateChildren: each row goes where its margins sent it, maybe to several
+    // children.
     void create_children(int32_t parent) {
         const auto first = static_cast<int32_t>(nodes_.size());
         const std::vector<uint8_t>& directions = nodes_[parent].split.directions;
@@ -248,7 +133,7 @@ class Grower {
                 if ((directions[i] >> m) & 1) child_rows[m].push_back(rows[i]);
         for (int m = 0; m < params_.arity; ++m) {
             child_rows[m].shrink_to_fit();
-            Node& child = add_node();
+            Node& child = nodes_.emplace_back();
             child.parent = parent;
             child.child = m;
             child.depth = nodes_[parent].depth + 1;
@@ -260,7 +145,7 @@ class Grower {
             fill_node(child, std::move(child_rows[m]));
         }
         nodes_[parent].first_child = first;
-        measure(nodes_[parent]);
+        measure(nodes_[parent], nodes_, params_);
         bool answers_for_child = false;
         for (int m = 0; m < params_.arity; ++m) {
             answers_for_child |= nodes_[first + m].histogram.labels.empty();
@@ -269,188 +154,18 @@ class Grower {
         if (!answers_for_child) nodes_[parent].histogram = {};
     }
 
-    // Finished weights that grow too many go to a file, all that are in memory at once.
-    void keep_weights(int32_t node) {
-        in_memory_.push_back(node);
-        bytes_in_memory_ += Weights(nodes_[node].split).bytes();
-        if (bytes_in_memory_ <= memory_.limit / 4 || memory_.scratch_folder.empty()) return;
-        if (!scratch_) scratch_ = std::make_unique<ScratchFile>(memory_.scratch_folder);
-        for (const int32_t i : in_memory_) {
-            nodes_[i].scratch_at = scratch_->size();
-            Weights(nodes_[i].split).each([&](auto& numbers) {
-                const auto n = static_cast<int64_t>(numbers.size());
-                scratch_->append(&n, sizeof n);
-                scratch_->append(numbers.data(), n * static_cast<int64_t>(sizeof numbers[0]));
-                release(numbers);
-            });
-        }
-        in_memory_.clear();
-        bytes_in_memory_ = 0;
-    }
-
-    void fetch_weights(Node& node) const {
-        int64_t at = node.scratch_at;
-        if (at < 0) return;
-        Weights(node.split).each([&](auto& numbers) {
-            int64_t n = 0;
-            scratch_->read(at, &n, sizeof n);
-            numbers.resize(static_cast<size_t>(n));
-            const int64_t n_bytes = n * static_cast<int64_t>(sizeof numbers[0]);
-            scratch_->read(at + static_cast<int64_t>(sizeof n), numbers.data(), n_bytes);
-            at += static_cast<int64_t>(sizeof n) + n_bytes;
-        });
-    }
-
-    // J, beta and alpha from routed histograms: P_j^k = child_j[k] / node[k], pi_k = node[k] / sum.
-    void measure(Node& node) {
-        const int arity = params_.arity;
-        const auto total = static_cast<double>(node.n_labels);
-        double share[kMaxArity];
-        double sum = 0;
-        size_t at[kMaxArity] = {};
-        for (int m = 0; m < arity; ++m) {
-            share[m] = static_cast<double>(nodes_[node.first_child + m].n_labels) / total;
-            sum += share[m];
-        }
-        double integrity = 0, impure = 0;
-        for (const int32_t label : node.histogram.labels) {
-            double c[kMaxArity];
-            double all = 0;
-            for (int m = 0; m < arity; ++m) {
-                const Histogram& h = nodes_[node.first_child + m].histogram;
-                const bool has = at[m] < h.labels.size() && h.labels[at[m]] == label;
-                c[m] = has ? h.counts[at[m]++] : 0;
-                all += c[m];
-            }
-            for (int j = 0; j < arity; ++j) {
-                impure += std::min(c[j], all - c[j]);
-                for (int l = j + 1; l < arity; ++l) integrity += std::fabs(c[j] - c[l]);
-            }
-        }
-        double balance = 0, beta = 0;
-        for (int j = 0; j < arity; ++j) {
-            beta = std::max(beta, std::fabs(share[j] - sum / arity));
-            for (int l = j + 1; l < arity; ++l) balance += std::fabs(share[j] - share[l]);
-        }
-        node.objective = balance - params_.integrity_weight * integrity / total +
-                         params_.multiway_penalty * std::fabs(sum - 1);
-        node.balancedness = beta;
-        node.purity = impure / total / arity;
-    }
-
-    Tree flatten() {
-        Tree t;
-        t.weight_offsets.push_back(0);
-        t.histogram_offsets.push_back(0);
-        size_t entries = 0, bins = 0;
-        for (const Node& node : nodes_) {
-            entries += node.first_child != 0 ? node.split.features.size() : 0;
-            bins += node.histogram.labels.size();
-        }
-        if (scratch_) {
-            t.weight_features.use_file(memory_.scratch_folder);
-            t.weights.use_file(memory_.scratch_folder);
-            t.weight_means.use_file(memory_.scratch_folder);
-            t.weight_scales.use_file(memory_.scratch_folder);
-        }
-        t.weight_features.reserve(entries);
-        t.weights.reserve(entries * static_cast<size_t>(params_.arity));
-        t.histogram_labels.reserve(bins);
-        t.histogram_counts.reserve(bins);
-        const auto append = [](auto& to, auto& from) {
-            to.insert(to.end(), from.begin(), from.end());
-            release(from);
-        };
-        for (Node& node : nodes_) {
-            t.first_child.push_back(node.first_child);
-            t.node_rows.push_back(node.n_rows);
-            t.node_labels.push_back(node.n_labels);
-            t.node_entropy.push_back(node.entropy);
-            t.objective.push_back(node.objective);
-            t.balancedness.push_back(node.balancedness);
-            t.purity.push_back(node.purity);
-            if (node.first_child != 0) {
-                t.integrity_weight.push_back(static_cast<float>(node.split.integrity_weight));
-                fetch_weights(node);
-                t.weight_features.append(node.split.features);
-                t.weights.append(node.split.weights);
-                t.weight_means.append(node.split.mean);
-                t.weight_scales.append(node.split.scale);
-                Weights(node.split).each([](auto& numbers) { release(numbers); });
-                append(t.epoch_objective, node.split.epoch_objective);
-            } else {
-                t.integrity_weight.push_back(std::numeric_limits<float>::quiet_NaN());
-            }
-            append(t.histogram_labels, node.histogram.labels);
-            append(t.histogram_counts, node.histogram.counts);
-            t.weight_offsets.push_back(static_cast<int64_t>(t.weight_features.size()));
-            t.histogram_offsets.push_back(static_cast<int64_t>(t.histogram_labels.size()));
-        }
-        return t;
-    }
-
-    LabelRows y_;
-    TreeParams params_;
+    const LabelRows& y_;
+    const TreeParams& params_;
     const Memory& memory_;
     Monitor& monitor_;
-    void (*pair_)(TrainingRun&, TrainingRun&);
-    std::unique_ptr<ScratchFile> scratch_;
-    std::vector<int32_t> in_memory_;  // nodes whose finished weights are
-    int64_t bytes_in_memory_ = 0;
-    std::array<Trainer, 2> trainers_;
-    std::array<int32_t, 2> trained_{};  // the node each trainer is at
-    std::vector<int32_t> counts_;       // all zero between uses
-    std::deque<Node> nodes_;            // a deque: trainers keep references to nodes while it grows
-
-    struct Before {
-        const Grower* grower;
-        bool operator()(const Entry& a, const Entry& b) const {
-            if (a.priority != b.priority) return a.priority > b.priority;
-            if (a.path != b.path) return a.path < b.path;
-            return grower->path_less(a.node, b.node);
-        }
-    };
+    PairTrainer trainer_;
+    FinishedWeights finished_;
+    std::vector<int32_t> counts_;  // all zero between uses
+    std::deque<Node> nodes_;       // a deque: nodes stay where they are while it grows
     std::set<Entry, Before> queue_{Before{this}};  // a set: it is looked into, not only popped
 };
 
 }  // namespace
-
-std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
-    std::vector<uint8_t> mask(static_cast<size_t>(n_rows), 1);
-    if (subsample >= 1.0) return mask;
-    // Selection sampling: one pass, exactly `wanted` rows, each subset equally likely.
-    const auto wanted = std::max<int64_t>(1, std::llround(subsample * static_cast<double>(n_rows)));
-    Stream stream{subsample_key(tree_key(seed, tree))};
-    int64_t missing = wanted;
-    for (int64_t row = 0; row < n_rows; ++row) {
-        const bool take =
-            static_cast<int64_t>(stream.below(static_cast<uint64_t>(n_rows - row))) < missing;
-        mask[row] = take;
-        missing -= take;
-    }
-    return mask;
-}
-
-std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
-    const std::vector<uint8_t> mask = bag_mask(seed, tree, n_rows, subsample);
-    Stream stream{order_key(tree_key(seed, tree))};
-    const int64_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
-    std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
-    for (int64_t b = 0; b < n_blocks; ++b) blocks[b] = static_cast<int32_t>(b);
-    shuffle(blocks.data(), n_blocks, stream);
-    std::vector<int32_t> order;
-    order.reserve(static_cast<size_t>(n_rows));
-    for (int64_t window = 0; window < n_blocks; window += kWindowBlocks) {
-        const size_t begin = order.size();
-        for (int64_t b = window; b < std::min(n_blocks, window + kWindowBlocks); ++b) {
-            const int64_t end = std::min(n_rows, (int64_t{blocks[b]} + 1) * kBlockRows);
-            for (int64_t row = int64_t{blocks[b]} * kBlockRows; row < end; ++row)
-                if (mask[row]) order.push_back(static_cast<int32_t>(row));
-        }
-        shuffle(order.data() + begin, static_cast<int64_t>(order.size() - begin), stream);
-    }
-    return order;
-}
 
 Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
                const Memory& memory, uint64_t seed, uint64_t tree, const Kernels& kernels,

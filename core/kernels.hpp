@@ -63,10 +63,11 @@ struct TrainingRun {
     StepParams step;
 };
 
-// By arity; 0 and 1 are unused. `two` trains two nodes in step until one of them has no more rows.
-struct Trainers {
-    void (*one[kMaxArity + 1])(TrainingRun&);
-    void (*two[kMaxArity + 1])(TrainingRun&, TrainingRun&);
+// Train up to `most` rows of a node, or of two nodes in step until one of them has no more rows. By
+// arity; 0 and 1 are unused.
+struct TrainRows {
+    void (*one[kMaxArity + 1])(TrainingRun&, int64_t most);
+    void (*two[kMaxArity + 1])(TrainingRun&, TrainingRun&, int64_t most);
 };
 // Margins of one padded row; `weights` has `width` floats per feature and 8 floats of slack.
 using RowMargins = void (*)(const float* weights, const uint32_t* feature, const float* value,
@@ -96,10 +97,14 @@ inline uint8_t directions_of(const float* margins, int arity) {
 
 struct Kernels {
     const char* name;
-    Trainers nag;
-    Trainers sgd;  // plain and averaged
+    TrainRows nag;
+    TrainRows sgd;  // plain and averaged
     RowMargins margins[kMaxArity + 1];
     FindPlaces find_places;
+
+    const TrainRows& train(Optimizer optimizer) const {
+        return optimizer == Optimizer::kNag ? nag : sgd;
+    }
 };
 
 const Kernels& portable_kernels();

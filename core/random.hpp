@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace ldsm {
 
@@ -47,5 +48,11 @@ struct Stream {
         return (high + (low >> 32)) >> 32;  // n < 2^32
     }
 };
+
+template <typename T>
+LDSM_ALWAYS_INLINE void shuffle(T* first, int64_t n, Stream& stream) {
+    for (int64_t i = n - 1; i > 0; --i)
+        std::swap(first[i], first[stream.below(static_cast<uint64_t>(i) + 1)]);
+}
 
 }  // namespace ldsm

@@ -239,8 +239,9 @@ inline Floats<WIDTH> nag_step(float* cells, const uint32_t* feature, const float
 template <int ARITY, int WIDTH, bool NAG>
 class RowTrainer {
   public:
-    explicit RowTrainer(TrainingRun& run)
+    RowTrainer(TrainingRun& run, int64_t most)
         : run_(run),
+          stop_(run.to - run.from < most ? run.to : run.from + most),
           state_(*run.state),
           arity_(ARITY ? ARITY : run.state->arity),
           mass_(run.state->mass),
@@ -262,7 +263,7 @@ class RowTrainer {
 
     // Moves to the next row that has labels (others are routed and counted, not trained on).
     bool next() {
-        while (run_.from < run_.to) {
+        while (run_.from < stop_) {
             row_ = run_.from++;
             n_labels_ = run_.rows.label_count[row_];
             if (n_labels_ != 0) return true;
@@ -350,6 +351,7 @@ class RowTrainer {
 
   private:
     TrainingRun& run_;
+    const int64_t stop_;
     NodeState& state_;
     const int arity_;
     double* const mass_;
@@ -367,8 +369,8 @@ class RowTrainer {
 };
 
 template <int ARITY, int WIDTH, bool NAG>
-void train_one(TrainingRun& run) {
-    RowTrainer<ARITY, WIDTH, NAG> node(run);
+void train_one(TrainingRun& run, int64_t most) {
+    RowTrainer<ARITY, WIDTH, NAG> node(run, most);
     while (node.next()) {
         node.choose();
         node.predict();
@@ -381,13 +383,11 @@ void train_one(TrainingRun& run) {
 
 // Two nodes in step, until one has no more rows.
 template <int ARITY, int WIDTH, bool NAG>
-void train_two(TrainingRun& first, TrainingRun& second) {
-    RowTrainer<ARITY, WIDTH, NAG> a(first), b(second);
-    while (first.from < first.to && second.from < second.to) {
-        const bool more_of_a = a.next(), more_of_b = b.next();
-        if (!more_of_a || !more_of_b) {
-            if (more_of_a) a.put_back();
-            if (more_of_b) b.put_back();
+void train_two(TrainingRun& first, TrainingRun& second, int64_t most) {
+    RowTrainer<ARITY, WIDTH, NAG> a(first, most), b(second, most);
+    while (a.next()) {
+        if (!b.next()) {
+            a.put_back();
             break;
         }
         a.choose();
@@ -435,7 +435,7 @@ inline void find_places(const FeatureMap* maps, const uint32_t* feature, int64_t
 }
 
 template <bool NAG>
-inline void fill_trainers(Trainers& t) {
+inline void fill_trainers(TrainRows& t) {
     t.one[2] = train_one<2, 2, NAG>;
     t.two[2] = train_two<2, 2, NAG>;
     t.one[3] = train_one<0, 4, NAG>;
