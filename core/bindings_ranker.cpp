@@ -1,6 +1,9 @@
 // The second stage at Python's door.
 #include "bindings_rows.hpp"
-#include "label_vectors.hpp"
+#include "centroids.hpp"
+#include "label_pairs.hpp"
+#include "label_products.hpp"
+#include "ranker.hpp"
 
 namespace ldsm::bindings {
 

@@ -1,6 +1,7 @@
+#include "label_pairs.hpp"
+
 #include <algorithm>
 
-#include "label_vectors.hpp"
 #include "random.hpp"
 
 namespace ldsm {

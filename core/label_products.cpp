@@ -1,8 +1,9 @@
+#include "label_products.hpp"
+
 #include <cmath>
 #include <numeric>
 #include <string>
 
-#include "label_vectors.hpp"
 #include "unit_rows.hpp"
 
 namespace ldsm {

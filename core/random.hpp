@@ -6,11 +6,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace ldsm {
+#include "always_inline.hpp"
 
-// Also used by the files compiled for one instruction set. Always inlined: the linker must not pick
-// a copy made for a wider machine to serve all the others.
-#define LDSM_ALWAYS_INLINE [[gnu::always_inline]] inline
+namespace ldsm {
 
 constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
 

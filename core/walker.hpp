@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "partial_sums.hpp"
 #include "router.hpp"
 
 namespace ldsm {
@@ -278,7 +279,7 @@ class Walker {
         uint8_t directions(int arity) const {
             float margins[kMaxArity];
             for (int m = 0; m < arity; ++m)
-                margins[m] = (lane[0][m] + lane[2][m]) + (lane[1][m] + lane[3][m]);
+                margins[m] = join_sums(lane[0][m], lane[1][m], lane[2][m], lane[3][m]);
             return directions_of(margins, arity);
         }
     };

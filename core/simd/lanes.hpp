@@ -7,7 +7,7 @@
 // Comparisons become min and max, and NaN ends at a bound: a diverged node must become a leaf, not
 // a crash.
 //
-// This file is compiled once per instruction set: it is included inside namespace LDSM_PATH.
+// Included by path.hpp, once per instruction set.
 
 constexpr double kRoundingShift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
 constexpr double kLog2E = 1.4426950408889634;

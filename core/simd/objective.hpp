@@ -1,11 +1,12 @@
-// Which directions a row should take: the least C*J over all non-empty sets of directions.
+// Algorithm 3, OptimizeObjective: which directions a row should take, namely the set of them with
+// the least C*J.
 //
 // With n = |y| and T_jl[d] = sum over the row's labels k of |A_j[k] - A_l[k] + d|,
 //   C*J(s) = sum_{j<l} ( |B_j - B_l + n d_jl| - lambda1 T_jl[d_jl] ) + lambda2 |sum B + n|s| - C|,
 // where d_jl = s_j - s_l is -1, 0 or 1. The sums T cost one pass over the labels; each of the
 // 2^M - 1 candidates then costs O(M^2) whatever |y| is.
 //
-// This file is compiled once per instruction set: it is included inside namespace LDSM_PATH.
+// Included by path.hpp, once per instruction set.
 
 template <int M>
 constexpr int kPairs = M * (M - 1) / 2;
