@@ -1,4 +1,4 @@
-// The second stage at Python's door.
+// Bindings for the second stage.
 #include "bindings_rows.hpp"
 #include "centroids.hpp"
 #include "label_pairs.hpp"

@@ -1,4 +1,4 @@
-// Forests and their answers, at Python's door.
+// Bindings for asking forests.
 #include "bindings_rows.hpp"
 #include "router.hpp"
 
@@ -27,7 +27,7 @@ class ForestArrays {
         const size_t nodes = first_child_.size();
         const size_t entries = weight_features_.size();
         const bool standardized = weight_means_.size() != 0;
-        if (arity < 2 || arity > kMaxArity || n_features < 0 || n_features > INT32_MAX - 8 ||
+        if (arity < 2 || arity > kMaxArity || n_features < 0 || n_features > kMostFeatures ||
             n_labels < 0 || n_labels > INT32_MAX)
             refuse("The forest's arity, n_features or n_labels is out of range.");
         if (tree_offsets_.size() < 1 || weight_offsets_.size() != nodes + 1 ||

@@ -9,7 +9,7 @@ namespace {
 
 bool is_unit(float value) { return std::fabs(value) == 1.0f; }
 
-bool fits(int64_t n_features) { return n_features >= 0 && n_features <= INT32_MAX - 8; }
+bool fits(int64_t n_features) { return n_features >= 0 && n_features <= kMostFeatures; }
 
 }  // namespace
 

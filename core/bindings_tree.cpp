@@ -1,4 +1,4 @@
-// Growing trees, at Python's door.
+// Bindings for growing trees.
 #include <nanobind/stl/vector.h>
 
 #include <cerrno>

@@ -89,7 +89,7 @@ Generator<TrainingRun> Trainer::train_regressors(const Rows& rows, uint64_t key,
                 if (tracks_scales_ && epoch == 0)
                     train_tracking_scales(run);
                 else
-                    co_yield run;
+                    co_yield run;  // each row of the block passes through RowTrainer
             }
             out.epoch_objective.push_back(static_cast<float>(objective(integrity_weight)));
             hopeless = attempt < params_.relaxations && one_sided();
