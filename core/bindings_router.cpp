@@ -64,19 +64,17 @@ class ForestArrays {
             refuse(
                 "The forest's feature_maps must be None or what feature_maps() returns, and None "
                 "if its features are standardised.");
-        view.map_words = map_words(view);
-        if (feature_maps_.size() != nodes * static_cast<size_t>(view.map_words) * 2)
+        check_mappable(view);
+        if (feature_maps_.size() != nodes * static_cast<size_t>(map_words(view)) * 2)
             refuse("The forest's feature_maps do not fit its nodes in size.");
         view.maps = reinterpret_cast<const FeatureMap*>(feature_maps_.data());
     }
     ForestView view;
 
-    // Words of a node's feature map, if the maps of all nodes can be counted at all.
-    static int64_t map_words(const ForestView& view) {
-        const int64_t words = (int64_t{view.n_features} + 2 + 63) / 64;  // the bias and the padding
-        if (view.n_nodes > INT64_MAX / 16 / words)
+    // The bytes of all maps can be counted.
+    static void check_mappable(const ForestView& view) {
+        if (view.n_nodes > INT64_MAX / 16 / map_words(view))
             refuse("The forest has too many nodes and features for feature maps.");
-        return words;
     }
 
   private:
@@ -178,7 +176,7 @@ nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows,
 
 nb::object maps(nb::handle forest) {
     const ForestArrays arrays(forest, true, /*with_maps=*/false);
-    ForestArrays::map_words(arrays.view);
+    ForestArrays::check_mappable(arrays.view);
     return hand_over(without_gil([&] { return feature_maps(arrays.view); }));
 }
 

@@ -32,15 +32,16 @@ class Grower {
         fill_node(nodes_[0], std::move(rows));
         push(0);
         while (!queue_.empty() && has_room(1)) {
-            const int32_t node = queue_.begin()->node;
+            const int32_t number = queue_.begin()->node;
             queue_.erase(queue_.begin());
-            trainer_.train(nodes_[node], [this] { return next_to_train(); });
-            if (nodes_[node].split.found) {
-                create_children(node);
-                finished_.keep(nodes_[node]);
+            Node& node = nodes_[number];
+            trainer_.train(node, [this] { return next_to_train(); });  // Algorithm 4
+            if (node.split.found) {
+                create_children(number);
+                finished_.keep(node);
             }
-            release(nodes_[node].split.directions);
-            release(nodes_[node].rows);  // a node is tried once, whether or not it was split
+            release(node.split.directions);
+            release(node.rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
         }
         return flatten(nodes_, finished_, params_.arity, memory_.scratch_folder);

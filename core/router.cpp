@@ -141,7 +141,7 @@ void score_rows(const ForestView& forest, const FeatureRows& x, const uint8_t* s
 }  // namespace
 
 FeatureMapArrays feature_maps(const ForestView& forest) {
-    const int64_t words = (int64_t{forest.n_features} + 2 + 63) / 64;  // the bias and the padding
+    const int64_t words = map_words(forest);
     FeatureMapArrays maps(static_cast<size_t>(forest.n_nodes * words * 2), 0);
     for (int64_t node = 0; node < forest.n_nodes; ++node) {
         const int64_t begin = forest.weight_offsets[node], end = forest.weight_offsets[node + 1];

@@ -36,7 +36,6 @@ struct ForestView {
     const int32_t* histogram_counts;
     const int64_t* node_rows;
     const FeatureMap* maps = nullptr;  // `map_words` per node, or null: features are searched for
-    int64_t map_words = 0;
 };
 
 // The maps of all nodes, derived from a forest. They serve single rows: on Delicious (500 features)
@@ -44,6 +43,11 @@ struct ForestView {
 // features) through 20 trees 0.21 and 0.65 ms. A map grows with the number of features, so text of
 // 20,000 words does without.
 FeatureMapArrays feature_maps(const ForestView& forest);
+
+// Entries of a node's map: one per 64 features, with the bias and the padding.
+inline int64_t map_words(const ForestView& forest) {
+    return (int64_t{forest.n_features} + 2 + 63) / 64;
+}
 
 struct TopK {
     int64_t k;
