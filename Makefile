@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*.* core/*/*.*)
 
 # The benchmark data, when it lies beside the checkout, switches the data tests on.
 ifndef LDSM_DATA
@@ -39,6 +39,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp)
 
 bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py

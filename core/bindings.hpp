@@ -55,7 +55,9 @@ nb::object hand_over(FlatArray<T>&& array, size_t columns = 0) {
     return as_array(data, size, columns, owner);
 }
 
-[[noreturn]] inline void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
+[[noreturn]] inline void refuse(const std::string& message) {
+    throw nb::value_error(message.c_str());
+}
 
 // NumPy can lay an array at any byte; the core, and the compiler, count on whole numbers.
 template <typename Array>
@@ -134,7 +136,7 @@ inline int32_t never_cancelled = 0;
 inline int64_t uncounted = 0;
 
 inline Monitor make_monitor(const std::optional<Shared<int32_t>>& cancel,
-                     const std::optional<Shared<int64_t>>& progress) {
+                            const std::optional<Shared<int64_t>>& progress) {
     if ((cancel && cancel->size() != 1) || (progress && progress->size() != 1))
         refuse("cancel and progress must be arrays of one number.");
     if (cancel) check_aligned(*cancel, "cancel");

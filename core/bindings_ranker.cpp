@@ -1,6 +1,15 @@
+<<<<<<< HEAD
 // The second stage at Python's door.
 #include "bindings_rows.hpp"
 #include "label_vectors.hpp"
+=======
+// Bindings for the second stage.
+#include "bindings_rows.hpp"
+#include "centroids.hpp"
+#include "label_pairs.hpp"
+#include "label_products.hpp"
+#include "ranker.hpp"
+>>>>>>> refs/heads/core
 
 namespace ldsm::bindings {
 
@@ -11,8 +20,8 @@ using Mask = std::optional<In<uint8_t>>;
 const uint8_t* checked_mask(const Mask& mask, const FeatureRows& x, const char* name) {
     if (!mask) return nullptr;
     if (static_cast<int64_t>(mask->size()) != x.n_rows)
-        refuse(std::string(name) + " must have one entry per row of X, " + std::to_string(x.n_rows) +
-               ". Got " + std::to_string(mask->size()) + ".");
+        refuse(std::string(name) + " must have one entry per row of X, " +
+               std::to_string(x.n_rows) + ". Got " + std::to_string(mask->size()) + ".");
     return mask->data();
 }
 
@@ -33,7 +42,8 @@ void check_prune(float prune) {
 }
 
 nb::object vectors_out(LabelVectors&& vectors) {
-    return nb::make_tuple(hand_over(std::move(vectors.offsets)), hand_over(std::move(vectors.features)),
+    return nb::make_tuple(hand_over(std::move(vectors.offsets)),
+                          hand_over(std::move(vectors.features)),
                           hand_over(std::move(vectors.weights)));
 }
 
@@ -56,10 +66,17 @@ nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_
                           hand_over(std::move(out.positive)));
 }
 
+<<<<<<< HEAD
 nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, uint64_t first_label,
                  Mask held_out, double cost, double tolerance, int max_epochs, float prune,
                  uint64_t seed, std::optional<Shared<int32_t>> cancel,
                  std::optional<Shared<int64_t>> progress) {
+=======
+nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
+                 In<uint8_t> positive, uint64_t first_label, Mask held_out, double cost,
+                 double tolerance, int max_epochs, float prune, uint64_t seed,
+                 std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress) {
+>>>>>>> refs/heads/core
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
     const uint8_t* held = checked_mask(held_out, x, "held_out");
@@ -73,8 +90,14 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
                           hand_over(std::move(out.held_out_margins)));
 }
 
+<<<<<<< HEAD
 nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, Mask left_out,
                      int64_t min_rows, float prune, std::optional<Shared<int32_t>> cancel) {
+=======
+nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
+                     In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune,
+                     std::optional<Shared<int32_t>> cancel) {
+>>>>>>> refs/heads/core
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
@@ -98,10 +121,11 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
     check_offsets(list_indptr, list_labels.size(), "The row offsets of the lists");
     check_range(list_labels, n_labels, "The label numbers of the lists");
     const LabelRows lists{list_indptr.data(), list_labels.data(),
-                          static_cast<int64_t>(list_indptr.size()) - 1, static_cast<int32_t>(n_labels)};
+                          static_cast<int64_t>(list_indptr.size()) - 1,
+                          static_cast<int32_t>(n_labels)};
     if (lists.n_rows != x.n_rows)
-        refuse("X and the lists must have the same number of rows. Got " + std::to_string(x.n_rows) +
-               " and " + std::to_string(lists.n_rows) + ".");
+        refuse("X and the lists must have the same number of rows. Got " +
+               std::to_string(x.n_rows) + " and " + std::to_string(lists.n_rows) + ".");
     const LabelVectorsView view{offsets.data(), features.data(), weights.data(), n_labels,
                                 static_cast<int64_t>(features.size())};
     Monitor monitor = make_monitor(cancel, std::nullopt);
@@ -122,11 +146,20 @@ void bind_ranker(nb::module_& m) {
           "max_epochs"_a, "prune"_a, "seed"_a, as_is("cancel") = nb::none(),
           as_is("progress") = nb::none(),
           "One linear classifier per label: ((offsets, features, weights), held-out margins).");
+<<<<<<< HEAD
     m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"),
           as_is("positive"), nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
           as_is("cancel") = nb::none(), "The mean row of each label: (offsets, features, weights).");
     m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"),
           "x"_a, as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),
+=======
+    m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
+          nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
+          as_is("cancel") = nb::none(),
+          "The mean row of each label: (offsets, features, weights).");
+    m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"), "x"_a,
+          as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),
+>>>>>>> refs/heads/core
           "Products of unit rows with the vectors of the labels on their lists.");
 }
 

@@ -18,6 +18,9 @@ struct BrokenModel : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// Two numbers behind the last feature are taken, the bias and the padding; some are to spare.
+constexpr int64_t kMostFeatures = INT32_MAX - 8;
+
 struct FeatureRows {
     const int64_t* indptr;
     const int32_t* indices;

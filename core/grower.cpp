@@ -1,95 +1,17 @@
 #include "grower.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <deque>
-#include <limits>
-#include <memory>
 #include <set>
 
+#include "pair_trainer.hpp"
 #include "random.hpp"
+#include "split_quality.hpp"
+#include "tree_rows.hpp"
 
 namespace ldsm {
 
 namespace {
-
-constexpr int64_t kWindowBlocks = 64;
-constexpr int64_t kRowsPerCheck = 256;
-
-struct Histogram {
-    std::vector<int32_t> labels, counts;
-
-    int64_t sum() const {
-        int64_t total = 0;
-        for (const int32_t c : counts) total += c;
-        return total;
-    }
-    int64_t priority() const {
-        return counts.empty() ? 0 : sum() - *std::max_element(counts.begin(), counts.end());
-    }
-    double entropy() const {
-        const auto total = static_cast<double>(sum());
-        double h = 0;
-        for (const int32_t c : counts) h -= c / total * std::log(c / total);
-        return h;
-    }
-};
-
-enum class Training : uint8_t { kNone, kBegun, kDone };
-
-// A node while the tree grows; `split` moves into the tree's arrays at the end.
-struct Node {
-    int32_t parent = -1;
-    int32_t child = 0;  // which child of the parent
-    int32_t depth = 0;
-    int32_t first_child = 0;
-    uint64_t key = 0;
-    uint64_t path = 0;  // the first steps from the root, the first one uppermost
-    int64_t n_rows = 0;
-    int64_t n_labels = 0;
-    std::vector<int32_t> rows;
-    Histogram histogram;
-    Split split;
-    int64_t scratch_at = -1;  // where the scratch file has the weights; -1: they are in `split`
-    Training state = Training::kNone;
-    double entropy = 0;
-    double objective = std::numeric_limits<double>::quiet_NaN();
-    double balancedness = objective;
-    double purity = objective;
-};
-
-// The parts of a split that a tree keeps.
-struct Weights {
-    explicit Weights(Split& of) : split(of) {}
-    template <typename Visit>
-    void each(Visit&& visit) {
-        visit(split.features);
-        visit(split.weights);
-        visit(split.mean);
-        visit(split.scale);
-    }
-    int64_t bytes() {
-        int64_t total = 0;
-        each([&](auto& numbers) {
-            total += static_cast<int64_t>(numbers.capacity() * sizeof numbers[0]);
-        });
-        return total;
-    }
-    Split& split;
-};
-
-// Gives the memory back, which `numbers = {}` does not.
-template <typename T>
-void release(std::vector<T>& numbers) {
-    std::vector<T>().swap(numbers);
-}
-
-template <typename T>
-void shuffle(T* first, int64_t n, Stream& stream) {
-    for (int64_t i = n - 1; i > 0; --i)
-        std::swap(first[i], first[stream.below(static_cast<uint64_t>(i) + 1)]);
-}
 
 class Grower {
   public:
@@ -99,30 +21,37 @@ class Grower {
           params_(params),
           memory_(memory),
           monitor_(monitor),
+<<<<<<< HEAD
           pair_(params.optimizer == Optimizer::kNag ? kernels.nag.two[params.arity]
                                                     : kernels.sgd.two[params.arity]),
           trainers_{Trainer(x, y, params, memory, kernels, monitor),
                     Trainer(x, y, params, memory, kernels, monitor)},
+=======
+          trainer_(x, y, params, memory, kernels, monitor),
+          finished_(memory),
+>>>>>>> refs/heads/core
           counts_(static_cast<size_t>(y.n_labels), 0) {}
 
+    // Algorithm 1, BuildTree: always the leaf of highest priority is split, until another split
+    // would pass the number of nodes.
     Tree grow(std::vector<int32_t> rows, uint64_t key) {
-        add_node();
-        nodes_[0].key = key;
+        nodes_.emplace_back().key = key;
         fill_node(nodes_[0], std::move(rows));
         push(0);
         while (!queue_.empty() && has_room(1)) {
-            const int32_t node = queue_.begin()->node;
+            const int32_t number = queue_.begin()->node;
             queue_.erase(queue_.begin());
-            train(node);
-            if (nodes_[node].split.found) {
-                create_children(node);
-                keep_weights(node);
+            Node& node = nodes_[number];
+            trainer_.train(node, [this] { return next_to_train(); });  // Algorithm 4
+            if (node.split.found) {
+                create_children(number);
+                finished_.keep(node);
             }
-            release(nodes_[node].split.directions);
-            release(nodes_[node].rows);  // a node is tried once, whether or not it was split
+            release(node.split.directions);
+            release(node.rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
         }
-        return flatten();
+        return flatten(nodes_, finished_, params_.arity, memory_.scratch_folder);
     }
 
   private:
@@ -131,66 +60,35 @@ class Grower {
         uint64_t path;  // of the node: most ties end here, and not with a walk up the tree
         int32_t node;
     };
+    struct Before {
+        const Grower* grower;
+        bool operator()(const Entry& a, const Entry& b) const {
+            if (a.priority != b.priority) return a.priority > b.priority;
+            if (a.path != b.path) return a.path < b.path;
+            return grower->path_less(a.node, b.node);
+        }
+    };
 
     bool has_room(int64_t splits) const {
         return static_cast<int64_t>(nodes_.size()) + splits * params_.arity <= params_.max_nodes;
     }
 
-    // Trains `node`, which is due, and beside it the nodes that will most likely be due next: two
-    // nodes in step keep the machine busy where one alone would let it wait. What a node learns
-    // depends on its rows and its key alone, so being early changes nothing.
-    void train(int32_t node) {
-        if (nodes_[node].state == Training::kNone) start(node);
-        while (nodes_[node].state != Training::kDone) {
-            monitor_.check();
-            for (size_t i = 0; i < 2; ++i)
-                if (!trainers_[i].busy()) start_early();
-            Trainer& first = trainers_[0];
-            Trainer& second = trainers_[1];
-            if (first.busy() && second.busy() && !first.alone() && !second.alone()) {
-                const int64_t rows = std::min(waiting(first), waiting(second));
-                train_in_step(first.run(), second.run(), std::min(rows, kRowsPerCheck));
-            } else {
-                for (Trainer& trainer : trainers_)
-                    if (trainer.busy()) trainer.train(kRowsPerCheck);
-            }
-            for (size_t i = 0; i < 2; ++i)
-                if (trainers_[i].busy() && !trainers_[i].prepare())
-                    nodes_[trained_[i]].state = Training::kDone;
-        }
+    // The open leaf of highest priority that nobody has begun to train, if there will be room for
+    // its children too; else null.
+    Node* next_to_train() {
+        if (!has_room(2)) return nullptr;
+        for (const Entry& entry : queue_)
+            if (nodes_[entry.node].progress == Progress::kWaiting) return &nodes_[entry.node];
+        return nullptr;
     }
 
-    static int64_t waiting(Trainer& trainer) { return trainer.run().to - trainer.run().from; }
-
-    void train_in_step(TrainingRun& first, TrainingRun& second, int64_t n_rows) {
-        const int64_t first_end = first.to, second_end = second.to;
-        first.to = first.from + n_rows;
-        second.to = second.from + n_rows;
-        pair_(first, second);
-        first.to = first_end;
-        second.to = second_end;
+    void push(int32_t node) {
+        const int64_t priority = nodes_[node].histogram.priority();
+        if (priority > 0 && nodes_[node].n_rows > 1)
+            queue_.insert({priority, nodes_[node].path, node});
+        else
+            release(nodes_[node].rows);
     }
-
-    void start(int32_t node) {
-        const size_t i = trainers_[0].busy() ? 1 : 0;
-        Node& n = nodes_[node];
-        trainers_[i].start(n.rows, n.key, n.split);
-        n.state = Training::kBegun;
-        trained_[i] = node;
-        if (!trainers_[i].prepare()) n.state = Training::kDone;
-    }
-
-    // The untrained node of highest priority, if there will be room for its children too.
-    void start_early() {
-        if (!has_room(2)) return;
-        for (const Entry& entry : queue_) {
-            if (nodes_[entry.node].state != Training::kNone) continue;
-            start(entry.node);
-            return;
-        }
-    }
-
-    Node& add_node() { return nodes_.emplace_back(); }
 
     // Smaller path first. Open leaves are never each other's ancestors, so lifting the deeper one
     // to the same depth and walking up in step finds the first child number that differs.
@@ -207,14 +105,7 @@ class Grower {
         return left < right;
     }
 
-    void push(int32_t node) {
-        const int64_t priority = nodes_[node].histogram.priority();
-        if (priority > 0 && nodes_[node].n_rows > 1)
-            queue_.insert({priority, nodes_[node].path, node});
-        else
-            release(nodes_[node].rows);
-    }
-
+    // Gives a node its rows and counts their labels (UpdateHist).
     void fill_node(Node& node, std::vector<int32_t> rows) {
         node.n_rows = static_cast<int64_t>(rows.size());
         Histogram& h = node.histogram;
@@ -238,6 +129,8 @@ class Grower {
         node.rows = std::move(rows);
     }
 
+    // Algorithm 5, CreateChildren: each row goes where its margins sent it, maybe to several
+    // children.
     void create_children(int32_t parent) {
         const auto first = static_cast<int32_t>(nodes_.size());
         const std::vector<uint8_t>& directions = nodes_[parent].split.directions;
@@ -248,7 +141,7 @@ class Grower {
                 if ((directions[i] >> m) & 1) child_rows[m].push_back(rows[i]);
         for (int m = 0; m < params_.arity; ++m) {
             child_rows[m].shrink_to_fit();
-            Node& child = add_node();
+            Node& child = nodes_.emplace_back();
             child.parent = parent;
             child.child = m;
             child.depth = nodes_[parent].depth + 1;
@@ -260,7 +153,7 @@ class Grower {
             fill_node(child, std::move(child_rows[m]));
         }
         nodes_[parent].first_child = first;
-        measure(nodes_[parent]);
+        measure(nodes_[parent], nodes_, params_);
         bool answers_for_child = false;
         for (int m = 0; m < params_.arity; ++m) {
             answers_for_child |= nodes_[first + m].histogram.labels.empty();
@@ -269,6 +162,7 @@ class Grower {
         if (!answers_for_child) nodes_[parent].histogram = {};
     }
 
+<<<<<<< HEAD
     // Finished weights that grow too many go to a file, all that are in memory at once.
     void keep_weights(int32_t node) {
         in_memory_.push_back(node);
@@ -391,30 +285,22 @@ class Grower {
 
     LabelRows y_;
     TreeParams params_;
+=======
+    const LabelRows& y_;
+    const TreeParams& params_;
+>>>>>>> refs/heads/core
     const Memory& memory_;
     Monitor& monitor_;
-    void (*pair_)(TrainingRun&, TrainingRun&);
-    std::unique_ptr<ScratchFile> scratch_;
-    std::vector<int32_t> in_memory_;    // nodes whose finished weights are
-    int64_t bytes_in_memory_ = 0;
-    std::array<Trainer, 2> trainers_;
-    std::array<int32_t, 2> trained_{};  // the node each trainer is at
-    std::vector<int32_t> counts_;       // all zero between uses
-    std::deque<Node> nodes_;            // a deque: trainers keep references to nodes while it grows
-
-    struct Before {
-        const Grower* grower;
-        bool operator()(const Entry& a, const Entry& b) const {
-            if (a.priority != b.priority) return a.priority > b.priority;
-            if (a.path != b.path) return a.path < b.path;
-            return grower->path_less(a.node, b.node);
-        }
-    };
+    PairTrainer trainer_;
+    FinishedWeights finished_;
+    std::vector<int32_t> counts_;  // all zero between uses
+    std::deque<Node> nodes_;       // a deque: nodes stay where they are while it grows
     std::set<Entry, Before> queue_{Before{this}};  // a set: it is looked into, not only popped
 };
 
 }  // namespace
 
+<<<<<<< HEAD
 std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
     std::vector<uint8_t> mask(static_cast<size_t>(n_rows), 1);
     if (subsample >= 1.0) return mask;
@@ -451,6 +337,8 @@ std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, dou
     return order;
 }
 
+=======
+>>>>>>> refs/heads/core
 Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
                const Memory& memory, uint64_t seed, uint64_t tree, const Kernels& kernels,
                Monitor& monitor) {

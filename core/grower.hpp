@@ -1,14 +1,16 @@
-// Grows one tree: always the leaf of highest priority, until the next split would pass max_nodes.
+// Grows one tree (Algorithm 1 of the paper).
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "scratch.hpp"
+#include "kernels.hpp"
+#include "monitor.hpp"
 #include "trainer.hpp"
+#include "tree.hpp"
 
 namespace ldsm {
 
+<<<<<<< HEAD
 // One grown tree as flat arrays. Nodes are numbered by creation; the children of a node are
 // consecutive and come after it.
 struct Tree {
@@ -40,6 +42,10 @@ std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, dou
 // 1 for each row that tree was grown on.
 std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample);
 
+=======
+// The same bits for the same rows, parameters, seed and tree number, whatever the memory, the
+// kernels and what else runs.
+>>>>>>> refs/heads/core
 Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
                const Memory& memory, uint64_t seed, uint64_t tree, const Kernels& kernels,
                Monitor& monitor);

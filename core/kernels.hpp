@@ -24,7 +24,7 @@ enum class Optimizer : int { kNag = 0, kSgd = 1, kAsgd = 2 };
 struct CompactRows {
     const int64_t* start;  // n_rows + 1 offsets, multiples of kLanes
     const uint32_t* feature;
-    const float* value;        // what the regressors see; for NAG divided by the feature's scale
+    const float* value;          // what the regressors see; for NAG divided by the feature's scale
     const double* squared_norm;  // sum of value^2 of the row, bias included
     const int64_t* label_start;  // labels are padded to whole groups with local label 0
     const uint32_t* label;
@@ -35,23 +35,24 @@ struct CompactRows {
 // What training a node accumulates; the letters are the paper's and docs/algorithm.md's.
 struct NodeState {
     int arity;
-    float* cells;    // per local feature: `width` weights, then `width` companions
-                     // (NAG: gradient sums; averaged SGD: the correction sums)
-    double* mass;    // A: per local label, `width` sums of clamped margins; for arity 2 one difference
-    double labels_seen = 0;           // C
-    double reached[kMaxArity] = {};   // B
-    double scaled_norm = 0;           // N of the normalised step
-    int64_t rows_seen = 0;            // t
-    int64_t averaged_rows = 0;        // rows of the averaged epoch so far
+    float* cells;  // per local feature: `width` weights, then `width` companions
+                   // (NAG: gradient sums; averaged SGD: the correction sums)
+    double*
+        mass;  // A: per local label, `width` sums of clamped margins; for arity 2 one difference
+    double labels_seen = 0;          // C
+    double reached[kMaxArity] = {};  // B
+    double scaled_norm = 0;          // N of the normalised step
+    int64_t rows_seen = 0;           // t
+    int64_t averaged_rows = 0;       // rows of the averaged epoch so far
     uint64_t random_key = 0;
     uint64_t random_counter = 0;
 };
 
 struct StepParams {
-    double integrity_weight;   // lambda 1
-    double multiway_penalty;   // lambda 2
+    double integrity_weight;  // lambda 1
+    double multiway_penalty;  // lambda 2
     double learning_rate;
-    bool averaging;            // the last epoch of averaged SGD
+    bool averaging;  // the last epoch of averaged SGD
 };
 
 // Rows [from, to) of a node that wait for training; `from` moves on as they are trained.
@@ -62,10 +63,11 @@ struct TrainingRun {
     StepParams step;
 };
 
-// By arity; 0 and 1 are unused. `two` trains two nodes in step until one of them has no more rows.
-struct Trainers {
-    void (*one[kMaxArity + 1])(TrainingRun&);
-    void (*two[kMaxArity + 1])(TrainingRun&, TrainingRun&);
+// Train up to `most` rows of a node, or of two nodes in step until one of them has no more rows. By
+// arity; 0 and 1 are unused.
+struct TrainRows {
+    void (*one[kMaxArity + 1])(TrainingRun&, int64_t most);
+    void (*two[kMaxArity + 1])(TrainingRun&, TrainingRun&, int64_t most);
 };
 // Margins of one padded row; `weights` has `width` floats per feature and 8 floats of slack.
 using RowMargins = void (*)(const float* weights, const uint32_t* feature, const float* value,
@@ -81,7 +83,8 @@ struct FeatureMap {
 using FindPlaces = void (*)(const FeatureMap* maps, const uint32_t* feature, int64_t length,
                             int64_t n_stored, int32_t* places);
 
-// Where a row goes: every direction with a margin above 0.5, else the largest (lowest number first).
+// Where a row goes: every direction with a margin above 0.5, else the largest (lowest number
+// first).
 inline uint8_t directions_of(const float* margins, int arity) {
     unsigned mask = 0;
     int best = 0;
@@ -94,10 +97,14 @@ inline uint8_t directions_of(const float* margins, int arity) {
 
 struct Kernels {
     const char* name;
-    Trainers nag;
-    Trainers sgd;  // plain and averaged
+    TrainRows nag;
+    TrainRows sgd;  // plain and averaged
     RowMargins margins[kMaxArity + 1];
     FindPlaces find_places;
+
+    const TrainRows& train(Optimizer optimizer) const {
+        return optimizer == Optimizer::kNag ? nag : sgd;
+    }
 };
 
 const Kernels& portable_kernels();

@@ -1,6 +1,7 @@
+#include "label_pairs.hpp"
+
 #include <algorithm>
 
-#include "label_vectors.hpp"
 #include "random.hpp"
 
 namespace ldsm {
@@ -11,9 +12,12 @@ namespace {
 class RowLabels {
   public:
     RowLabels(const LabelRows& lists, const LabelRows& y, int64_t fill_to, uint64_t seed)
-        : lists_(lists), y_(y), seed_(mix(seed ^ 0x7061697273ULL)),
+        : lists_(lists),
+          y_(y),
+          seed_(mix(seed ^ 0x7061697273ULL)),
           // Drawing most of the labels one by one would take long: then all of them are meant.
-          all_(fill_to * 2 >= y.n_labels), fill_to_(std::min<int64_t>(fill_to, y.n_labels)) {}
+          all_(fill_to * 2 >= y.n_labels),
+          fill_to_(std::min<int64_t>(fill_to, y.n_labels)) {}
 
     const std::vector<int32_t>& of(int64_t row) {
         labels_.clear();
@@ -36,7 +40,8 @@ class RowLabels {
         Stream random{child_key(seed_, static_cast<uint64_t>(row))};
         const size_t known = labels_.size();
         while (static_cast<int64_t>(labels_.size()) < fill_to_) {
-            const auto label = static_cast<int32_t>(random.below(static_cast<uint64_t>(y_.n_labels)));
+            const auto label =
+                static_cast<int32_t>(random.below(static_cast<uint64_t>(y_.n_labels)));
             const auto end = labels_.begin() + static_cast<std::ptrdiff_t>(known);
             if (std::binary_search(labels_.begin(), end, label)) continue;
             if (std::find(end, labels_.end(), label) != labels_.end()) continue;
@@ -65,7 +70,8 @@ LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_
         if (row % kRowsBetweenLooks == 0) monitor.check();
         for (const int32_t label : labels.of(row)) ++out.offsets[label + 1];
     }
-    for (int32_t label = 0; label < y.n_labels; ++label) out.offsets[label + 1] += out.offsets[label];
+    for (int32_t label = 0; label < y.n_labels; ++label)
+        out.offsets[label + 1] += out.offsets[label];
     out.rows.resize(static_cast<size_t>(out.offsets.back()));
     out.positive.resize(out.rows.size());
     std::vector<int64_t> next(out.offsets.begin(), out.offsets.end() - 1);

@@ -1,8 +1,9 @@
+#include "label_products.hpp"
+
 #include <cmath>
 #include <numeric>
 #include <string>
 
-#include "label_vectors.hpp"
 #include "unit_rows.hpp"
 
 namespace ldsm {
@@ -10,13 +11,16 @@ namespace ldsm {
 namespace {
 
 [[noreturn]] void damaged(int64_t label, const char* what) {
-    throw BrokenModel("The second stage is damaged at label " + std::to_string(label) + ": " + what + ".");
+    throw BrokenModel("The second stage is damaged at label " + std::to_string(label) + ": " +
+                      what + ".");
 }
 
-// The pairs of rows and labels, sorted by label: a label's weights are spread once for all its rows.
+// The pairs of rows and labels, sorted by label: a label's weights are spread once for all its
+// rows.
 struct ByLabel {
     explicit ByLabel(const LabelRows& lists, int64_t n_pairs)
-        : start(static_cast<size_t>(lists.n_labels) + 1, 0), row(static_cast<size_t>(n_pairs)),
+        : start(static_cast<size_t>(lists.n_labels) + 1, 0),
+          row(static_cast<size_t>(n_pairs)),
           place(static_cast<size_t>(n_pairs)) {
         for (int64_t p = 0; p < n_pairs; ++p) ++start[lists.indices[p] + 1];
         std::partial_sum(start.begin(), start.end(), start.begin());
@@ -44,7 +48,8 @@ void label_products(const LabelVectorsView& vectors, const FeatureRows& x, const
         if (pairs.start[label] == pairs.start[label + 1]) continue;
         monitor.check();
         const int64_t begin = vectors.offsets[label], end = vectors.offsets[label + 1];
-        if (begin < 0 || end < begin || end > vectors.n_entries) damaged(label, "offsets out of range");
+        if (begin < 0 || end < begin || end > vectors.n_entries)
+            damaged(label, "offsets out of range");
         for (int64_t e = begin; e < end; ++e) {
             const int32_t feature = vectors.features[e];
             if (feature < 0 || feature > x.n_features) damaged(label, "a feature out of range");

@@ -1,35 +1,12 @@
-// The second stage: one sparse vector of features per label, made from the training rows and
-// multiplied with the rows whose shortlist names the label.
+// One sparse vector of features per label: the form of the linear classifiers and the centroids.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include "csr.hpp"
-#include "monitor.hpp"
-
 namespace ldsm {
-
-// Rows by label: those that have it, those that have it on their shortlist, and a few others.
-struct LabelPairs {
-    std::vector<int64_t> offsets;
-    std::vector<int32_t> rows;      // ascending within a label
-    std::vector<uint8_t> positive;  // 1 where the row has the label
-};
-
-// `lists`: the shortlist of each row. A row with fewer than `fill_to` labels in all gets random ones
-// on top: a label must also have seen rows that are nowhere near it.
-LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_to, uint64_t seed,
-                       Monitor& monitor);
-
-// The pairs of labels `first_label`, `first_label + 1`, ...
-struct PairsView {
-    const int64_t* offsets;
-    const int32_t* rows;
-    const uint8_t* positive;
-    int64_t n_labels;
-    uint64_t first_label;
-};
 
 // Vectors by label, features ascending. Feature number D is a constant 1 that rows do not store.
 struct LabelVectors {
@@ -46,35 +23,36 @@ struct LabelVectorsView {
     int64_t n_entries;
 };
 
-struct RankerParams {
-    double cost;       // C of the squared hinge loss
-    double tolerance;  // descent ends when the projected gradients of a pass lie this close together
-    int max_epochs;
-    float prune;       // smaller weights are dropped
+// One label at a time in weights over all features; only what was touched is cleared.
+class DenseWeights {
+  public:
+    explicit DenseWeights(int32_t n_features)
+        : values_(static_cast<size_t>(n_features) + 1, 0.0f),
+          touched_(values_.size() / 64 + 1, 0) {}
+
+    float* data() { return values_.data(); }
+    void touch(int32_t feature) { touched_[feature >> 6] |= uint64_t{1} << (feature & 63); }
+
+    // Appends the touched weights of at least `prune`, features ascending, and starts again from 0.
+    void give(float prune, LabelVectors& out) {
+        for (size_t word = 0; word < touched_.size(); ++word) {
+            for (uint64_t bits = touched_[word]; bits != 0; bits &= bits - 1) {
+                const auto feature = static_cast<int32_t>(64 * word + std::countr_zero(bits));
+                float& weight = values_[feature];
+                if (weight != 0 && std::fabs(weight) >= prune) {
+                    out.features.push_back(feature);
+                    out.weights.push_back(weight);
+                }
+                weight = 0;
+            }
+            touched_[word] = 0;
+        }
+        out.offsets.push_back(static_cast<int64_t>(out.features.size()));
+    }
+
+  private:
+    std::vector<float> values_;
+    std::vector<uint64_t> touched_;  // one bit per feature
 };
-
-struct Ranker {
-    LabelVectors vectors;
-    // For each pair whose row is held out, in order: the margin by a classifier that has seen none
-    // of the held-out rows.
-    std::vector<float> held_out_margins;
-};
-
-// One linear classifier per label: squared hinge loss by dual coordinate descent (Hsieh et al., ICML
-// 2008), on rows scaled to unit length. A label's weights depend on its own pairs, the seed and its
-// number alone: any division of the labels into calls gives the same bits.
-// `held_out`: per row, or null. All rows count in the end, held out or not.
-Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
-                    const RankerParams& params, uint64_t seed, Monitor& monitor);
-
-// The mean of each label's rows, scaled to unit length, without entries below `prune`; nothing for
-// labels of fewer than `min_rows` rows. `left_out`: per row, or null.
-LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const uint8_t* left_out,
-                             int64_t min_rows, float prune, Monitor& monitor);
-
-// Product of each row, scaled to unit length, with the vectors of the labels on its list. The same
-// bits whichever rows are asked for together. Nothing in the vectors is trusted.
-void label_products(const LabelVectorsView& vectors, const FeatureRows& x, const LabelRows& lists,
-                    float* products, Monitor& monitor);
 
 }  // namespace ldsm

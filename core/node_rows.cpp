@@ -18,7 +18,8 @@ void will_need(const T* begin, const T* end) {
     constexpr uintptr_t kPiece = 128 << 10;  // Linux may read no more than this for one call
     const auto last = reinterpret_cast<uintptr_t>(end);
     for (auto at = reinterpret_cast<uintptr_t>(begin) / page * page; at < last; at += kPiece)
-        posix_madvise(reinterpret_cast<void*>(at), std::min(kPiece, last - at), POSIX_MADV_WILLNEED);
+        posix_madvise(reinterpret_cast<void*>(at), std::min(kPiece, last - at),
+                      POSIX_MADV_WILLNEED);
 }
 
 // A vector that grows by itself takes up to twice what it needs.
@@ -59,7 +60,8 @@ int64_t NodeRows::block_end(const std::vector<int32_t>& rows, int64_t from) cons
         const int64_t row = rows[to];
         const int64_t length = standardize_ ? x_.n_features : x_.indptr[row + 1] - x_.indptr[row];
         // With the bias and the padding; a row and its labels need some more numbers each.
-        bytes += per_entry * (length + kLanes) + 4 * (y_.indptr[row + 1] - y_.indptr[row] + kLanes) + 40;
+        bytes +=
+            per_entry * (length + kLanes) + 4 * (y_.indptr[row + 1] - y_.indptr[row] + kLanes) + 40;
         if (bytes > block_bytes_ && to > from) break;
         ++to;
     }
@@ -70,7 +72,8 @@ void NodeRows::measure(const std::vector<int32_t>& rows) {
     const int32_t d = x_.n_features;
     std::vector<double> sum(d, 0.0), square(d, 0.0);
     for (const int64_t row : rows)
-        for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i) sum[x_.indices[i]] += x_.values[i];
+        for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; ++i)
+            sum[x_.indices[i]] += x_.values[i];
     const double n = static_cast<double>(rows.size());
     // Second pass on the deviations: the textbook sum of squares cancels on large means. The
     // zeros that a sparse row does not store deviate by the mean itself.
@@ -128,7 +131,8 @@ void NodeRows::lay_out(const int32_t* rows, int64_t n) {
     resize_exactly(label_, label_start_[n]);
 }
 
-// X may be a file that does not fit into memory: one long read takes the place of many single pages.
+// X may be a file that does not fit into memory: one long read takes the place of many single
+// pages.
 void NodeRows::read_ahead(const PlaceOrder::Block& block) const {
     if (!PlaceOrder::is_full(block)) return;
     const int64_t row = block.number * kBlockRows;
@@ -137,7 +141,8 @@ void NodeRows::read_ahead(const PlaceOrder::Block& block) const {
     will_need(x_.values + first, x_.values + last);
 }
 
-// A small node's rows lie scattered over X: asking for a row in time hides most of the way to memory.
+// A small node's rows lie scattered over X: asking for a row in time hides most of the way to
+// memory.
 void NodeRows::prefetch(int64_t row) const {
     constexpr int64_t kLine = 64 / sizeof(float);
     for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; i += kLine) {
@@ -147,8 +152,8 @@ void NodeRows::prefetch(int64_t row) const {
     __builtin_prefetch(y_.indices + y_.indptr[row]);
 }
 
-// A large node wants a good part of each block of X, and takes it from front to back, as a disk and a
-// processor read best.
+// A large node wants a good part of each block of X, and takes it from front to back, as a disk and
+// a processor read best.
 void NodeRows::copy(const int32_t* rows, int64_t n) {
     constexpr size_t kAhead = 2;  // blocks, or rows
     if (!order_.sort(rows, n)) {

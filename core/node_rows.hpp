@@ -29,8 +29,8 @@ class LocalIds {
         count_ = 0;
     }
     // Turns the global numbers of a row into local ones. Without a branch: in a small node every
-    // second number is new, which no predictor guesses. What changes with each number is kept out of
-    // memory, where the next one would wait for it.
+    // second number is new, which no predictor guesses. What changes with each number is kept out
+    // of memory, where the next one would wait for it.
     void number(uint32_t* numbers, int64_t n) {
         uint32_t* const local = local_.data();
         int32_t* const global = global_.data();
@@ -66,8 +66,8 @@ struct Standardizer {
 class NodeRows {
   public:
     // `standardize`: every row is spread over all features and (x - mean) * scale is stored.
-    // A copy takes `block_bytes`, or one row: larger nodes are streamed through it once per epoch, all
-    // others are copied once and stay.
+    // A copy takes `block_bytes`, or one row: larger nodes are streamed through it once per epoch,
+    // all others are copied once and stay.
     NodeRows(const FeatureRows& x, const LabelRows& y, bool standardize, bool keep_raw,
              int64_t block_bytes);
 

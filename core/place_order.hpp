@@ -7,8 +7,8 @@
 
 namespace ldsm {
 
-// Rows that lie together stay together in a tree's order (see tree_rows), so that X can be read from
-// disk block by block.
+// Rows that lie together stay together in a tree's order (see tree_rows), so that X can be read
+// from disk block by block.
 constexpr int64_t kBlockRows = 4096;
 
 class PlaceOrder {
@@ -71,7 +71,7 @@ class PlaceOrder {
     static constexpr int64_t kMany = kBlockRows / 16;  // of one block: a full one
     static constexpr int64_t kSome = 16;  // of a block on average, for which sorting pays
 
-    std::vector<int64_t> place_;   // of each block of X; all zero between uses
+    std::vector<int64_t> place_;  // of each block of X; all zero between uses
     std::vector<Block> blocks_;
     std::vector<int32_t> order_;
     std::vector<int32_t> within_;  // of each place in a block, the row; all -1 between uses

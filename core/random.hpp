@@ -1,14 +1,14 @@
-// Counter-based random numbers: every number is a pure function of (seed, tree, node path, counter).
-// Nothing depends on what ran before, so threads, workers and the order of work cannot change a tree.
+// Counter-based random numbers: every number is a pure function of (seed, tree, node path,
+// counter). Nothing depends on what ran before, so threads, workers and the order of work cannot
+// change a tree.
 #pragma once
 
 #include <cstdint>
+#include <utility>
+
+#include "always_inline.hpp"
 
 namespace ldsm {
-
-// Also used by the files compiled for one instruction set. Always inlined: the linker must not pick
-// a copy made for a wider machine to serve all the others.
-#define LDSM_ALWAYS_INLINE [[gnu::always_inline]] inline
 
 constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
 
@@ -46,5 +46,11 @@ struct Stream {
         return (high + (low >> 32)) >> 32;  // n < 2^32
     }
 };
+
+template <typename T>
+LDSM_ALWAYS_INLINE void shuffle(T* first, int64_t n, Stream& stream) {
+    for (int64_t i = n - 1; i > 0; --i)
+        std::swap(first[i], first[stream.below(static_cast<uint64_t>(i) + 1)]);
+}
 
 }  // namespace ldsm

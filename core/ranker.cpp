@@ -1,9 +1,9 @@
+#include "ranker.hpp"
+
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 
-#include "label_vectors.hpp"
+#include "partial_sums.hpp"
 #include "random.hpp"
 #include "unit_rows.hpp"
 
@@ -16,39 +16,8 @@ namespace {
 constexpr double kHeldOutTolerance = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// One label at a time in weights over all features; only what was touched is cleared.
-class DenseWeights {
-  public:
-    explicit DenseWeights(int32_t n_features)
-        : values_(static_cast<size_t>(n_features) + 1, 0.0f), touched_(values_.size() / 64 + 1, 0) {}
-
-    float* data() { return values_.data(); }
-    void touch(int32_t feature) { touched_[feature >> 6] |= uint64_t{1} << (feature & 63); }
-
-    // Appends the touched weights of at least `prune`, features ascending, and starts again from 0.
-    void give(float prune, LabelVectors& out) {
-        for (size_t word = 0; word < touched_.size(); ++word) {
-            for (uint64_t bits = touched_[word]; bits != 0; bits &= bits - 1) {
-                const auto feature = static_cast<int32_t>(64 * word + std::countr_zero(bits));
-                float& weight = values_[feature];
-                if (weight != 0 && std::fabs(weight) >= prune) {
-                    out.features.push_back(feature);
-                    out.weights.push_back(weight);
-                }
-                weight = 0;
-            }
-            touched_[word] = 0;
-        }
-        out.offsets.push_back(static_cast<int64_t>(out.features.size()));
-    }
-
-  private:
-    std::vector<float> values_;
-    std::vector<uint64_t> touched_;  // one bit per feature
-};
-
-// The rows of one label, scaled and copied side by side: they are passed many times in random order,
-// and where they lie in X each would cost its own way through the page tables.
+// The rows of one label, scaled and copied side by side: they are passed many times in random
+// order, and where they lie in X each would cost its own way through the page tables.
 class GatheredRows {
   public:
     struct Entry {
@@ -60,26 +29,17 @@ class GatheredRows {
         offsets_.assign(1, 0);
         entries_.clear();
         for (int64_t i = 0; i < count; ++i) {
-            x.each(rows[i], [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
+            x.each(rows[i],
+                   [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
             offsets_.push_back(static_cast<int64_t>(entries_.size()));
         }
     }
     const Entry* begin(int32_t i) const { return entries_.data() + offsets_[i]; }
     const Entry* end(int32_t i) const { return entries_.data() + offsets_[i + 1]; }
 
-    // Four partial sums: independent chains, in one fixed order of additions.
     float product(int32_t i, const float* weights) const {
         const Entry* e = begin(i);
-        const Entry* const last = end(i);
-        float a = 0, b = 0, c = 0, d = 0;
-        for (; e + 4 <= last; e += 4) {
-            a += e[0].value * weights[e[0].feature];
-            b += e[1].value * weights[e[1].feature];
-            c += e[2].value * weights[e[2].feature];
-            d += e[3].value * weights[e[3].feature];
-        }
-        for (; e < last; ++e) a += e->value * weights[e->feature];
-        return (a + c) + (b + d);
+        return sum_of(end(i) - e, [=](int64_t at) { return e[at].value * weights[e[at].feature]; });
     }
 
   private:
@@ -93,7 +53,8 @@ class LabelTrainer {
                  Monitor& monitor)
         : x_(x), held_out_(held_out), params_(params), monitor_(monitor), weights_(x.n_features) {}
 
-    void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key, Ranker& out) {
+    void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key,
+               Ranker& out) {
         positive_ = positive;
         alpha_.assign(static_cast<size_t>(count), 0.0f);
         stepped_.assign(static_cast<size_t>(count), 0);
@@ -129,8 +90,7 @@ class LabelTrainer {
         double shrink_above = kInfinity;
         for (int epoch = 0; epoch < params_.max_epochs && all > 0; ++epoch) {
             double highest = -kInfinity, lowest = kInfinity;
-            for (int64_t i = n - 1; i > 0; --i)
-                std::swap(active_[i], active_[random.below(static_cast<uint64_t>(i) + 1)]);
+            shuffle(active_.data(), n, random);
             for (int64_t at = 0; at < n; ++at) {
                 const int32_t i = active_[at];
                 const float sign = positive_[i] ? 1.0f : -1.0f;
@@ -168,7 +128,8 @@ class LabelTrainer {
         stepped_[i] = 1;
         const float change = (alpha_[i] - before) * sign;
         float* weights = weights_.data();
-        for (auto e = rows_.begin(i); e < rows_.end(i); ++e) weights[e->feature] += change * e->value;
+        for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
+            weights[e->feature] += change * e->value;
         weights[x_.n_features()] += change;
     }
 
@@ -195,31 +156,6 @@ Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t*
         const int64_t start = pairs.offsets[label];
         trainer.train(pairs.rows + start, pairs.positive + start, pairs.offsets[label + 1] - start,
                       child_key(key, pairs.first_label + static_cast<uint64_t>(label)), out);
-        monitor.report(label + 1);
-    }
-    return out;
-}
-
-LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const uint8_t* left_out,
-                             int64_t min_rows, float prune, Monitor& monitor) {
-    LabelVectors out;
-    const UnitRows rows(x);
-    DenseWeights sums(x.n_features);
-    std::vector<int32_t> members;
-    for (int64_t label = 0; label < pairs.n_labels; ++label) {
-        monitor.check();
-        members.clear();
-        for (int64_t p = pairs.offsets[label]; p < pairs.offsets[label + 1]; ++p)
-            if (pairs.positive[p] && !(left_out && left_out[pairs.rows[p]]))
-                members.push_back(pairs.rows[p]);
-        if (static_cast<int64_t>(members.size()) < min_rows) members.clear();
-        const auto size = static_cast<float>(members.size());
-        for (const int32_t row : members)
-            rows.each(row, [&](int32_t feature, float value) {
-                sums.data()[feature] += value / size;
-                sums.touch(feature);
-            });
-        sums.give(prune, out);
         monitor.report(label + 1);
     }
     return out;

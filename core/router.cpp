@@ -62,7 +62,8 @@ class LeafVotes {
         const bool all = bins >= forest_.n_labels;
         for (const int64_t* at = begin; at < end;) {
             const int64_t* stop = end_of_tree(at, end);
-            const double share = 1.0 / (static_cast<double>(trees) * static_cast<double>(stop - at));
+            const double share =
+                1.0 / (static_cast<double>(trees) * static_cast<double>(stop - at));
             for (; at < stop; ++at) all ? add<false>(*at, share) : add<true>(*at, share);
         }
         if (!all) return;
@@ -126,8 +127,7 @@ void score_rows(const ForestView& forest, const FeatureRows& x, const uint8_t* s
         walker.walk_all(skip, [&](int32_t row, int64_t node, int64_t parent, bool leaf) {
             if (!leaf) return;
             // A leaf that no labelled row reached answers with its parent's histogram.
-            const bool empty =
-                forest.histogram_offsets[node] == forest.histogram_offsets[node + 1];
+            const bool empty = forest.histogram_offsets[node] == forest.histogram_offsets[node + 1];
             leaves.add(row, empty && parent >= 0 ? parent : node);
         });
         leaves.sort();
@@ -141,7 +141,7 @@ void score_rows(const ForestView& forest, const FeatureRows& x, const uint8_t* s
 }  // namespace
 
 FeatureMapArrays feature_maps(const ForestView& forest) {
-    const int64_t words = (int64_t{forest.n_features} + 2 + 63) / 64;  // the bias and the padding
+    const int64_t words = map_words(forest);
     FeatureMapArrays maps(static_cast<size_t>(forest.n_nodes * words * 2), 0);
     for (int64_t node = 0; node < forest.n_nodes; ++node) {
         const int64_t begin = forest.weight_offsets[node], end = forest.weight_offsets[node + 1];

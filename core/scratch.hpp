@@ -1,5 +1,5 @@
-// Numbers that need not be in memory: in a file without a name, which is gone with the process however
-// that ends, and arrays that are built up either in memory or in such a file.
+// Numbers that need not be in memory: in a file without a name, which is gone with the process
+// however that ends, and arrays that are built up either in memory or in such a file.
 #pragma once
 
 #include <fcntl.h>
@@ -31,8 +31,8 @@ class ScratchFile {
 
     int64_t size() const { return size_; }
 
-    // Where it was put. Written with `write`, not through memory: a full disk is then an error and no
-    // signal that ends the process.
+    // Where it was put. Written with `write`, not through memory: a full disk is then an error and
+    // no signal that ends the process.
     int64_t append(const void* data, int64_t n_bytes) {
         const auto* bytes = static_cast<const char*>(data);
         const int64_t at = size_;

@@ -58,8 +58,8 @@ std::string range(int64_t first, int64_t count) {
 
 enum class Number { kFine, kMalformed, kTooLarge };
 
-// Correct rounding for any digits, slower. `token` is already known to be an unsigned decimal number
-// whose first digit counts 10^magnitude.
+// Correct rounding for any digits, slower. `token` is already known to be an unsigned decimal
+// number whose first digit counts 10^magnitude.
 Number parse_value_exactly(std::string_view token, int64_t magnitude, float* value) {
 #ifdef __cpp_lib_to_chars
     const auto result = std::from_chars(token.data(), token.data() + token.size(), *value);
@@ -180,8 +180,8 @@ class LineParser {
             const char* const token = p;
             const uint64_t label = parse_number(&p);
             if (label >= static_cast<uint64_t>(options_.n_labels))
-                fail("label " + shown(number(token), kShownToken) + " is out of range: " +
-                     range(0, options_.n_labels));
+                fail("label " + shown(number(token), kShownToken) +
+                     " is out of range: " + range(0, options_.n_labels));
             ascending = ascending && (out_.y_indices.size == row ||
                                       static_cast<int32_t>(label) > last(out_.y_indices));
             out_.y_indices.push(static_cast<int32_t>(label));
@@ -213,8 +213,8 @@ class LineParser {
                 fail("expected feature:value, not " + shown(word(token), kShownToken));
             // A feature below the first one wraps around and is out of range like one too large.
             if (written - first_feature >= static_cast<uint64_t>(options_.n_features))
-                fail("feature " + shown(number(token), kShownToken) + " is out of range: " +
-                     range(options_.first_feature, options_.n_features) +
+                fail("feature " + shown(number(token), kShownToken) +
+                     " is out of range: " + range(options_.first_feature, options_.n_features) +
                      (written == 0 && first_feature == 1 ? " (zero_based=True starts at 0)" : ""));
             const auto feature = static_cast<int32_t>(written - first_feature);
             ++p;
@@ -290,9 +290,7 @@ class LineParser {
     }
 
     static bool at_end(const char* p) { return *p == '\n' || (*p == '\r' && p[1] == '\n'); }
-    bool at_line_end(const char* p) const {
-        return at_end(p) || (*p == '#' && options_.comments);
-    }
+    bool at_line_end(const char* p) const { return at_end(p) || (*p == '#' && options_.comments); }
     bool at_word_end(const char* p) const { return is_blank(*p) || at_line_end(p); }
 
     const char* newline(const char* p) const {
@@ -314,9 +312,9 @@ class LineParser {
     [[noreturn]] void fail(const std::string& what) const {
         const char* end = newline(line_);
         if (end != line_ && end[-1] == '\r') --end;
-        throw TextError(options_.name + ":" + std::to_string(options_.first_line + out_.n_lines) +
-                        ": " + what + ". The line: " +
-                        shown({line_, static_cast<size_t>(end - line_)}, kShownLine));
+        throw TextError(
+            options_.name + ":" + std::to_string(options_.first_line + out_.n_lines) + ": " + what +
+            ". The line: " + shown({line_, static_cast<size_t>(end - line_)}, kShownLine));
     }
 
     const TextOptions& options_;
@@ -333,8 +331,8 @@ size_t count(std::string_view text, char c) {
 }  // namespace
 
 TextRows parse_text(std::string_view text, const TextOptions& options) {
-    // Each feature has a colon, each label but a row's first a comma: sizes that cannot be exceeded,
-    // found at the speed of memory. Pages that stay unused are never touched.
+    // Each feature has a colon, each label but a row's first a comma: sizes that cannot be
+    // exceeded, found at the speed of memory. Pages that stay unused are never touched.
     const size_t lines = count(text, '\n') + 1;
     const size_t features = count(text, ':');
     TextRows out;

@@ -1,11 +1,12 @@
-// Sparse rows as lines of text, the format of the Extreme Classification Repository and of svmlight:
+// Sparse rows as lines of text, the format of the Extreme Classification Repository and of
+// svmlight:
 //
 //   label,label,... feature:value feature:value ...
 //
-// A row without labels starts with a space, a tab or its first feature:value; a row without features
-// is its labels alone; an empty line is a row with neither. Features need not be in order: they are
-// sorted. Explicit zeros are dropped. A label named twice counts once. Anything else is an error that
-// names the line.
+// A row without labels starts with a space, a tab or its first feature:value; a row without
+// features is its labels alone; an empty line is a row with neither. Features need not be in order:
+// they are sorted. Explicit zeros are dropped. A label named twice counts once. Anything else is an
+// error that names the line.
 //
 // Text is taken block by block, so that a file of any size is read in bounded memory.
 #pragma once
@@ -22,13 +23,13 @@
 namespace ldsm {
 
 struct TextOptions {
-    std::string name;           // of the file, for messages
-    int64_t first_line = 1;     // number of the first line of the text, for messages
-    int64_t max_rows = -1;      // only blank lines may follow these rows; -1: any number of rows
-    int64_t n_features = 0;     // features lie in [first_feature, first_feature + n_features)
-    int64_t n_labels = 0;       // labels lie in [0, n_labels)
-    int32_t first_feature = 0;  // what the file calls feature 0: svmlight counts from 1
-    bool comments = false;      // '#' hides the rest of a line; a line of comment alone is no row
+    std::string name;             // of the file, for messages
+    int64_t first_line = 1;       // number of the first line of the text, for messages
+    int64_t max_rows = -1;        // only blank lines may follow these rows; -1: any number of rows
+    int64_t n_features = 0;       // features lie in [first_feature, first_feature + n_features)
+    int64_t n_labels = 0;         // labels lie in [0, n_labels)
+    int32_t first_feature = 0;    // what the file calls feature 0: svmlight counts from 1
+    bool comments = false;        // '#' hides the rest of a line; a line of comment alone is no row
     bool sum_duplicates = false;  // add up a feature's values within a row instead of refusing them
 };
 

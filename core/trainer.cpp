@@ -11,7 +11,8 @@ namespace {
 // A feature that can add less than this share of what the strongest one can is dropped: on text a
 // tree shrinks to a third, and no data set that was tried loses accuracy (docs/tuning.md).
 constexpr double kPrunedShare = 0.03;
-// Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the training.
+// Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the
+// training.
 constexpr double kOneSided = 0.05;
 
 // Some child empty, or some child with all the rows.
@@ -54,90 +55,73 @@ Trainer::Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& par
                  const Memory& memory, const Kernels& kernels, Monitor& monitor)
     : params_(params),
       kernels_(kernels),
-      trainers_(params.optimizer == Optimizer::kNag ? kernels.nag : kernels.sgd),
       monitor_(monitor),
       n_features_(x.n_features),
       width_(padded_width(params.arity)),
       tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !x.all_unit)),
       rows_(x, y, params.standardize, tracks_scales_, memory.limit / 4) {}
 
-void Trainer::start(const Rows& rows, uint64_t key, Split& out) {
-    node_rows_ = &rows;
-    out_ = &out;
-    rows_.begin(rows);
+// Algorithm 4. What is done with each row is RowTrainer's (simd/row_trainer.hpp): choose directions
+// (Algorithm 3), take a step of each regressor, count the clamped margins. What the paper does not
+// have are the attempts: a split that leaves a child empty is tried again with half of lambda 1.
+Generator<TrainingRun> Trainer::train_regressors(const Rows& rows, uint64_t key, Split& out) {
     const auto n = static_cast<int64_t>(rows.size());
+    rows_.begin(rows);
     fits_ = rows_.block_end(rows, 0) == n;
     if (fits_) rows_.fill(rows, 0, n);
-    state_ = {};
-    state_.random_key = key;
-    integrity_weight_ = params_.integrity_weight;
-    attempt_ = 0;
-    begin_attempt();
-}
+    state_.random_counter = 0;  // it runs on: a new attempt draws new numbers
 
-bool Trainer::prepare() {
-    while (run_.from == run_.to) {
-        const auto n = static_cast<int64_t>(node_rows_->size());
-        if (block_end_ < n) {
-            begin_block();
-            continue;
+    double integrity_weight = params_.integrity_weight;
+    for (int attempt = 0; attempt <= params_.relaxations; ++attempt, integrity_weight /= 2) {
+        begin_attempt(key);
+        out.epoch_objective.clear();
+        bool hopeless = false;
+        for (int epoch = 0; epoch < params_.n_epochs && !hopeless; ++epoch) {
+            const bool averaging =
+                params_.optimizer == Optimizer::kAsgd && epoch + 1 == params_.n_epochs;
+            const StepParams step{integrity_weight, params_.multiway_penalty, params_.learning_rate,
+                                  averaging};
+            for (int64_t from = 0, to = 0; from < n; from = to) {
+                to = read_block(rows, from);
+                extend();
+                if (tracks_scales_ && (epoch == 1 || (epoch > 1 && !fits_))) apply_scales();
+                TrainingRun run{rows_.view(), 0, to - from, &state_, step};
+                if (tracks_scales_ && epoch == 0)
+                    train_tracking_scales(run);
+                else
+                    co_yield run;  // each row of the block passes through RowTrainer
+            }
+            out.epoch_objective.push_back(static_cast<float>(objective(integrity_weight)));
+            hopeless = attempt < params_.relaxations && one_sided();
         }
-        out_->epoch_objective.push_back(static_cast<float>(objective()));
-        const bool hopeless = one_sided() && attempt_ < params_.relaxations;
-        if (++epoch_ < params_.n_epochs && !hopeless) {
-            begin_epoch();
-            continue;
-        }
-        if (!hopeless && found_split()) {
-            out_ = nullptr;
-            return false;
-        }
-        integrity_weight_ /= 2;
-        if (++attempt_ > params_.relaxations) {
-            out_ = nullptr;
-            return false;
-        }
-        begin_attempt();
+        if (hopeless || !collect_weights(out)) continue;
+        route(rows, out.directions);
+        if (degenerate(out.directions, params_.arity)) continue;
+        out.integrity_weight = integrity_weight;
+        out.found = true;
+        co_return;
     }
-    return true;
 }
 
-void Trainer::begin_attempt() {
-    NodeState fresh{};
-    fresh.arity = params_.arity;
-    fresh.random_key = state_.random_key;
-    fresh.random_counter = state_.random_counter;  // a new attempt draws new numbers
-    state_ = fresh;
+// All sums and weights from 0.
+void Trainer::begin_attempt(uint64_t key) {
+    const uint64_t drawn = state_.random_counter;
+    state_ = {};
+    state_.arity = params_.arity;
+    state_.random_key = key;
+    state_.random_counter = drawn;
     cells_.clear();
     mass_.clear();
     scales_.clear();
-    out_->epoch_objective.clear();
-    if (fits_ && tracks_scales_) rows_.scaled_values() = rows_.raw_values();
-    epoch_ = 0;
-    begin_epoch();
 }
 
-void Trainer::begin_epoch() {
-    const bool last = epoch_ + 1 == params_.n_epochs;
-    run_.step = {integrity_weight_, params_.multiway_penalty, params_.learning_rate,
-                 params_.optimizer == Optimizer::kAsgd && last};
-    block_end_ = 0;
-    begin_block();
-}
-
-void Trainer::begin_block() {
-    const int64_t from = block_end_;
-    block_end_ = fits_ ? static_cast<int64_t>(node_rows_->size())
-                       : rows_.block_end(*node_rows_, from);
-    if (!fits_) rows_.fill(*node_rows_, from, block_end_);
-    extend();
-    if (tracks_scales_ && (epoch_ == 1 || (epoch_ > 1 && !fits_))) apply_scales();
-    state_.cells = cells_.data();
-    state_.mass = mass_.data();
-    run_.rows = rows_.view();
-    run_.from = 0;
-    run_.to = run_.rows.n_rows;
-    run_.state = &state_;
+// Reads the rows from `from` on that fit the memory of one block, and says where they end. A node
+// that fits whole has been read when it was begun.
+int64_t Trainer::read_block(const Rows& rows, int64_t from) {
+    if (fits_) return static_cast<int64_t>(rows.size());
+    const int64_t to = rows_.block_end(rows, from);
+    rows_.fill(rows, from, to);
+    return to;
 }
 
 // Makes room for the features and labels that the current block brought in, all zero.
@@ -146,38 +130,19 @@ void Trainer::extend() {
     const int per_label = params_.arity == 2 ? 1 : width_;
     mass_.resize(static_cast<size_t>(rows_.n_labels()) * per_label, 0.0);
     if (tracks_scales_) scales_.resize(rows_.n_features(), 0.0f);
+    state_.cells = cells_.data();
+    state_.mass = mass_.data();
 }
 
-void Trainer::train(int64_t n_rows) {
-    const int64_t end = run_.to;
-    const int64_t stop = std::min(end, run_.from + n_rows);
-    if (alone()) {
-        while (run_.from < stop) {
-            if (run_.rows.label_count[run_.from] != 0) track_scales(run_.from);
-            run_.to = run_.from + 1;
-            trainers_.one[params_.arity](run_);
-        }
-    } else {
-        run_.to = stop;
-        trainers_.one[params_.arity](run_);
+// The first epoch of NAG: each row can change the scales that the next one is divided by, so rows
+// pass one by one, and in no company.
+void Trainer::train_tracking_scales(TrainingRun& run) {
+    const auto train_one = kernels_.train(params_.optimizer).one[params_.arity];
+    while (run.from < run.to) {
+        if (run.from % 256 == 0) monitor_.check();
+        if (run.rows.label_count[run.from] != 0) track_scales(run.from);
+        train_one(run, 1);
     }
-    run_.to = end;
-}
-
-// Some direction gets next to nothing: the split will leave a child empty, and later epochs are wasted.
-bool Trainer::one_sided() const {
-    const auto [least, most] =
-        std::minmax_element(state_.reached, state_.reached + params_.arity);
-    return *least < kOneSided * *most;
-}
-
-bool Trainer::found_split() {
-    if (!collect_weights()) return false;
-    route();
-    if (degenerate(out_->directions, params_.arity)) return false;
-    out_->integrity_weight = integrity_weight_;
-    out_->found = true;
-    return true;
 }
 
 // NAG works on x / s, with s the largest |x| of the feature so far, and on weights times s: the
@@ -219,15 +184,23 @@ void Trainer::apply_scales() {
     }
 }
 
+// Some direction gets next to nothing: the split will leave a child empty, and later epochs are
+// wasted.
+bool Trainer::one_sided() const {
+    const auto [least, most] = std::minmax_element(state_.reached, state_.reached + params_.arity);
+    return *least < kOneSided * *most;
+}
+
 // J of Eq. 1 with the training accumulators in the place of the probabilities.
-double Trainer::objective() const {
+double Trainer::objective(double integrity_weight) const {
     const NodeState& state = state_;
     if (state.labels_seen == 0) return 0;
     const int arity = params_.arity;
     double balance = 0, integrity = 0, total = 0;
     for (int j = 0; j < arity; ++j) {
         total += state.reached[j];
-        for (int l = j + 1; l < arity; ++l) balance += std::fabs(state.reached[j] - state.reached[l]);
+        for (int l = j + 1; l < arity; ++l)
+            balance += std::fabs(state.reached[j] - state.reached[l]);
     }
     for (uint32_t k = kPadLabel + 1; k < rows_.n_labels(); ++k) {
         if (arity == 2) {
@@ -238,7 +211,7 @@ double Trainer::objective() const {
         for (int j = 0; j < arity; ++j)
             for (int l = j + 1; l < arity; ++l) integrity += std::fabs(a[j] - a[l]);
     }
-    return (balance - integrity_weight_ * integrity +
+    return (balance - integrity_weight * integrity +
             params_.multiway_penalty * std::fabs(total - state.labels_seen)) /
            state.labels_seen;
 }
@@ -253,8 +226,7 @@ float Trainer::final_weight(uint32_t feature, int direction) const {
 }
 
 // The final weights, pruned and sorted by global feature; false if any is not finite.
-bool Trainer::collect_weights() {
-    Split& out = *out_;
+bool Trainer::collect_weights(Split& out) {
     const int arity = params_.arity;
     const uint32_t n_local = rows_.n_features();
     // One group of zeros for the padding, and slack for kernels that load whole vectors.
@@ -310,26 +282,23 @@ bool Trainer::collect_weights() {
     return true;
 }
 
-void Trainer::route() {
-    const Rows& rows = *node_rows_;
-    Split& out = *out_;
+// The first half of Algorithm 5: which children each row goes to.
+void Trainer::route(const Rows& rows, std::vector<uint8_t>& directions) {
     const auto n = static_cast<int64_t>(rows.size());
     const RowMargins kernel = kernels_.margins[params_.arity];
-    out.directions.resize(rows.size());
-    for (int64_t from = 0; from < n;) {
-        const int64_t to = fits_ ? n : rows_.block_end(rows, from);
-        if (!fits_) rows_.fill(rows, from, to);
+    directions.resize(rows.size());
+    for (int64_t from = 0, to = 0; from < n; from = to) {
+        to = read_block(rows, from);
         const CompactRows view = rows_.view();
         const float* raw = rows_.raw_values().data();
         for (int64_t row = 0; row < view.n_rows; ++row) {
             float margins[kMaxArity];
             const int64_t start = view.start[row];
-            kernel(weights_.data(), view.feature + start, raw + start,
-                   view.start[row + 1] - start, margins);
-            out.directions[from + row] = directions_of(margins, params_.arity);
+            kernel(weights_.data(), view.feature + start, raw + start, view.start[row + 1] - start,
+                   margins);
+            directions[from + row] = directions_of(margins, params_.arity);
         }
         monitor_.check();
-        from = to;
     }
 }
 

@@ -1,10 +1,11 @@
-// Trains the regressors of one node and sends the node's rows to its children.
+// Trains the regressors of a node and says where they send its rows (Algorithm 4 of the paper).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "generator.hpp"
 #include "kernels.hpp"
 #include "monitor.hpp"
 #include "node_rows.hpp"
@@ -34,69 +35,57 @@ struct Memory {
 
 // A trained node: sparse weights by global feature (the bias is feature D), `arity` per feature.
 struct Split {
-    bool found = false;                     // false: the node stays a leaf
+    bool found = false;  // false: the node stays a leaf
     std::vector<int32_t> features;
     std::vector<float> weights;
-    std::vector<float> mean, scale;         // per feature, when standardised
-    std::vector<float> epoch_objective;     // J of the accumulators after each epoch
-    std::vector<uint8_t> directions;        // per row: bit m set, the row goes to child m
-    double integrity_weight = 0;            // the one that worked
+    std::vector<float> mean, scale;      // per feature, when standardised
+    std::vector<float> epoch_objective;  // J of the accumulators after each epoch
+    std::vector<uint8_t> directions;     // per row: bit m set, the row goes to child m
+    double integrity_weight = 0;         // the one that worked
 };
 
-// The training of one node at a time, in pieces: between two pieces the caller may run the rows of
-// this node through a kernel alone or in step with another node's.
+// Trains nodes, one after the other; what it keeps between them is memory only.
 class Trainer {
   public:
+<<<<<<< HEAD
     Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params, const Memory& memory,
             const Kernels& kernels, Monitor& monitor);
+=======
+    Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
+            const Memory& memory, const Kernels& kernels, Monitor& monitor);
+>>>>>>> refs/heads/core
 
-    // Begins a node; `rows` and `out` must stay where they are until it is done.
-    void start(const std::vector<int32_t>& rows, uint64_t key, Split& out);
-    bool busy() const { return out_ != nullptr; }
-    // Rows that wait for a kernel. False: the node is done and `out` is complete.
-    bool prepare();
-    TrainingRun& run() { return run_; }
-    // True where rows must pass one by one: they may not be trained in step with another node's.
-    bool alone() const { return tracks_scales_ && epoch_ == 0; }
-    // Trains up to `n_rows` of the waiting rows.
-    void train(int64_t n_rows);
+    // Algorithm 4, TrainRegressors. Hands out rows, which the caller must run through a kernel
+    // before it asks for more; when there are no more, `out` is complete. `rows` and `out` must
+    // stay where they are until then.
+    Generator<TrainingRun> train_regressors(const std::vector<int32_t>& rows, uint64_t key,
+                                            Split& out);
 
   private:
     using Rows = std::vector<int32_t>;
-    void begin_attempt();
-    void begin_epoch();
-    void begin_block();
-    bool one_sided() const;
-    bool found_split();
+    void begin_attempt(uint64_t key);
+    int64_t read_block(const Rows& rows, int64_t from);
     void extend();
-    float final_weight(uint32_t feature, int direction) const;
-    bool collect_weights();
-    void route();
-    double objective() const;
+    void train_tracking_scales(TrainingRun& run);
     void track_scales(int64_t row);
     void apply_scales();
+    bool one_sided() const;
+    double objective(double integrity_weight) const;
+    float final_weight(uint32_t feature, int direction) const;
+    bool collect_weights(Split& out);
+    void route(const Rows& rows, std::vector<uint8_t>& directions);
 
-    const TreeParams params_;
+    const TreeParams& params_;
     const Kernels& kernels_;
-    const Trainers& trainers_;
     Monitor& monitor_;
     int32_t n_features_;
     int width_;
     bool tracks_scales_;  // NAG on values other than 0 and +-1
     NodeRows rows_;
+    bool fits_ = false;  // the node's rows are all in one block
+    NodeState state_{};
     std::vector<float> cells_, scales_, weights_;
     std::vector<double> mass_;
-
-    // Where the training stands.
-    const Rows* node_rows_ = nullptr;
-    Split* out_ = nullptr;
-    NodeState state_;
-    TrainingRun run_;
-    double integrity_weight_ = 0;
-    bool fits_ = false;  // the node's rows are all in one block
-    int attempt_ = 0;
-    int epoch_ = 0;
-    int64_t block_end_ = 0;
 };
 
 }  // namespace ldsm

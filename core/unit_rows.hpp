@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "csr.hpp"
+#include "partial_sums.hpp"
 
 namespace ldsm {
 
@@ -23,22 +24,13 @@ class UnitRows {
 
     int32_t n_features() const { return x_.n_features; }
 
-    // Four partial sums: independent chains, in one fixed order of additions.
     float product(int64_t row, const float* weights) const {
         if (!ordinary(row)) return careful_product(row, weights);
         const int32_t* features = x_.indices + x_.indptr[row];
         const float* values = x_.values + x_.indptr[row];
         const int64_t length = x_.indptr[row + 1] - x_.indptr[row];
-        float a = 0, b = 0, c = 0, d = 0;
-        int64_t i = 0;
-        for (; i + 4 <= length; i += 4) {
-            a += values[i] * weights[features[i]];
-            b += values[i + 1] * weights[features[i + 1]];
-            c += values[i + 2] * weights[features[i + 2]];
-            d += values[i + 3] * weights[features[i + 3]];
-        }
-        for (; i < length; ++i) a += values[i] * weights[features[i]];
-        return static_cast<float>(scale_[row]) * ((a + c) + (b + d));
+        return static_cast<float>(scale_[row]) *
+               sum_of(length, [=](int64_t i) { return values[i] * weights[features[i]]; });
     }
 
     // Calls `take(feature, value)` for each entry of the scaled row.

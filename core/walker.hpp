@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "partial_sums.hpp"
 #include "router.hpp"
 
 namespace ldsm {
@@ -30,7 +31,8 @@ class Walker {
           find_places_(kernels.find_places),
           monitor_(monitor),
           width_(padded_width(forest.arity)),
-          pad_(static_cast<uint32_t>(forest.n_features) + 1) {}
+          pad_(static_cast<uint32_t>(forest.n_features) + 1),
+          map_words_(map_words(forest)) {}
 
     // A visit: row `row` of the batch at node `node` (numbered over the forest).
     struct Visit {
@@ -98,8 +100,9 @@ class Walker {
         return nodes;
     }
 
-    // For a few rows the way down is a chain of trips to memory. All trees are walked together, level
-    // by level: while the weights of one node are on their way, the others' are being asked for.
+    // For a few rows the way down is a chain of trips to memory. All trees are walked together,
+    // level by level: while the weights of one node are on their way, the others' are being asked
+    // for.
     template <typename OnVisit>
     void walk_together(const uint8_t* skip, OnVisit&& visit) {
         std::vector<Step> level, next;
@@ -144,8 +147,8 @@ class Walker {
                     const int64_t ahead = step.root + child + m;
                     __builtin_prefetch(forest_.first_child + ahead);
                     __builtin_prefetch(forest_.weight_offsets + ahead);
-                    for (int64_t w = 0; w < forest_.map_words; w += 4)
-                        __builtin_prefetch(forest_.maps + ahead * forest_.map_words + w);
+                    for (int64_t w = 0; w < map_words_; w += 4)
+                        __builtin_prefetch(forest_.maps + ahead * map_words_ + w);
                 }
             }
             level.swap(next);
@@ -160,7 +163,7 @@ class Walker {
         const int64_t start = start_[row];
         const int64_t length = start_[row + 1] - start;
         places_.resize(static_cast<size_t>(length));
-        find_places_(forest_.maps + node * forest_.map_words, feature_.data() + start, length,
+        find_places_(forest_.maps + node * map_words_, feature_.data() + start, length,
                      entries.end - entries.begin, places_.data());
         const size_t first = terms.size();
         terms.resize(first + static_cast<size_t>(length));
@@ -277,7 +280,7 @@ class Walker {
         uint8_t directions(int arity) const {
             float margins[kMaxArity];
             for (int m = 0; m < arity; ++m)
-                margins[m] = (lane[0][m] + lane[2][m]) + (lane[1][m] + lane[3][m]);
+                margins[m] = join_sums(lane[0][m], lane[1][m], lane[2][m], lane[3][m]);
             return directions_of(margins, arity);
         }
     };
@@ -333,6 +336,7 @@ class Walker {
     Monitor& monitor_;
     int width_;
     uint32_t pad_;
+    int64_t map_words_;
     int64_t from_ = 0, n_ = 0;
     std::vector<int64_t> start_;
     std::vector<uint32_t> feature_;

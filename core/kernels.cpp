@@ -1,22 +1,15 @@
-// The portable path: plain C++ that any 64-bit machine compiles; and the choice between the paths.
-#define LDSM_PATH portable
-#define LDSM_AVX2 0
-#include "regressors.hpp"
+#include "kernels.hpp"
 
 #include <cstdlib>
 #include <stdexcept>
 
 namespace ldsm {
 
-const Kernels& portable_kernels() {
-    static const Kernels kernels = portable::make_kernels("portable");
-    return kernels;
-}
-
 std::vector<const Kernels*> available_kernels() {
     std::vector<const Kernels*> paths{&portable_kernels()};
 #if LDSM_HAVE_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt")) paths.push_back(&avx2_kernels());
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
+        paths.push_back(&avx2_kernels());
 #endif
     return paths;
 }

@@ -4,18 +4,18 @@
 // from the margins to the update: a detour through memory that writes single numbers and reads them
 // back as a vector stalls the machine on every row. The portable path is loops over small arrays.
 //
-// Comparisons become min and max, and NaN ends at a bound: a diverged node must become a leaf, not a
-// crash.
+// Comparisons become min and max, and NaN ends at a bound: a diverged node must become a leaf, not
+// a crash.
 //
-// This file is compiled once per instruction set: it is included inside namespace LDSM_PATH.
+// Included by path.hpp, once per instruction set.
 
 constexpr double kRoundingShift = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
 constexpr double kLog2E = 1.4426950408889634;
 constexpr double kLn2High = 0.693147180369123816490;
 constexpr double kLn2Low = 1.90821492927058770002e-10;
-constexpr double kTaylor[11] = {1.0,        1.0,        1.0 / 2,     1.0 / 6,      1.0 / 24,
-                                1.0 / 120,  1.0 / 720,  1.0 / 5040,  1.0 / 40320,  1.0 / 362880,
-                                1.0 / 3628800};
+constexpr double kTaylor[11] = {1.0,         1.0,          1.0 / 2,      1.0 / 6,
+                                1.0 / 24,    1.0 / 120,    1.0 / 720,    1.0 / 5040,
+                                1.0 / 40320, 1.0 / 362880, 1.0 / 3628800};
 
 #if LDSM_AVX2
 
@@ -78,8 +78,7 @@ inline Doubles<W> targets(uint32_t mask) {
     const __m256d one = _mm256_set1_pd(1.0);
     Doubles<W> out;
     for (int part = 0; part < (W == 8 ? 2 : 1); ++part) {
-        const __m256i set =
-            _mm256_and_si256(_mm256_set1_epi64x(mask >> (4 * part)), bits);
+        const __m256i set = _mm256_and_si256(_mm256_set1_epi64x(mask >> (4 * part)), bits);
         out.v[part] = _mm256_and_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(set, bits)), one);
     }
     return out;
@@ -229,8 +228,8 @@ inline Doubles<W> logistic(Floats<W> margins) {
         const double high = pair(8) + r2 * kTaylor[10];
         const double mantissa = low + r4 * (middle + r4 * high);
         // The integer k sits in the low bits of `shifted`; it is added to the exponent.
-        const uint64_t power = std::bit_cast<uint64_t>(mantissa) +
-                               (std::bit_cast<uint64_t>(shifted) << 52);
+        const uint64_t power =
+            std::bit_cast<uint64_t>(mantissa) + (std::bit_cast<uint64_t>(shifted) << 52);
         out.v[m] = 1.0 / (1.0 + std::bit_cast<double>(power));
     }
     return out;

@@ -1,19 +1,20 @@
-// Which directions a row should take: the least C*J over all non-empty sets of directions.
+// Algorithm 3, OptimizeObjective: which directions a row should take, namely the set of them with
+// the least C*J.
 //
 // With n = |y| and T_jl[d] = sum over the row's labels k of |A_j[k] - A_l[k] + d|,
 //   C*J(s) = sum_{j<l} ( |B_j - B_l + n d_jl| - lambda1 T_jl[d_jl] ) + lambda2 |sum B + n|s| - C|,
 // where d_jl = s_j - s_l is -1, 0 or 1. The sums T cost one pass over the labels; each of the
 // 2^M - 1 candidates then costs O(M^2) whatever |y| is.
 //
-// This file is compiled once per instruction set: it is included inside namespace LDSM_PATH.
+// Included by path.hpp, once per instruction set.
 
 template <int M>
 constexpr int kPairs = M * (M - 1) / 2;
 
 inline double absolute(double x) { return x < 0 ? -x : x; }
 
-// T for arity 2, where one difference per label is kept: sums[0..2] for d = -1, 0, 1. The labels are
-// padded to whole groups; a group's surplus lanes are masked away.
+// T for arity 2, where one difference per label is kept: sums[0..2] for d = -1, 0, 1. The labels
+// are padded to whole groups; a group's surplus lanes are masked away.
 inline void pair_sums_of_two(const double* difference, const uint32_t* label, int64_t n,
                              double* sums) {
 #if LDSM_AVX2
@@ -33,8 +34,8 @@ inline void pair_sums_of_two(const double* difference, const uint32_t* label, in
         plus = _mm256_add_pd(plus, _mm256_andnot_pd(sign, _mm256_add_pd(d, one)));
     }
     const __m256d keep = _mm256_andnot_pd(
-        sign, _mm256_castsi256_pd(_mm256_loadu_si256(
-                  reinterpret_cast<const __m256i*>(kKeep + 4 - (n - whole)))));
+        sign, _mm256_castsi256_pd(
+                  _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kKeep + 4 - (n - whole)))));
     const __m256d d = load(whole);
     minus = _mm256_add_pd(minus, _mm256_and_pd(keep, _mm256_sub_pd(d, one)));
     zero = _mm256_add_pd(zero, _mm256_and_pd(keep, d));
@@ -54,8 +55,7 @@ inline void pair_sums_of_two(const double* difference, const uint32_t* label, in
         lanes[1][i % 4] += absolute(d);
         lanes[2][i % 4] += absolute(d + 1);
     }
-    for (int s = 0; s < 3; ++s)
-        sums[s] = (lanes[s][0] + lanes[s][2]) + (lanes[s][1] + lanes[s][3]);
+    for (int s = 0; s < 3; ++s) sums[s] = (lanes[s][0] + lanes[s][2]) + (lanes[s][1] + lanes[s][3]);
 #endif
 }
 

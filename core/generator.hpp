@@ -1,0 +1,51 @@
+// A function that hands out one thing after the other: it stops at each co_yield and goes on from
+// there when it is asked for the next one.
+#pragma once
+
+#include <coroutine>
+#include <utility>
+
+namespace ldsm {
+
+template <typename T>
+class Generator {
+  public:
+    struct promise_type {
+        T* current = nullptr;
+
+        Generator get_return_object() {
+            return Generator(std::coroutine_handle<promise_type>::from_promise(*this));
+        }
+        std::suspend_always initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        std::suspend_always yield_value(T& value) noexcept {
+            current = &value;
+            return {};
+        }
+        void return_void() noexcept { current = nullptr; }
+        void unhandled_exception() { throw; }  // whoever asked for the next one gets it
+    };
+
+    Generator() = default;
+    Generator(Generator&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Generator& operator=(Generator&& other) noexcept {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~Generator() {
+        if (handle_) handle_.destroy();
+    }
+
+    // Null: there are no more. What was handed out before is gone then.
+    T* next() {
+        handle_.resume();
+        return handle_.promise().current;
+    }
+
+  private:
+    explicit Generator(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+
+    std::coroutine_handle<promise_type> handle_;
+};
+
+}  // namespace ldsm

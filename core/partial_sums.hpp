@@ -1,0 +1,29 @@
+// Sums over the entries of a row run in four partial sums, joined as (0 + 2) + (1 + 3): four chains
+// of additions that need not wait for each other, in one fixed order, so that every machine and
+// every path gives the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include "always_inline.hpp"
+
+namespace ldsm {
+
+LDSM_ALWAYS_INLINE float join_sums(float a, float b, float c, float d) { return (a + c) + (b + d); }
+
+// Of term(0), ..., term(n - 1). What is left over behind the last four goes to the first sum.
+template <typename Term>
+LDSM_ALWAYS_INLINE float sum_of(int64_t n, Term&& term) {
+    float a = 0, b = 0, c = 0, d = 0;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        a += term(i);
+        b += term(i + 1);
+        c += term(i + 2);
+        d += term(i + 3);
+    }
+    for (; i < n; ++i) a += term(i);
+    return join_sums(a, b, c, d);
+}
+
+}  // namespace ldsm
