@@ -1,15 +1,9 @@
-<<<<<<< HEAD
-// The second stage at Python's door.
-#include "bindings_rows.hpp"
-#include "label_vectors.hpp"
-=======
 // Bindings for the second stage.
 #include "bindings_rows.hpp"
 #include "centroids.hpp"
 #include "label_pairs.hpp"
 #include "label_products.hpp"
 #include "ranker.hpp"
->>>>>>> refs/heads/core
 
 namespace ldsm::bindings {
 
@@ -66,17 +60,10 @@ nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_
                           hand_over(std::move(out.positive)));
 }
 
-<<<<<<< HEAD
-nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, uint64_t first_label,
-                 Mask held_out, double cost, double tolerance, int max_epochs, float prune,
-                 uint64_t seed, std::optional<Shared<int32_t>> cancel,
-                 std::optional<Shared<int64_t>> progress) {
-=======
 nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                  In<uint8_t> positive, uint64_t first_label, Mask held_out, double cost,
                  double tolerance, int max_epochs, float prune, uint64_t seed,
                  std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress) {
->>>>>>> refs/heads/core
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
     const uint8_t* held = checked_mask(held_out, x, "held_out");
@@ -90,14 +77,9 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
                           hand_over(std::move(out.held_out_margins)));
 }
 
-<<<<<<< HEAD
-nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, Mask left_out,
-                     int64_t min_rows, float prune, std::optional<Shared<int32_t>> cancel) {
-=======
 nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                      In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune,
                      std::optional<Shared<int32_t>> cancel) {
->>>>>>> refs/heads/core
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
@@ -146,20 +128,12 @@ void bind_ranker(nb::module_& m) {
           "max_epochs"_a, "prune"_a, "seed"_a, as_is("cancel") = nb::none(),
           as_is("progress") = nb::none(),
           "One linear classifier per label: ((offsets, features, weights), held-out margins).");
-<<<<<<< HEAD
-    m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"),
-          as_is("positive"), nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
-          as_is("cancel") = nb::none(), "The mean row of each label: (offsets, features, weights).");
-    m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"),
-          "x"_a, as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),
-=======
     m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
           nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
           as_is("cancel") = nb::none(),
           "The mean row of each label: (offsets, features, weights).");
     m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"), "x"_a,
           as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),
->>>>>>> refs/heads/core
           "Products of unit rows with the vectors of the labels on their lists.");
 }
 

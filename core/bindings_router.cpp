@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-// Forests and their answers, at Python's door.
-=======
 // Bindings for asking forests.
->>>>>>> refs/heads/core
 #include "bindings_rows.hpp"
 #include "router.hpp"
 
@@ -31,11 +27,7 @@ class ForestArrays {
         const size_t nodes = first_child_.size();
         const size_t entries = weight_features_.size();
         const bool standardized = weight_means_.size() != 0;
-<<<<<<< HEAD
-        if (arity < 2 || arity > kMaxArity || n_features < 0 || n_features > INT32_MAX - 8 ||
-=======
         if (arity < 2 || arity > kMaxArity || n_features < 0 || n_features > kMostFeatures ||
->>>>>>> refs/heads/core
             n_labels < 0 || n_labels > INT32_MAX)
             refuse("The forest's arity, n_features or n_labels is out of range.");
         if (tree_offsets_.size() < 1 || weight_offsets_.size() != nodes + 1 ||
@@ -69,36 +61,20 @@ class ForestArrays {
         const nb::object maps = forest.attr("feature_maps");
         if (maps.is_none()) return;
         if (standardized || !nb::try_cast(maps, feature_maps_, false) || !aligned(feature_maps_))
-<<<<<<< HEAD
-            refuse("The forest's feature_maps must be None or what feature_maps() returns, and None "
-                   "if its features are standardised.");
-        view.map_words = map_words(view);
-        if (feature_maps_.size() != nodes * static_cast<size_t>(view.map_words) * 2)
-=======
             refuse(
                 "The forest's feature_maps must be None or what feature_maps() returns, and None "
                 "if its features are standardised.");
         check_mappable(view);
         if (feature_maps_.size() != nodes * static_cast<size_t>(map_words(view)) * 2)
->>>>>>> refs/heads/core
             refuse("The forest's feature_maps do not fit its nodes in size.");
         view.maps = reinterpret_cast<const FeatureMap*>(feature_maps_.data());
     }
     ForestView view;
 
-<<<<<<< HEAD
-    // Words of a node's feature map, if the maps of all nodes can be counted at all.
-    static int64_t map_words(const ForestView& view) {
-        const int64_t words = (int64_t{view.n_features} + 2 + 63) / 64;  // the bias and the padding
-        if (view.n_nodes > INT64_MAX / 16 / words)
-            refuse("The forest has too many nodes and features for feature maps.");
-        return words;
-=======
     // The bytes of all maps can be counted.
     static void check_mappable(const ForestView& view) {
         if (view.n_nodes > INT64_MAX / 16 / map_words(view))
             refuse("The forest has too many nodes and features for feature maps.");
->>>>>>> refs/heads/core
     }
 
   private:
@@ -155,12 +131,8 @@ nb::tuple topk(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int
         for (size_t i = 0; i < n_labels; ++i) choices += allowed->data()[i] != 0;
     }
     if (k < 1 || k > choices)
-<<<<<<< HEAD
-        refuse("k must lie in [1, " + std::to_string(choices) + "]. Got " + std::to_string(k) + ".");
-=======
         refuse("k must lie in [1, " + std::to_string(choices) + "]. Got " + std::to_string(k) +
                ".");
->>>>>>> refs/heads/core
     const uint8_t* skipped = checked_skip(skip, arrays.view, x);
     Monitor monitor = make_monitor(cancel, std::nullopt);
     std::vector<int32_t> labels(static_cast<size_t>(x.n_rows * k));
@@ -179,13 +151,8 @@ nb::tuple as_csr(SparseScores&& s) {
 }
 
 nb::tuple scores(nb::handle forest, bool by_rows, const CheckedFeatures& rows,
-<<<<<<< HEAD
-                 std::optional<In2<uint8_t>> skip,
-                 std::optional<Shared<int32_t>> cancel, const std::string& simd) {
-=======
                  std::optional<In2<uint8_t>> skip, std::optional<Shared<int32_t>> cancel,
                  const std::string& simd) {
->>>>>>> refs/heads/core
     const ForestArrays arrays(forest, by_rows);
     const FeatureRows& x = rows_for(arrays.view, rows);
     const uint8_t* skipped = checked_skip(skip, arrays.view, x);
@@ -203,22 +170,13 @@ nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows,
         refuse("The nodes of a forest with 2^31 nodes or more cannot be numbered.");
     Monitor monitor = make_monitor(cancel, std::nullopt);
     const Kernels& kernels = select_kernels(simd);
-<<<<<<< HEAD
-    SparseScores s =
-        without_gil([&] { return route_nodes(arrays.view, x, kernels, monitor); });
-=======
     SparseScores s = without_gil([&] { return route_nodes(arrays.view, x, kernels, monitor); });
->>>>>>> refs/heads/core
     return nb::make_tuple(hand_over(std::move(s.indptr)), hand_over(std::move(s.indices)));
 }
 
 nb::object maps(nb::handle forest) {
     const ForestArrays arrays(forest, true, /*with_maps=*/false);
-<<<<<<< HEAD
-    ForestArrays::map_words(arrays.view);
-=======
     ForestArrays::check_mappable(arrays.view);
->>>>>>> refs/heads/core
     return hand_over(without_gil([&] { return feature_maps(arrays.view); }));
 }
 
@@ -232,18 +190,11 @@ void bind_router(nb::module_& m) {
     m.def("route_scores", &scores, "forest"_a, "by_rows"_a, "x"_a, as_is("skip") = nb::none(),
           as_is("cancel") = nb::none(), "simd"_a = "auto",
           "All positive scores of each row: (indptr, labels, scores).");
-<<<<<<< HEAD
-    m.def("route_nodes", &nodes, "forest"_a, "x"_a, as_is("cancel") = nb::none(),
-          "simd"_a = "auto", "The nodes each row visits: (indptr, node numbers).");
-    m.def("feature_maps", &maps, "forest"_a,
-          "Where each node stores each feature: makes single rows fast where there are few features.");
-=======
     m.def("route_nodes", &nodes, "forest"_a, "x"_a, as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The nodes each row visits: (indptr, node numbers).");
     m.def("feature_maps", &maps, "forest"_a,
           "Where each node stores each feature: makes single rows fast where there are few "
           "features.");
->>>>>>> refs/heads/core
 }
 
 }  // namespace ldsm::bindings

@@ -9,11 +9,7 @@ namespace {
 
 bool is_unit(float value) { return std::fabs(value) == 1.0f; }
 
-<<<<<<< HEAD
-bool fits(int64_t n_features) { return n_features >= 0 && n_features <= INT32_MAX - 8; }
-=======
 bool fits(int64_t n_features) { return n_features >= 0 && n_features <= kMostFeatures; }
->>>>>>> refs/heads/core
 
 }  // namespace
 
@@ -42,17 +38,12 @@ CheckedFeatures::CheckedFeatures(In<int64_t> indptr, In<int32_t> indices, In<flo
         refuse("X must hold finite float32 values. Got " + std::to_string(v[at]) + " at position " +
                std::to_string(at) + ".");
     }
-<<<<<<< HEAD
-    view_ = {indptr_.data(), indices_.data(), v, static_cast<int64_t>(indptr_.size()) - 1,
-             static_cast<int32_t>(n_features), unit};
-=======
     view_ = {indptr_.data(),
              indices_.data(),
              v,
              static_cast<int64_t>(indptr_.size()) - 1,
              static_cast<int32_t>(n_features),
              unit};
->>>>>>> refs/heads/core
     all_equal_ = equal;
 }
 
@@ -131,16 +122,10 @@ CheckedLabels::CheckedLabels(In<int64_t> indptr, In<int32_t> indices, int64_t n_
 
 void bind_rows(nb::module_& m) {
     using namespace nb::literals;
-<<<<<<< HEAD
-    nb::class_<CheckedFeatures>(m, "CheckedFeatures",
-                                "Rows of X, checked when the object is made. Keeps the arrays, which "
-                                "must not be changed as long as it is used.")
-=======
     nb::class_<CheckedFeatures>(
         m, "CheckedFeatures",
         "Rows of X, checked when the object is made. Keeps the arrays, which "
         "must not be changed as long as it is used.")
->>>>>>> refs/heads/core
         .def(nb::init<In<int64_t>, In<int32_t>, In<float>, int64_t>(), as_is("indptr"),
              as_is("indices"), as_is("values"), "n_features"_a)
         .def_static("if_canonical", &CheckedFeatures::if_canonical, as_is("indptr"),

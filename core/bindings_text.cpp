@@ -42,21 +42,11 @@ nb::object hand_over(Buffer<T>&& buffer) {
 nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t max_rows,
                 int64_t n_features, int64_t n_labels, bool zero_based, bool comments,
                 bool sum_duplicates) {
-<<<<<<< HEAD
-    if (n_features < 0 || n_features > INT32_MAX - 8 || n_labels < 0 || n_labels > INT32_MAX)
-        refuse("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
-    if (first_line < 0 || first_line > kLastLine)
-        refuse("first_line must lie in [0, 2^62].");
-    const TextOptions options{std::move(name), first_line,         max_rows,
-                              n_features,      n_labels,           zero_based ? 0 : 1,
-                              comments,        sum_duplicates};
-=======
     if (n_features < 0 || n_features > kMostFeatures || n_labels < 0 || n_labels > INT32_MAX)
         refuse("n_features must lie in [0, 2^31 - 8) and n_labels in [0, 2^31).");
     if (first_line < 0 || first_line > kLastLine) refuse("first_line must lie in [0, 2^62].");
     const TextOptions options{std::move(name), first_line,         max_rows, n_features,
                               n_labels,        zero_based ? 0 : 1, comments, sum_duplicates};
->>>>>>> refs/heads/core
     const Bytes bytes(text);
     TextRows rows;
     try {
@@ -99,13 +89,8 @@ void bind_text(nb::module_& m) {
           "max_rows"_a = -1, "n_features"_a = kMostFeatures, "n_labels"_a = INT32_MAX,
           "zero_based"_a = true, "comments"_a = false, "sum_duplicates"_a = false,
           "Rows of text as (x_indptr, x_indices, x_values, y_indptr, y_indices, n_lines).");
-<<<<<<< HEAD
-    m.def("format_text", &format, as_is("x_indptr"), as_is("x_indices"), as_is("x_values"), as_is("y_indptr"),
-          as_is("y_indices"), nb::kw_only(), "zero_based"_a = true,
-=======
     m.def("format_text", &format, as_is("x_indptr"), as_is("x_indices"), as_is("x_values"),
           as_is("y_indptr"), as_is("y_indices"), nb::kw_only(), "zero_based"_a = true,
->>>>>>> refs/heads/core
           "Rows as text, one line each.");
 }
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-// Growing trees, at Python's door.
-=======
 // Bindings for growing trees.
->>>>>>> refs/heads/core
 #include <nanobind/stl/vector.h>
 
 #include <cerrno>
@@ -10,10 +6,7 @@
 
 #include "bindings_rows.hpp"
 #include "grower.hpp"
-<<<<<<< HEAD
-=======
 #include "tree_rows.hpp"
->>>>>>> refs/heads/core
 
 namespace ldsm::bindings {
 
@@ -31,19 +24,12 @@ void check_params(const TreeParams& p) {
         refuse("arity must be an int in [2, 8]. Got " + std::to_string(p.arity) + " instead.");
     if (p.max_nodes < 1 || p.max_nodes > INT32_MAX - kMaxArity)
         refuse("max_nodes must lie in [1, 2^31 - 8). Got " + std::to_string(p.max_nodes) + ".");
-<<<<<<< HEAD
-    if (p.n_epochs < 1) refuse("n_epochs must be at least 1. Got " + std::to_string(p.n_epochs) + ".");
-    if (p.relaxations < 0 || p.relaxations > 64) refuse("relaxations must lie in [0, 64].");
-    if (!(p.learning_rate > 0) || !std::isfinite(p.learning_rate))
-        refuse("learning_rate must be a positive number. Got " + std::to_string(p.learning_rate) + ".");
-=======
     if (p.n_epochs < 1)
         refuse("n_epochs must be at least 1. Got " + std::to_string(p.n_epochs) + ".");
     if (p.relaxations < 0 || p.relaxations > 64) refuse("relaxations must lie in [0, 64].");
     if (!(p.learning_rate > 0) || !std::isfinite(p.learning_rate))
         refuse("learning_rate must be a positive number. Got " + std::to_string(p.learning_rate) +
                ".");
->>>>>>> refs/heads/core
     if (!(p.integrity_weight >= 0) || !std::isfinite(p.integrity_weight) ||
         !(p.multiway_penalty >= 0) || !std::isfinite(p.multiway_penalty))
         refuse("integrity_weight and multiway_penalty must be finite and at least 0.");
@@ -82,15 +68,9 @@ TreeParams read_params(nb::handle from) {
 }
 
 nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::handle params,
-<<<<<<< HEAD
-              uint64_t seed, uint64_t tree, int64_t memory_limit,
-              const std::string& scratch_folder, std::optional<Shared<int32_t>> cancel,
-              std::optional<Shared<int64_t>> progress, const std::string& simd) {
-=======
               uint64_t seed, uint64_t tree, int64_t memory_limit, const std::string& scratch_folder,
               std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress,
               const std::string& simd) {
->>>>>>> refs/heads/core
     const FeatureRows& x = features.view();
     const LabelRows& y = labels.view();
     if (x.n_rows != y.n_rows)
@@ -127,12 +107,8 @@ nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::
     out["balancedness"] = hand_over(std::move(t.balancedness));
     out["purity"] = hand_over(std::move(t.purity));
     out["integrity_weight"] = hand_over(std::move(t.integrity_weight));
-<<<<<<< HEAD
-    out["epoch_objective"] = hand_over(std::move(t.epoch_objective), static_cast<size_t>(p.n_epochs));
-=======
     out["epoch_objective"] =
         hand_over(std::move(t.epoch_objective), static_cast<size_t>(p.n_epochs));
->>>>>>> refs/heads/core
     return out;
 }
 

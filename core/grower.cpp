@@ -21,15 +21,8 @@ class Grower {
           params_(params),
           memory_(memory),
           monitor_(monitor),
-<<<<<<< HEAD
-          pair_(params.optimizer == Optimizer::kNag ? kernels.nag.two[params.arity]
-                                                    : kernels.sgd.two[params.arity]),
-          trainers_{Trainer(x, y, params, memory, kernels, monitor),
-                    Trainer(x, y, params, memory, kernels, monitor)},
-=======
           trainer_(x, y, params, memory, kernels, monitor),
           finished_(memory),
->>>>>>> refs/heads/core
           counts_(static_cast<size_t>(y.n_labels), 0) {}
 
     // Algorithm 1, BuildTree: always the leaf of highest priority is split, until another split
@@ -162,133 +155,8 @@ class Grower {
         if (!answers_for_child) nodes_[parent].histogram = {};
     }
 
-<<<<<<< HEAD
-    // Finished weights that grow too many go to a file, all that are in memory at once.
-    void keep_weights(int32_t node) {
-        in_memory_.push_back(node);
-        bytes_in_memory_ += Weights(nodes_[node].split).bytes();
-        if (bytes_in_memory_ <= memory_.limit / 4 || memory_.scratch_folder.empty()) return;
-        if (!scratch_) scratch_ = std::make_unique<ScratchFile>(memory_.scratch_folder);
-        for (const int32_t i : in_memory_) {
-            nodes_[i].scratch_at = scratch_->size();
-            Weights(nodes_[i].split).each([&](auto& numbers) {
-                const auto n = static_cast<int64_t>(numbers.size());
-                scratch_->append(&n, sizeof n);
-                scratch_->append(numbers.data(), n * static_cast<int64_t>(sizeof numbers[0]));
-                release(numbers);
-            });
-        }
-        in_memory_.clear();
-        bytes_in_memory_ = 0;
-    }
-
-    void fetch_weights(Node& node) const {
-        int64_t at = node.scratch_at;
-        if (at < 0) return;
-        Weights(node.split).each([&](auto& numbers) {
-            int64_t n = 0;
-            scratch_->read(at, &n, sizeof n);
-            numbers.resize(static_cast<size_t>(n));
-            const int64_t n_bytes = n * static_cast<int64_t>(sizeof numbers[0]);
-            scratch_->read(at + static_cast<int64_t>(sizeof n), numbers.data(), n_bytes);
-            at += static_cast<int64_t>(sizeof n) + n_bytes;
-        });
-    }
-
-    // J, beta and alpha from routed histograms: P_j^k = child_j[k] / node[k], pi_k = node[k] / sum.
-    void measure(Node& node) {
-        const int arity = params_.arity;
-        const auto total = static_cast<double>(node.n_labels);
-        double share[kMaxArity];
-        double sum = 0;
-        size_t at[kMaxArity] = {};
-        for (int m = 0; m < arity; ++m) {
-            share[m] = static_cast<double>(nodes_[node.first_child + m].n_labels) / total;
-            sum += share[m];
-        }
-        double integrity = 0, impure = 0;
-        for (const int32_t label : node.histogram.labels) {
-            double c[kMaxArity];
-            double all = 0;
-            for (int m = 0; m < arity; ++m) {
-                const Histogram& h = nodes_[node.first_child + m].histogram;
-                const bool has = at[m] < h.labels.size() && h.labels[at[m]] == label;
-                c[m] = has ? h.counts[at[m]++] : 0;
-                all += c[m];
-            }
-            for (int j = 0; j < arity; ++j) {
-                impure += std::min(c[j], all - c[j]);
-                for (int l = j + 1; l < arity; ++l) integrity += std::fabs(c[j] - c[l]);
-            }
-        }
-        double balance = 0, beta = 0;
-        for (int j = 0; j < arity; ++j) {
-            beta = std::max(beta, std::fabs(share[j] - sum / arity));
-            for (int l = j + 1; l < arity; ++l) balance += std::fabs(share[j] - share[l]);
-        }
-        node.objective = balance - params_.integrity_weight * integrity / total +
-                         params_.multiway_penalty * std::fabs(sum - 1);
-        node.balancedness = beta;
-        node.purity = impure / total / arity;
-    }
-
-    Tree flatten() {
-        Tree t;
-        t.weight_offsets.push_back(0);
-        t.histogram_offsets.push_back(0);
-        size_t entries = 0, bins = 0;
-        for (const Node& node : nodes_) {
-            entries += node.first_child != 0 ? node.split.features.size() : 0;
-            bins += node.histogram.labels.size();
-        }
-        if (scratch_) {
-            t.weight_features.use_file(memory_.scratch_folder);
-            t.weights.use_file(memory_.scratch_folder);
-            t.weight_means.use_file(memory_.scratch_folder);
-            t.weight_scales.use_file(memory_.scratch_folder);
-        }
-        t.weight_features.reserve(entries);
-        t.weights.reserve(entries * static_cast<size_t>(params_.arity));
-        t.histogram_labels.reserve(bins);
-        t.histogram_counts.reserve(bins);
-        const auto append = [](auto& to, auto& from) {
-            to.insert(to.end(), from.begin(), from.end());
-            release(from);
-        };
-        for (Node& node : nodes_) {
-            t.first_child.push_back(node.first_child);
-            t.node_rows.push_back(node.n_rows);
-            t.node_labels.push_back(node.n_labels);
-            t.node_entropy.push_back(node.entropy);
-            t.objective.push_back(node.objective);
-            t.balancedness.push_back(node.balancedness);
-            t.purity.push_back(node.purity);
-            if (node.first_child != 0) {
-                t.integrity_weight.push_back(static_cast<float>(node.split.integrity_weight));
-                fetch_weights(node);
-                t.weight_features.append(node.split.features);
-                t.weights.append(node.split.weights);
-                t.weight_means.append(node.split.mean);
-                t.weight_scales.append(node.split.scale);
-                Weights(node.split).each([](auto& numbers) { release(numbers); });
-                append(t.epoch_objective, node.split.epoch_objective);
-            } else {
-                t.integrity_weight.push_back(std::numeric_limits<float>::quiet_NaN());
-            }
-            append(t.histogram_labels, node.histogram.labels);
-            append(t.histogram_counts, node.histogram.counts);
-            t.weight_offsets.push_back(static_cast<int64_t>(t.weight_features.size()));
-            t.histogram_offsets.push_back(static_cast<int64_t>(t.histogram_labels.size()));
-        }
-        return t;
-    }
-
-    LabelRows y_;
-    TreeParams params_;
-=======
     const LabelRows& y_;
     const TreeParams& params_;
->>>>>>> refs/heads/core
     const Memory& memory_;
     Monitor& monitor_;
     PairTrainer trainer_;
@@ -300,45 +168,6 @@ class Grower {
 
 }  // namespace
 
-<<<<<<< HEAD
-std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
-    std::vector<uint8_t> mask(static_cast<size_t>(n_rows), 1);
-    if (subsample >= 1.0) return mask;
-    // Selection sampling: one pass, exactly `wanted` rows, each subset equally likely.
-    const auto wanted = std::max<int64_t>(1, std::llround(subsample * static_cast<double>(n_rows)));
-    Stream stream{subsample_key(tree_key(seed, tree))};
-    int64_t missing = wanted;
-    for (int64_t row = 0; row < n_rows; ++row) {
-        const bool take = static_cast<int64_t>(stream.below(static_cast<uint64_t>(n_rows - row))) < missing;
-        mask[row] = take;
-        missing -= take;
-    }
-    return mask;
-}
-
-std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
-    const std::vector<uint8_t> mask = bag_mask(seed, tree, n_rows, subsample);
-    Stream stream{order_key(tree_key(seed, tree))};
-    const int64_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
-    std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
-    for (int64_t b = 0; b < n_blocks; ++b) blocks[b] = static_cast<int32_t>(b);
-    shuffle(blocks.data(), n_blocks, stream);
-    std::vector<int32_t> order;
-    order.reserve(static_cast<size_t>(n_rows));
-    for (int64_t window = 0; window < n_blocks; window += kWindowBlocks) {
-        const size_t begin = order.size();
-        for (int64_t b = window; b < std::min(n_blocks, window + kWindowBlocks); ++b) {
-            const int64_t end = std::min(n_rows, (int64_t{blocks[b]} + 1) * kBlockRows);
-            for (int64_t row = int64_t{blocks[b]} * kBlockRows; row < end; ++row)
-                if (mask[row]) order.push_back(static_cast<int32_t>(row));
-        }
-        shuffle(order.data() + begin, static_cast<int64_t>(order.size() - begin), stream);
-    }
-    return order;
-}
-
-=======
->>>>>>> refs/heads/core
 Tree grow_tree(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
                const Memory& memory, uint64_t seed, uint64_t tree, const Kernels& kernels,
                Monitor& monitor) {

@@ -47,13 +47,8 @@ struct Split {
 // Trains nodes, one after the other; what it keeps between them is memory only.
 class Trainer {
   public:
-<<<<<<< HEAD
-    Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params, const Memory& memory,
-            const Kernels& kernels, Monitor& monitor);
-=======
     Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
             const Memory& memory, const Kernels& kernels, Monitor& monitor);
->>>>>>> refs/heads/core
 
     // Algorithm 4, TrainRegressors. Hands out rows, which the caller must run through a kernel
     // before it asks for more; when there are no more, `out` is complete. `rows` and `out` must
