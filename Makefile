@@ -30,7 +30,7 @@ sanitize: sanitize-address sanitize-thread
 sanitize-address: $(VENV)/.installed-test
 	tests/sanitizers/run.sh address $(BIN)/python
 	tests/sanitizers/run.sh address $(BIN)/python -m long \
-		tests/test_core_bounds.py tests/test_malformed_inputs.py
+		tests/core/test_core_bounds.py tests/arrays/test_malformed_inputs.py
 
 sanitize-thread: $(VENV)/.installed-test
 	tests/sanitizers/run.sh thread $(BIN)/python

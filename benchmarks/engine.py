@@ -23,14 +23,9 @@ from rich.table import Table
 import data
 import peers_env
 from ldsm import LdSMClassifier, _core
-<<<<<<< HEAD
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
 from ldsm._trees.params import TreeParams
-=======
-from ldsm.inputs import feature_arrays, label_arrays
-from ldsm.params import TreeParams
->>>>>>> refs/heads/core
 
 HERE = Path(__file__).parent
 table = Table("what", "measured", "must", "goal", title="The engine, one thread unless said")

@@ -124,7 +124,7 @@ class Blend:
         """The probability that the row has the label."""
         odds = np.zeros(len(pairs.tree_scores))
         # Term by term: the order of the additions is the same for any number of pairs.
-        for coefficient, term in zip(self.coefficients, self._terms(pairs), strict=True):
+        for coefficient, term in zip(self.coefficients, self.term_values(pairs), strict=True):
             odds += coefficient * term
         return _logistic(odds).astype(np.float32)
 
@@ -132,7 +132,7 @@ class Blend:
         """What each source adds to the log-odds; a term of two sources is split between them."""
         n = len(pairs.tree_scores)
         out = {BASE: np.zeros(n)}
-        terms = zip(self.terms, self.coefficients, self._terms(pairs), strict=True)
+        terms = zip(self.terms, self.coefficients, self.term_values(pairs), strict=True)
         for letters, coefficient, term in terms:
             sources = [SIGNALS[letter].source for letter in letters] or [BASE]
             for source in sources:
@@ -145,7 +145,7 @@ class Blend:
             out["tail"], out[TREES] = out[TREES] - trees, trees
         return out
 
-    def _terms(self, pairs: Pairs) -> list[Floats]:
+    def term_values(self, pairs: Pairs) -> list[Floats]:
         return _terms(self.kind, pairs, self.tree_share, self.gamma)
 
 

@@ -9,10 +9,10 @@ import signal
 from contextlib import contextmanager
 from pathlib import Path
 
-import dask
 from distributed import Client, LocalCluster, Scheduler, Worker, WorkerPlugin
 from distributed.utils import get_mp_context
 
+import dask
 from ldsm import LdSMClassifier, _core, datasets
 
 N_TREES = 5

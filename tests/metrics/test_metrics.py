@@ -24,7 +24,7 @@ from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from ldsm import metrics
 from ldsm.metrics import hits as ranked_hits
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "ranking_metrics.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "ranking_metrics.json").read_text())
 AT_K = {
     "precision": metrics.precision_at_k,
     "ndcg": metrics.ndcg_at_k,

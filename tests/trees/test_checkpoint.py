@@ -48,7 +48,7 @@ def grown(monkeypatch):
 
 def killed_fits(folder, threaded, loky, seed=1):
     """How many fits died amid their work, by backend; the script makes sure of the rest."""
-    script = Path(__file__).with_name("killed_fits.py")
+    script = Path(__file__).parents[1] / "helpers" / "killed_fits.py"
     command = [sys.executable, script, folder, *map(str, (threaded, loky, seed))]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr

@@ -15,6 +15,7 @@ import pytest
 from ldsm import LdSMClassifier, TextTagger
 from problems import make_problem
 
+HELPERS = Path(__file__).parents[1] / "helpers"
 X, Y = make_problem(0, "weights", n_rows=200, n_features=20, n_labels=8)
 TAGS = [[f"é{k}" for k in np.flatnonzero(row)] for row in Y]
 
@@ -23,7 +24,7 @@ def fuzz(tmp_path, data, count, seed=0):
     """Run the fuzzer in a process of its own; it must end well."""
     path = tmp_path / "good.ldsm"
     path.write_bytes(data)
-    program = Path(__file__).parent / "fuzz_model.py"
+    program = HELPERS / "fuzz_model.py"
     command = [sys.executable, "-W", "error", str(program), str(path), str(count), str(seed)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert run.returncode == 0, (run.returncode, run.stderr[-2000:])
@@ -81,7 +82,7 @@ def test_loading_takes_little_more_than_the_file(tmp_path, compress):
         clf.model_ = replace(clf.model_, forest=clf.forest_.extended(clf.forest_))
     path = tmp_path / "m.ldsm"
     clf.save(path, compress=compress)
-    command = [sys.executable, "-c", LOAD, str(path), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", LOAD, str(path), str(HELPERS)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     converted = clf.forest_.weights.nbytes if compress else 0
     limit = 1.2 * os.path.getsize(path) + (50 << 20) + converted

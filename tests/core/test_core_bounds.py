@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_core import X3, three_node_tree
 
 from ldsm import _core
 from ldsm._arrays.features import feature_arrays
 from problems import core_arguments, grow, make_problem, tree_params
-from test_core import X3, three_node_tree
 
 ARRAYS = [name for name, value in vars(three_node_tree()).items() if isinstance(value, np.ndarray)]
 FILL = np.arange(3, dtype=np.int32)

@@ -17,7 +17,7 @@ from ldsm.evaluation import Evaluation, MetricCurve
 from ldsm.metrics.calibration import reliability
 from ldsm.plotting import DepthPoint
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dask
 import joblib
 import numpy as np
 import pytest
 import yaml
 from distributed import Client
 
+import dask
 import ldsm.dask
 from cli_runs import within
 from dask_clusters import N_TREES, cluster, make_store, settings, small, trees_in
@@ -30,7 +30,7 @@ from ldsm.datasets.store import locate_store, open_located
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 
-SCALING = Path(__file__).parent.parent / "docs" / "scaling.md"
+SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
 SEEDS = (0, 1, 2)
 
 

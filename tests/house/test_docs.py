@@ -17,9 +17,9 @@ import ldsm
 from cli_runs import within
 from ldsm import datasets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
-TESTS = list(Path(__file__).parent.glob("test_*.py"))
+TESTS = list((ROOT / "tests").rglob("test_*.py"))
 FIGURES = (ROOT / "docs" / "figures.md").read_text() if (ROOT / "docs").exists() else ""
 
 

@@ -19,7 +19,7 @@ import pytest
 from cli_runs import within
 from ldsm import datasets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here")
 pytest.importorskip("matplotlib")

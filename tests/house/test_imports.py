@@ -12,7 +12,11 @@ import ldsm
 PACKAGE = Path(ldsm.__file__).parent
 
 # Each room may import those before it. Private names are checked by ruff (rule SLF).
-ORDER = ["_version", "_core", "_runtime", "_storage", "_arrays", "metrics", "objective", "datasets", "_trees", "_second_stage", "_model", "classifier", "text", "_loading", "evaluation", "plotting", "report", "dask", "cli", "__main__"]
+ORDER = [
+    *("_version", "_core", "_runtime", "_storage", "_arrays", "metrics", "objective", "datasets"),
+    *("_trees", "_second_stage", "_model", "classifier", "text", "_loading", "evaluation"),
+    *("plotting", "report", "dask", "cli", "__main__"),
+]
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -71,7 +75,9 @@ def test_the_version_is_a_constant(tmp_path):
     stale = tmp_path / "ldsm-9.9.dist-info"
     stale.mkdir()
     (stale / "METADATA").write_text("Name: ldsm\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import ldsm; print(ldsm.__version__)"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import ldsm; print(ldsm.__version__)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ldsm.__version__
 

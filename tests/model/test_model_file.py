@@ -27,7 +27,7 @@ from model_bytes import checksum, take_apart
 from problems import make_problem
 from process_memory import mapped_bytes
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 X, Y = make_problem(0, "weights", n_rows=200, n_features=30, n_labels=8)
 XS, YS = sp.csr_array(X), sp.csr_array(Y)
 NAMES = ["a", "b c", "économie", "право", "法律", "🐟", "", " x"]

@@ -243,7 +243,7 @@ def some_pairs(n: int = 4000) -> tuple[Pairs, Any]:
 def test_a_blend_is_logistic_regression() -> None:
     pairs, truth = some_pairs()
     blend = fit_blend("linear+tail", pairs, truth)
-    terms = np.stack(blend._terms(pairs), axis=1)[:, 1:]
+    terms = np.stack(blend.term_values(pairs), axis=1)[:, 1:]
     scale = terms.std(axis=0)
     twin = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(terms / scale, truth)
     np.testing.assert_allclose(
