@@ -39,6 +39,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/sp-repo-review --quiet . || $(BIN)/sp-repo-review .
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp)
 
 bench: $(VENV)/.installed-plot peers
