@@ -162,9 +162,7 @@ DAMAGES = {
     "does not say it is an ldsm-store": lambda s: (s / "meta.json").write_text("{}"),
     "version 2, newer than the 1": lambda s: rewrite_meta(s, lambda m: m.update(version=2)),
     "checksum differs": lambda s: rewrite_meta(s, lambda m: m.update(rows=4), checksum=False),
-    "x_indptr does not lead from 0 to 3 in 4": lambda s: rewrite_meta(
-        s, lambda m: m.update(rows=4)
-    ),
+    "x_indptr does not go from 0 to 3 in 4": lambda s: rewrite_meta(s, lambda m: m.update(rows=4)),
     "names does not lead|offsets does not lead": lambda s: rewrite_meta(
         s, lambda m: m.update(labels=9)
     ),
@@ -319,7 +317,7 @@ def test_a_killed_writer_leaves_the_old_store_or_the_new_one(tmp_path):
 def test_one_writer_at_a_time(tmp_path):
     def blocks():
         yield example()
-        with pytest.raises(FileExistsError, match="someone else"):
+        with pytest.raises(FileExistsError, match="another process"):
             save_store(example(), tmp_path / "store", overwrite=True)
 
     save_store(blocks(), tmp_path / "store")
