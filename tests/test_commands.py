@@ -406,7 +406,7 @@ def test_wrong_use(run, folder, tmp_path):
         ("train", folder / "train.txt", "-o", tmp_path / "no" / "m"): "cannot be written",
         ("train", folder / "train.txt", "-o", tmp_path / "m", "--zero-based"): "--zero-based",
         ("train", folder / "train.txt", "-o", tmp_path / "m", "--format", "xml"): "one of xmlrepo",
-        ("predict", folder / "matrix.ldsm", folder / "test.txt", "-k", "2", "--sets"): "not both",
+        ("predict", folder / "matrix.ldsm", folder / "test.txt", "-k", "2", "--sets"): "combined",
     }
     for arguments, message in cases.items():
         done = run(*arguments)

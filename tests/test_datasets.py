@@ -406,7 +406,7 @@ def test_vectorize_and_align_a_test_set():
     assert train_rows.feature_names == ["beef", "cod", "law", "quota"]
     assert test_rows.X.toarray().tolist() == [[0, 1, 0, 0]]
     assert unseen.labels == {"tax": 1}
-    with pytest.raises(ValueError, match="features already"):
+    with pytest.raises(ValueError, match="already has features"):
         train_rows.vectorize(vectorizer)
 
 

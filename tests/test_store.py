@@ -163,7 +163,7 @@ DAMAGES = {
     "version 2, newer than the 1": lambda s: rewrite_meta(s, lambda m: m.update(version=2)),
     "checksum differs": lambda s: rewrite_meta(s, lambda m: m.update(rows=4), checksum=False),
     "x_indptr does not go from 0 to 3 in 4": lambda s: rewrite_meta(s, lambda m: m.update(rows=4)),
-    "names does not lead|offsets does not lead": lambda s: rewrite_meta(
+    "names does not go|offsets does not go": lambda s: rewrite_meta(
         s, lambda m: m.update(labels=9)
     ),
     "lacks a field": lambda s: rewrite_meta(s, lambda m: m.pop("source")),
