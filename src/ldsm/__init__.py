@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Forest", "LdSMClassifier", "TextTagger", "datasets", "load", "metrics", "objective"]
 
-# Loaded when first asked for: they bring scikit-learn's text tools along.
+# Imported on first use, because they need scikit-learn's text tools.
 _LATE = {"TextTagger": "text", "load": "_loading"}
 
 

@@ -1,4 +1,4 @@
-"""``python -m ldsm`` is ``ldsm``."""
+"""``python -m ldsm`` runs ``ldsm``."""
 
 from .cli.main import main
 

@@ -1,4 +1,4 @@
-"""``ldsm.load``: any model file, whichever kind of model it holds."""
+"""``ldsm.load`` reads a model file of any kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._storage.paths import PathLike
 from .classifier import LdSMClassifier, classifier_from_state
 from .text.tagger import TextTagger, tagger_from_state
 
-# The file says which of these it holds, and can say nothing else.
+# The kinds of model that a file may hold.
 KINDS: dict[str, Callable[..., Any]] = {
     "LdSMClassifier": classifier_from_state,
     "TextTagger": tagger_from_state,
@@ -20,30 +20,30 @@ KINDS: dict[str, Callable[..., Any]] = {
 def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
     """Load a model that its `save` method wrote.
 
-    Nothing in the file is run or imported, and nothing in it is believed: a file that is damaged,
-    altered, too new or no model at all is refused with one sentence that says so.
+    Nothing in the file is run, imported or trusted: a file that is damaged, altered, too new or not
+    a model raises an error that says so.
 
     Parameters
     ----------
     path : path
     verify : bool, default=True
         Read the whole file, compare its checksum and check every number that prediction relies on.
-        False: map the file instead, which takes milliseconds for any size, and check what is
-        followed when it is followed. A damaged file may then give wrong answers, though no crash.
-        Meant for large models that were verified before, and for many processes that share one.
-        The file must not be changed in place while the model is in use; `save` replaces it whole.
+        False: map the file instead, which takes milliseconds for any size, and check each part when
+        it is used. A damaged file may then give wrong results, but does not crash. Meant for large
+        models that were verified before, and for many processes that share one. Do not change the
+        file in place while the model is in use; `save` replaces it as a whole.
 
     Returns
     -------
     LdSMClassifier or TextTagger
-        Fitted; with the same bits, bar `compress`, as what was saved.
+        Fitted, with the same bits as the saved model unless it was saved with `compress`.
 
     Raises
     ------
     ModelFileError
         A ValueError. The message names the file and what is wrong with it.
     FileNotFoundError, PermissionError ...
-        As `open` raises them.
+        As raised by `open`.
     """
     header, arrays = read(path, verify)
     kind = header["kind"]

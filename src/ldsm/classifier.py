@@ -1,4 +1,4 @@
-"""LdSMClassifier: a fitted model in scikit-learn's words."""
+"""LdSMClassifier: the scikit-learn interface of a fitted model."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logarithm-depth streaming multi-label decision trees (LdSM).
 
     Every node of a tree holds one linear regressor per child, trained while the rows stream by, so
-    that children are balanced and rows of the same label stay together; a row may take several ways
-    at once. See Majzoubi and Choromanska, AISTATS 2020.
+    that children are balanced and rows of the same label stay together. A row may go in several
+    directions at once. See Majzoubi and Choromanska, AISTATS 2020.
 
     Parameters
     ----------
     n_estimators : int, default=20
-        Number of trees. More trees are more accurate and cost in proportion.
+        Number of trees. More trees are more accurate; cost grows in proportion.
     arity : int in [2, 8], default=2
         Children per node (the paper's M).
     max_nodes : int or "auto", default="auto"
@@ -58,45 +58,45 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     integrity_weight : float, default=2.0
         Weight of the class-integrity term (lambda 1): keeps rows of one label together.
     multiway_penalty : float or "auto", default="auto"
-        Weight of the penalty for sending rows several ways (lambda 2). "auto":
+        Weight of the penalty for sending rows in several directions (lambda 2). "auto":
         ``integrity_weight * max(1/2, arity - 2)``.
     relax_integrity : bool, default=True
-        Try a split that leaves a child empty, or gives one child every row, again with half the
-        integrity weight, up to three times. False: the paper's rule, the node stays a leaf.
+        Retry a split that leaves a child empty, or gives one child every row, with half the
+        integrity weight, up to three times. False: the node stays a leaf, as in the paper.
     optimizer : {"auto", "nag", "sgd", "asgd"}, default="auto"
         How the regressors learn: normalised adaptive gradient, plain SGD, or SGD averaged over the
-        last epoch. "auto": "nag" for binary features, else "asgd", which wins on text.
+        last epoch. "auto": "nag" for binary features, else "asgd", which is better on text.
     leaf_scores : {"probability", "histogram"}, default="probability"
-        A leaf's score of a label: its count over the leaf's rows, an estimate of the label's
-        probability; or, as in the paper, over the sum of the leaf's counts.
+        A leaf's score of a label: the label's count divided by the leaf's rows, an estimate of its
+        probability; or, as in the paper, divided by the sum of the leaf's label counts.
     standardize : bool or "auto", default="auto"
-        Standardise the features in every node, with the mean and deviation of its own rows. "auto":
-        if at least half of X is non-zero.
+        Standardise the features in every node with the mean and standard deviation of its rows.
+        "auto": if at least half of X is non-zero.
     subsample : float in (0, 1] or "auto", default="auto"
         Share of the rows, drawn without replacement, that each tree is grown on. "auto": 0.7 with
         a second stage, which learns from the rows that a tree has not seen, else 1. If set below 1,
         the out-of-bag scores are kept in `oob_scores_`.
     rerank : {"auto", "linear", "tail"} or None, default="auto"
-        The second stage, which scores each row's 100 best labels by the trees anew. "linear": a
-        linear classifier per label, blended with the trees. "tail": the paper's re-ranking by the
-        distance to each label's centroid, which favours rare labels. "auto": the blend of trees,
-        linear classifiers and centroids that does best on out-of-bag rows, which may be the trees
-        alone; below 500 rows always these. None: the trees' own scores.
+        The second stage, which rescores each row's shortlist: its 100 best labels by the trees.
+        "linear": a linear classifier per label, blended with the trees. "tail": the paper's score
+        from the distance to each label's centroid, which favours rare labels. "auto": the blend of
+        trees, linear classifiers and centroids that does best on out-of-bag rows, which may be the
+        trees alone, and always is below 500 rows. None: the trees' own scores.
     tail_blend : float in [0, 1], default=0.8
         For "tail": the share of the trees' score (the paper's beta).
     tail_gamma : float or "auto", default="auto"
-        For "tail": how fast nearness falls with the distance; rows are scaled to unit length.
-        "auto": what gives the best PSP@k on out-of-bag rows.
+        For "tail": how fast the centroid score falls with distance; rows are scaled to unit length.
+        "auto": the value with the best PSP@k on out-of-bag rows.
     tail_min_rows : int, default=1
         No centroid is kept for labels with fewer training rows. The centroid of a label with one
-        row is that row: with data that must not be told from the model, set it higher.
+        row is that row: set this higher if the model must not reveal training rows.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
     memory_limit : int or "auto", default="auto"
-        Bytes that the trees that grow at once may take beside the training rows; "auto" is a
-        quarter of what is free. Nodes whose rows do not fit are streamed, from disk if X is a store
-        that was opened; with a number, weights that do not fit wait in a file, in the folder of
-        temporary files. The result does not depend on it.
+        Memory in bytes for the trees that grow at the same time, besides the training rows; "auto"
+        is a quarter of the free memory. Nodes whose rows do not fit are streamed, from disk if X is
+        an opened store. If a number is given, weights that do not fit go to a file in the temporary
+        folder. The result does not depend on it.
     n_jobs : int or None, default=None
         Threads for growing and predicting; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -117,16 +117,16 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_
         As in scikit-learn.
     second_stage_ : SecondStage or None
-        What re-scores the trees' shortlists: ``second_stage_.blend.kind`` tells what "auto" chose.
+        What rescores the trees' shortlists; ``second_stage_.blend.kind`` is what "auto" chose.
     oob_scores_ : csr_array
-        With `subsample` set below 1: each training row's best labels by trees that never saw it.
+        If `subsample` was set below 1: each row's best labels by the trees that never saw it.
     threshold_ : float, or float32 ndarray of shape (n_labels,)
-        The score from which `predict` gives a label: 0.5 until `tune_threshold`.
+        The lowest score at which `predict` assigns a label: 0.5 unless `tune_threshold` was called.
     training_ : dict
-        Seed, size and hash of the data, duration and end of the last fit. Further entries that JSON
-        can hold, such as metrics, are saved along.
+        Seed, size and hash of the data, duration and end time of the last fit. You may add JSON
+        values, such as metrics; they are saved too.
     fingerprint_ : str
-        Hash of the trees and of what else decides a prediction: equal for equal models.
+        Hash of everything that determines a prediction; equal models have equal fingerprints.
 
     Examples
     --------
@@ -212,19 +212,19 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features), or Dataset
-            Sparse or dense; never changed. A Dataset brings its labels, and their names, along.
+            Sparse or dense; never changed. A Dataset includes its labels and their names.
         y : labels of each row
             A sparse or dense 0/1 matrix, lists of labels of any hashable kind, or one label per
             row.
         callback : callable, optional
-            Called about ten times a second with (nodes grown, nodes at most).
+            Called about ten times a second with (nodes grown, maximum number of nodes).
         checkpoint_dir : path, optional
-            A folder, new or empty, to which every finished tree is written. The same fit with the
-            same folder takes them from there, so that one that was killed goes on, and ends with
-            the same model as one that was not. `n_estimators` and `n_jobs` may change; without an
-            int as `random_state` the folder's own seed is used. A folder of other data, parameters
-            or seed is refused. Delete it when the model is saved. `training_` tells how many trees
-            were taken from it.
+            A new or empty folder to which every finished tree is written. Repeating the fit with
+            the same folder reuses them, so an interrupted fit continues and ends with the same
+            model as an uninterrupted one. `n_estimators` and `n_jobs` may change. If `random_state`
+            is not an int, the seed stored in the folder is used. A folder from other data,
+            parameters or seed is refused. Delete the folder once the model is saved. `training_`
+            says how many trees were reused.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
-    # -- what was learned ---------------------------------------------------------------------
+    # -- fitted attributes --------------------------------------------------------------------
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -283,19 +283,19 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best labels of each row, best first, and their scores.
 
-        Rows for which the trees know fewer than k labels are filled with the most frequent ones, at
-        score 0. Equal scores: lower column first.
+        Rows with fewer than k scored labels are filled up with the most frequent labels, at score
+        0. Ties go to the lower column.
 
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features)
         k : int, default=5
         labels : sequence of labels, optional
-            Only these compete; the others are not predicted. Scores stay as they are.
+            Predict only these labels. Their scores do not change.
         tail : float >= 0, default=0
             Favour rare labels: order by score / propensity ** tail, with the propensities of
-            `ldsm.metrics.propensities`. 1 is the best order for PSP@k, if the scores are right.
-            The scores that are returned stay as they are.
+            `ldsm.metrics.propensities`. 1 gives the best order for PSP@k, if the scores are right.
+            The returned scores do not change.
 
         Returns
         -------
@@ -317,8 +317,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scores of all labels: CSR for sparse y or lists, else dense.
 
         With `labels`, as for `predict_topk`, the columns of all others are empty. With one label
-        per row, and without `labels`, the scores of a row sum up to 1: those of a second stage are
-        scaled to that.
+        per row, and without `labels`, the scores of a row sum to 1; the scores of a second stage
+        are rescaled for this.
         """
         model, x = self._fitted, new_rows(self, X)
         return model.probabilities(x, allowed=self._allowed(labels), n_jobs=self.n_jobs)
@@ -341,23 +341,23 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def tune_threshold(
         self, X: Any, y: Any = None, *, average: str = "micro", per_label: bool = False
     ) -> LdSMClassifier:
-        """Choose `threshold_`, by which `predict` decides, for the highest F1 on held-out rows.
+        """Choose the `threshold_` that gives `predict` the highest F1 on held-out rows.
 
-        The rows must not be those of the fit, where scores are far too high. One threshold for all
-        labels needs a few hundred rows. Thresholds per label are for labels with dozens of true
-        rows each: with fewer they fit the noise of these rows, and one for all does better.
+        Do not use the rows of the fit: their scores are far too high. One common threshold needs a
+        few hundred rows. Thresholds per label need dozens of true rows per label; with fewer they
+        fit noise, and a common threshold does better.
 
         Parameters
         ----------
         X, y
-            Held-out rows and their labels, in the forms that `fit` takes. Labels that training
-            never saw cannot be predicted and are left out.
+            Held-out rows and their labels, in the forms that `fit` takes. Labels unknown to the
+            model cannot be predicted and are left out.
         average : {"micro", "macro", "samples"}, default="micro"
-            What the threshold for all labels maximises: F1 over all row-label pairs, or its mean
-            over the labels or over the rows.
+            What the common threshold maximises: F1 over all row-label pairs, or its mean over the
+            labels or over the rows.
         per_label : bool, default=False
-            Give every label the threshold with the best F1 of its own. Labels that no held-out row
-            has, or that none with a score has, get the one for all.
+            Give every label its own threshold with the best F1. Labels without a held-out row, or
+            without a scored one, get the common threshold.
 
         Returns
         -------
@@ -419,7 +419,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def explain(self, x: Any, max_reasons: int = 10) -> list[TreePath]:
         """Why one row gets its labels: path, margins, deciding features and leaves in each tree.
 
-        Features and labels are numbers of columns; `feature_names_in_` and `classes_` name them.
+        Features and labels are column numbers; `feature_names_in_` and `classes_` name them.
         """
         model = self._fitted
         return explain_row(model.forest, one_row(self, x), max_reasons, by_rows=model.by_rows)
@@ -427,8 +427,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def explain_scores(self, x: Any, k: int = 5, max_reasons: int = 10) -> list[LabelScore]:
         """Why one row's k best labels score as they do, best first.
 
-        Of each: the score, what every stage adds to its log-odds, and the features that speak most
-        for and against it by the label's linear classifier. Labels without a score are left out.
+        For each label: its score, what every stage adds to its log-odds, and the features that
+        speak most for and against it in the label's linear classifier. Labels without a score are
+        left out.
         """
         return explain_scores(self._fitted, one_row(self, x), k, max_reasons)
 
@@ -437,23 +438,23 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: PathLike, *, compress: bool = False) -> None:
         """Write the model to one file, which `ldsm.load` reads. See ``docs/model_format.md``.
 
-        The file appears complete or not at all; a former one stays until then. It holds no code and
-        no training rows: `oob_scores_`, which are about them, are left out. The centroid of a label
-        with one training row is that row, though: see `tail_min_rows`.
+        The file is written completely or not at all; an existing file stays until then. It holds no
+        code and no training rows; `oob_scores_`, which describe them, are left out. However, the
+        centroid of a label with one training row is that row: see `tail_min_rows`.
 
         Parameters
         ----------
         path : path
-            By custom with the suffix ``.ldsm``.
+            Usually with the suffix ``.ldsm``.
         compress : bool, default=False
-            Store the weights as float16, if none is too large for that: a file smaller by a fifth
-            to a third. On Bibtex, Delicious and Mediamill P@1 stays the same, P@3 and P@5 change by
-            at most 0.013 points. Opened with ``verify=False``, such a file is read nonetheless.
+            Store the weights as float16, if none is too large for that; the file is a fifth to a
+            third smaller. On Bibtex, Delicious and Mediamill, P@1 stays the same, and P@3 and P@5
+            change by at most 0.013 points. They are read even with ``verify=False``.
 
         Raises
         ------
         ValueError
-            If a label is something other than a str, an int or a bool.
+            If a label is not a str, an int or a bool.
         """
         header, arrays = model_to_state(
             self._fitted, self.get_params(deep=False), compress=compress
@@ -473,7 +474,7 @@ def fit_classifier(
     checkpoint_dir: PathLike | None = None,
     executor: TreeExecutor | None = None,
 ) -> LdSMClassifier:
-    """As `LdSMClassifier.fit`; an `executor` may grow the trees elsewhere."""
+    """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere."""
     settings = clf.get_params(deep=False)
     check_params(settings, type(clf).__name__)
     check_callback(callback)
@@ -486,14 +487,14 @@ def fit_classifier(
         callback=callback,
         checkpoint_dir=checkpoint_dir,
     )
-    clf.__dict__.pop("oob_scores_", None)  # of an earlier fit
+    clf.__dict__.pop("oob_scores_", None)  # from an earlier fit
     if fitted.oob_scores is not None and clf.subsample != AUTO:
         clf.oob_scores_ = fitted.oob_scores
     return hold_model(clf, fitted.model)
 
 
 def hold_model(clf: LdSMClassifier, model: FittedModel) -> LdSMClassifier:
-    """Make `model` what the classifier predicts with."""
+    """Make the classifier predict with `model`."""
     clf.model_ = model
     clf.n_features_in_ = model.n_features
     clf.__dict__.pop("feature_names_in_", None)

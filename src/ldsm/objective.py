@@ -1,7 +1,7 @@
 """The splitting objective J and the theory around it, in plain NumPy.
 
-These calculators are for people and for tests; the trees are grown by the compiled core. They
-follow Majzoubi & Choromanska, AISTATS 2020, and say so where a printed result needed a correction.
+These functions are for study and for tests; the compiled core grows the trees. They follow Majzoubi
+& Choromanska, AISTATS 2020, and say where a printed result needed a correction.
 
 A *split* sends each row of a node to at least one of its M children, possibly to several. Two
 arrays describe it:
@@ -100,7 +100,7 @@ def objective_terms(
 
     Examples
     --------
-    Two labels, equally frequent, each sent whole to a child of its own:
+    Two equally frequent labels, each sent completely to a child of its own:
 
     >>> objective_terms([0.5, 0.5], [[1, 0], [0, 1]], 2.0, 1.0)
     ObjectiveTerms(balancing=0.0, class_integrity=-2.0, multiway=0.0)
@@ -131,7 +131,7 @@ def binary_split_objective(
 
     |P_R - P_L| - lambda_1 sum_k pi_k |P_R^k - P_L^k| + lambda_2 |P_R + P_L - 1|: Eq. 1 with M = 2.
     In print a brace makes the minus sign look as if it covered the multi-way penalty as well; rows
-    sent both ways are penalised, so that term is added.
+    sent in both directions are penalised, so that term is added.
     """
     labels, (right, left) = _split(label_share, child_share, arity=2)
     _check_weights(integrity_weight, multiway_penalty)
@@ -234,8 +234,8 @@ def leaf_entropy(leaf_membership: Any, Y: Any) -> float:
     row, so G may exceed the ln K of the proofs. If every row has r labels and is given the r most
     frequent ones of its set, the r-level error satisfies r e_r <= G.
 
-    Both arguments are arrays or sparse matrices with a line per row, non-zero where the row
-    reaches the leaf (at least one each) and where it carries the label.
+    Both arguments are dense or sparse matrices of rows, non-zero where the row reaches the leaf (at
+    least one per row) or has the label.
 
     Examples
     --------
@@ -296,11 +296,11 @@ def log_nodes_for_error(
     leaf_weight: float = 1.0,
     overlap: float = 0.0,
 ) -> float:
-    """ln(t + 1) for the t internal nodes that Theorem 2 asks for an r-level error <= alpha.
+    """ln(t + 1) for the t internal nodes that Theorem 2 needs for an r-level error <= alpha.
 
-    t + 1 >= (1 / alpha) ** (16 ln K / (c r^2 gamma^2 (1 - b) log2(e))), for a balanced binary
-    tree. A logarithm as t would overflow: ``math.expm1`` of it is t. A calculator, no certificate:
-    the proof uses G <= ln K, which can fail if rows have several labels.
+    t + 1 >= (1 / alpha) ** (16 ln K / (c r^2 gamma^2 (1 - b) log2(e))), for a balanced binary tree.
+    A logarithm, because t would overflow; ``math.expm1`` of it is t. Not a guarantee: the proof
+    uses G <= ln K, which can fail if rows have several labels.
 
     Parameters
     ----------
@@ -311,9 +311,10 @@ def log_nodes_for_error(
     gamma : float in (0, 1]
         Least `weak_hypothesis_gamma` over the internal nodes.
     leaf_weight : float in (0, 1]
-        c: after t splits some leaf has at least c / (t + 1) of the rows; 1 if rows go one way only.
+        c: after t splits some leaf has at least c / (t + 1) of the rows; 1 if each row goes in one
+        direction only.
     overlap : float in [0, 1)
-        b = |P_R + P_L - 1|, the share of rows sent both ways.
+        b = |P_R + P_L - 1|, the share of rows sent in both directions.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The paper's figures for any fitted model, with matplotlib: ``pip install "ldsm[plot]"``.
 
 Every function takes an optional `ax`, draws into it or into a figure of its own, and returns the
-Axes; ``ax.figure.savefig("figure.png")`` saves it. None touches pyplot or any other global state.
-Colours are those of Okabe and Ito, which the colour-blind can tell apart.
+Axes; ``ax.figure.savefig("figure.png")`` saves it. None changes pyplot or any other global state.
+Colours are those of Okabe and Ito, which colour-blind people can distinguish.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY)
-MARKERS = "osD^vP*"  # not as many as colours: the pairs repeat late
-# From the root to the leaves: ordered by lightness too, and readable on black and on white.
+MARKERS = "osD^vP*"  # a different number than colours, so that pairs repeat late
+# From the root to the leaves: also ordered by lightness, and readable on black and on white.
 SEQUENCE = (BLUE, GREEN, "#E69F00")
 GREY = "#808080"
 MOST_LINES = 7
@@ -46,7 +46,7 @@ SIZE = (5.6, 3.6)  # inches
 
 @dataclass(frozen=True)
 class DepthPoint:
-    """A tree, or the deepest of several, that is known by its numbers only."""
+    """A published tree, or the deepest of several, of which only these numbers are known."""
 
     n_labels: int
     arity: int
@@ -56,16 +56,16 @@ class DepthPoint:
 def plot_objective(
     model: Estimator, *, levels: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """J during training, at each level of the trees: the lower, the better a split.
+    """J during training at each level of the trees; lower is better.
 
-    A line is the mean over the splits of a level, in all trees, weighted by their rows; J is taken
-    with the integrity weight that each split was made with.
+    A line is the mean over the splits of a level, in all trees, weighted by their rows; J uses the
+    integrity weight with which each split was made.
 
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
     levels : sequence of int, optional
-        Which ones; the roots are level 0. By default all, or seven of them, evenly spaced.
+        Levels to show; the roots are level 0. By default all, or seven of them, evenly spaced.
     ax : Axes, optional
     """
     epochs = by_level(classifier_of(model).forest_).epoch_objective
@@ -135,12 +135,12 @@ def plot_depth(models: Mapping[str, Estimator | DepthPoint], *, ax: Axes | None 
         ax.plot([0, end], line, style, color=GREY, linewidth=1, zorder=0, label=name)
     ax.set(xlabel="$\\log_M K$", ylabel="depth of the deepest tree", xlim=(0, end), ylim=(0, None))
     for text in _legend_beside(ax).get_texts():
-        text.set_parse_math(text.get_text() not in models)  # a $ in a name is a $
+        text.set_parse_math(text.get_text() not in models)  # a name may contain a $
     return ax
 
 
 def plot_leaf_depths(model: Estimator, *, ax: Axes | None = None) -> Axes:
-    """How deep the leaves lie that training rows end in, beside log_M K."""
+    """The depths of the leaves that training rows reach, with log_M K for comparison."""
     clf = classifier_of(model)
     shares = 100 * leaf_depths(clf.forest_)
     ax = _axes(ax)
@@ -160,8 +160,8 @@ def plot_leaf_depths(model: Estimator, *, ax: Axes | None = None) -> Axes:
 def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
     """Metrics against the size of the model: `Evaluation.tree_curve`, or points measured elsewhere.
 
-    Where the curve has depths, a second scale at the top tells them. Where it has the metrics of
-    the model with its second stage, thin dashed lines do.
+    If the curve has depths, a second axis at the top shows them. If it has metrics of the model
+    with its second stage, thin dashed lines show those.
     """
     ax = _axes(ax)
     for (name, values), colour, marker in _styled(curve.metrics):
@@ -187,7 +187,7 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
-    """Single trees, with the range from the worst to the best of them, against the ensemble."""
+    """Single trees, with the range from the worst to the best, compared with the ensemble."""
     ax = _axes(ax)
     names = list(trees.single)
     means = np.array([100 * trees.single[name].mean() for name in names])
@@ -220,8 +220,8 @@ def plot_reliability(
     Parameters
     ----------
     reliability : Reliability, or dict of str to Reliability
-        As `Evaluation.reliability` gives it; several by name. For a single one, bars show how
-        many of the predictions each bin holds.
+        As returned by `Evaluation.reliability`; several by name. For a single one, bars show the
+        share of the predictions in each bin.
     ax : Axes, optional
     """
     several = reliability if isinstance(reliability, Mapping) else {"": reliability}
@@ -252,7 +252,7 @@ def plot_reliability(
 
 
 def import_matplotlib() -> Any:
-    """matplotlib, or an error that says how to get it."""
+    """Import matplotlib, or raise an error that says how to install it."""
     try:
         import matplotlib.figure
     except ImportError:
@@ -263,7 +263,7 @@ def import_matplotlib() -> Any:
 
 
 def new_axes(size: tuple[float, float] = SIZE) -> Axes:
-    """Axes of a new figure that nobody else knows of."""
+    """Axes of a new figure, outside of pyplot."""
     figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
     ax: Axes = figure.subplots()
     return ax

@@ -111,7 +111,7 @@ def test_a_dataset_brings_labels_and_their_names():
     clf = small().fit(data)
     assert clf.forest_.fingerprint() == small().fit(XS, YS).forest_.fingerprint()
     assert set(clf.predict_topk(XS, k=2)[0].ravel()) <= set(names)
-    with pytest.raises(ValueError, match="brings its own labels"):
+    with pytest.raises(ValueError, match="includes its labels"):
         small().fit(data, YS)
     with pytest.raises(ValueError, match="X must hold features. Got a Dataset of texts"):
         small().fit(Dataset.from_texts(["a", "b"], [["x"], ["y"]]))

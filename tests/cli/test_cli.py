@@ -143,7 +143,7 @@ def test_ctrl_c_leaves_nothing_behind(large):
 
     code, shown = in_terminal("train", *arguments, until="0%", then=press)
     assert code == 130
-    assert "interrupted; nothing half-written" in shown and "Traceback" not in shown
+    assert "interrupted; no incomplete files" in shown and "Traceback" not in shown
     assert {path.name for path in folder.iterdir()} == {"large.txt"}
 
 

@@ -261,9 +261,9 @@ def test_rows_of_the_other_kind_are_refused(run, folder, tmp_path):
     datasets.load_jsonl(folder / "notes.jsonl").save(tmp_path / "texts")
     for command in ("evaluate", "predict"):
         wrong = run(command, folder / "matrix.ldsm", tmp_path / "texts")
-        assert wrong.code == 1 and "reads features, and the data holds texts" in wrong.err
+        assert wrong.code == 1 and "reads features, but the data holds texts" in wrong.err
     wrong = run("evaluate", folder / "notes.ldsm", folder / "test.txt")
-    assert wrong.code == 1 and "reads texts, and the data holds features" in wrong.err
+    assert wrong.code == 1 and "reads texts, but the data holds features" in wrong.err
 
 
 def test_labels_that_are_numbers_but_no_columns(run, folder, tmp_path):
@@ -406,7 +406,7 @@ def test_wrong_use(run, folder, tmp_path):
         ("train", folder / "train.txt", "-o", tmp_path / "no" / "m"): "cannot be written",
         ("train", folder / "train.txt", "-o", tmp_path / "m", "--zero-based"): "--zero-based",
         ("train", folder / "train.txt", "-o", tmp_path / "m", "--format", "xml"): "one of xmlrepo",
-        ("predict", folder / "matrix.ldsm", folder / "test.txt", "-k", "2", "--sets"): "not both",
+        ("predict", folder / "matrix.ldsm", folder / "test.txt", "-k", "2", "--sets"): "combined",
     }
     for arguments, message in cases.items():
         done = run(*arguments)

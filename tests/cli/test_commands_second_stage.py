@@ -77,7 +77,7 @@ def test_predictions_that_favour_rare_labels(run, folder):
     assert done.out != run("predict", model, folder / "test.txt", "-k", 4, "--json").out
     for option in (["--sets"], ["--threshold", 0.2]):
         wrong = run("predict", model, folder / "test.txt", "--tail", 1, *option)
-        assert wrong.code == 2 and "--tail" in wrong.err and "decided by the scores" in wrong.err
+        assert wrong.code == 2 and "--tail" in wrong.err and "depend on the scores" in wrong.err
     assert run("predict", model, folder / "test.txt", "--tail", -1).code == 2
 
 
@@ -104,7 +104,7 @@ def test_inspection_of_the_second_stage(run, folder):
     assert "centroids" not in found and "gamma" not in found
     assert whole["memory"] == clf.forest_.nbytes + clf.second_stage_.ranker.nbytes
     plain = run("inspect", folder / "linear.ldsm").lines
-    assert "second stage\tlinear" in plain and "what is blended\tcoefficient" in plain
+    assert "second stage\tlinear" in plain and "signal\tcoefficient" in plain
     assert f"ranker: weights per label\t{per_label:,.1f}" in plain
     tail = run("inspect", folder / "tail.ldsm", "--json").json["second_stage"]
     assert tail["tree_share"] == 0.8 and tail["gamma"] > 0 and tail["centroids"]["labels"] <= 25

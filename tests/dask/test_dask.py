@@ -92,7 +92,10 @@ def test_paths_are_sent_and_not_arrays(store):
 def test_a_store_is_opened_only_as_the_one_that_was_located(store, tmp_path):
     location = locate_store(store)
     assert open_located(location).store == location
-    for seed, message in ((1, "is another one here: its meta.json differs"), (None, "no store")):
+    for seed, message in (
+        (1, "is a different one on this machine: its meta.json differs"),
+        (None, "no store"),
+    ):
         folder = tmp_path / "rows"
         if seed is not None:
             datasets.make_xmc(700, 200, 30, seed=seed).save(folder)
@@ -166,7 +169,7 @@ def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
     assert "training on rows: done" in done.err
     for options, message in (
         ((), "--checkpoint must name a folder"),
-        (("--checkpoint", tmp_path / "trees", "--validation", 0.1), "not for --validation"),
+        (("--checkpoint", tmp_path / "trees", "--validation", 0.1), "combined with --validation"),
         *(
             (("--checkpoint", tmp_path / "trees", "--dask", address), f"Got '{address}'")
             for address in ("local:x", "nowhere", "tcp://a:b", "udp://127.0.0.1:1", "http://a:1")
@@ -181,7 +184,7 @@ def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
         with dask.config.set({"distributed.comm.timeouts.connect": "500ms"}):
             wrong = run(*train, "--checkpoint", tmp_path / "trees", "--dask", address)
         assert wrong.code == 1
-        assert f"The scheduler '{address}' cannot be reached: {cause}" in wrong.err
+        assert f"Cannot connect to the scheduler '{address}': {cause}" in wrong.err
     datasets.save_svmlight(datasets.make_xmc(50, 20, 5), tmp_path / "rows.svm")
     wrong = run("train", tmp_path / "rows.svm", *train[2:], "--checkpoint", tmp_path / "trees")
     assert wrong.code == 2 and "DATA must be a store" in wrong.err
@@ -247,12 +250,14 @@ def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypa
         with pytest.raises(ClusterError, match=start + f"There is no store .?{path}rows"):
             ldsm.dask.fit(client, path + "rows", small(), trees)
         datasets.make_xmc(700, 200, 30, seed=1).save(there / "rows")
-        with pytest.raises(ClusterError, match=start + f"The store .?{path}rows.? is another one"):
+        other = f"The store .?{path}rows.? is a different one"
+        with pytest.raises(ClusterError, match=start + other):
             ldsm.dask.fit(client, path + "rows", small(), trees)
         with pytest.raises(ClusterError, match=start + f"There is no folder '{path}trees'"):
             ldsm.dask.fit(client, store, small(), path + "trees")
         (there / "trees").mkdir()
-        with pytest.raises(ClusterError, match=start + f"The folder '{path}trees' is another one"):
+        other = f"The folder '{path}trees' is a different one"
+        with pytest.raises(ClusterError, match=start + other):
             ldsm.dask.fit(client, store, small(), path + "trees")
         small().fit(datasets.open_store(store)).save(here / "model.ldsm")
         with pytest.raises(ClusterError, match=start + ".*No such file.*model.ldsm"):
@@ -262,7 +267,7 @@ def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypa
             ldsm.dask.predict(client, path + "model.ldsm", store)
         # A version that differs, and a worker that may not write.
         client.run(set_version, "0.0.7", workers=[apart])
-        with pytest.raises(ClusterError, match=start + "it has ldsm 0.0.7, and the driver"):
+        with pytest.raises(ClusterError, match=start + "it has ldsm 0.0.7, but the driver has"):
             ldsm.dask.fit(client, store, small(), trees)
         client.run(set_version, workers.__version__, workers=[apart])
         if os.getuid() == 0:
@@ -311,9 +316,9 @@ def test_arguments_are_checked(client, store, tmp_path):
         (ask(predict, model, store, output_dir=tmp_path), "new or empty"),
         (ask(evaluate, model, store, [0]), "'ks' argument must be an integer >= 1. Got 0"),
         (ask(evaluate, model, tmp_path / "narrow"), "must have the 200 features .* Got 20"),
-        (ask(predict, model, texts), "reads features, and the data holds texts"),
-        (ask(evaluate, model, texts), "reads features, and the data holds texts"),
-        (ask(predict, tmp_path / "tagger", store), "reads texts, and the data holds features"),
+        (ask(predict, model, texts), "reads features, but the data holds texts"),
+        (ask(evaluate, model, texts), "reads features, but the data holds texts"),
+        (ask(predict, tmp_path / "tagger", store), "reads texts, but the data holds features"),
         (ask(evaluate, model, store, ()), r"'ks' argument must be a list .* Got \(\)"),
         (ask(evaluate, model, store, 5), "'ks' argument must be a list .* Got 5"),
         (ask(evaluate, model, store, "13"), "'ks' argument must be a list .* Got '13'"),
@@ -328,12 +333,12 @@ def test_arguments_are_checked(client, store, tmp_path):
         (ask(fit, store, TextTagger(), tmp_path / "t"), "'params' argument must be an LdSM"),
         (ask(fit, store, {"n_trees": 3}, tmp_path / "t"), "'n_trees' .*n_estimators"),
         (ask(fit, store, {}, tmp_path / "t", callback=3), "'callback' argument must be callable"),
-        (ask(fit, texts, {}, tmp_path / "t"), "texts' has texts, and no features"),
+        (ask(fit, texts, {}, tmp_path / "t"), "texts' has texts instead of features"),
         (ask(fit, tmp_path / "empty", {}, tmp_path / "t"), "empty' has no rows to train on"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(NotADirectoryError, match="is a file, and a store is a folder"):
+    with pytest.raises(NotADirectoryError, match="is a file, but a store is a folder"):
         predict(client, model, tmp_path / "file")
     assert not (tmp_path / "t").exists()
 

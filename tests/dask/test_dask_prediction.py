@@ -61,7 +61,7 @@ def test_predictions_are_those_of_one_process(client, store, tmp_path):
         assert ldsm.dask.predict(*ask, **options, output_dir=folder) == paths
         after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
         assert before.items() < after.items() and len(after) == 6
-        with pytest.raises(ValueError, match="other predictions: k is 4 now and 3 there"):
+        with pytest.raises(ValueError, match="other predictions: k is 4 now but was 3"):
             ldsm.dask.predict(*ask[:3], 4, **options, output_dir=folder)
 
 

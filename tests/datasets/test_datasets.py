@@ -222,8 +222,8 @@ def test_table_forms_and_errors(tmp_path):
         ("text,labels\na,b\nc\n", "data.csv:3: expected 2 cells, got 1"),
         ("text,labels\na,b\nc,d,e\n", "data.csv:3: expected 2 cells, got 3"),
         ("text,labels\n\na,b\n", "data.csv:2: expected a row, got an empty line"),
-        ('text,labels\n"a\nb",c\n"d,e\n', "data.csv:4: is no row of a table.*The line: '\"d,e"),
-        ('text,labels\n"a"b,c\n', 'data.csv:2: is no row of a table.*The line: \'"a"b,c'),
+        ('text,labels\n"a\nb",c\n"d,e\n', "data.csv:4: is not a row of a table.*The line: '\"d,e"),
+        ('text,labels\n"a"b,c\n', 'data.csv:2: is not a row of a table.*The line: \'"a"b,c'),
         ('text,labels\na,"b;;c"\n', "data.csv:2: empty label"),
         ("text,tags\na,b\n", "data.csv:1: expected one column 'labels', got 0"),
         ("text,labels,text\na,b,c\n", "data.csv:1: expected one column 'text', got 2"),
@@ -253,7 +253,7 @@ def test_formats_are_told_by_suffix(tmp_path):
     for name in ("a.jsonl.bz2", "a.TSV"):
         assert_same(datasets.load_dataset(tmp_path / name), texts)
     assert_same(datasets.load_dataset(tmp_path / "a.txt.gz", format="xmlrepo"), matrix)
-    with pytest.raises(ValueError, match="must be named"):
+    with pytest.raises(ValueError, match="must be given"):
         datasets.load_dataset(tmp_path / "a.bin")
     with pytest.raises(ValueError, match="format must be one of"):
         datasets.load_dataset(tmp_path / "a.svm", format="arff")
@@ -292,7 +292,7 @@ def test_dataset_refuses_what_does_not_fit():
             Dataset(X, [[1]])
     with pytest.raises(ValueError, match=r"'Y' argument must be a matrix of 0 and 1\. Got 2"):
         Dataset([[1]], [[2]])
-    with pytest.raises(ValueError, match=r"as many rows\. Got 1 and 2"):
+    with pytest.raises(ValueError, match=r"same number of rows\. Got 1 and 2"):
         Dataset([[1]], [[1], [0]])
     with pytest.raises(ValueError, match="either X or texts"):
         Dataset(None, [[1]])
@@ -372,7 +372,7 @@ def test_align_by_name():
     assert str(unseen) == (
         "2 labels without a training row (3 occurrences), 1 feature without a column"
     )
-    with pytest.raises(ValueError, match="Both sets must have label_names, or neither"):
+    with pytest.raises(ValueError, match="Both data sets must have label_names, or neither"):
         Dataset(test.X, test.Y).align(train)
     twice = Dataset([[1]], [[1, 0]], feature_names=["a"], label_names=["x", "x"])
     with pytest.raises(ValueError, match="label_names must be unique"):
@@ -405,7 +405,7 @@ def test_vectorize_and_align_a_test_set():
     assert train_rows.feature_names == ["beef", "cod", "law", "quota"]
     assert test_rows.X.toarray().tolist() == [[0, 1, 0, 0]]
     assert unseen.labels == {"tax": 1}
-    with pytest.raises(ValueError, match="features already"):
+    with pytest.raises(ValueError, match="already has features"):
         train_rows.vectorize(vectorizer)
 
 

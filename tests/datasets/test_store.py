@@ -160,19 +160,17 @@ DAMAGES = {
     "content of label_names.npy": lambda s: flip(s / "label_names.npy", 128),
     "not an array of 3 float32": swap_dtype,
     "does not say that it is an ldsm-store": lambda s: (s / "meta.json").write_text("{}"),
-    "version 3, and this ldsm reads version 2: upgrade": lambda s: rewrite_meta(
+    "version 3, but this ldsm reads version 2: upgrade": lambda s: rewrite_meta(
         s, lambda m: m.update(version=3)
     ),
-    "version 1, and this ldsm reads version 2: convert": lambda s: rewrite_meta(
+    "version 1, but this ldsm reads version 2: convert": lambda s: rewrite_meta(
         s, lambda m: m.update(version=1)
     ),
     "checksum does not match": lambda s: rewrite_meta(
         s, lambda m: m.update(rows=4), checksum=False
     ),
-    "x_indptr does not lead from 0 to 3 in 4": lambda s: rewrite_meta(
-        s, lambda m: m.update(rows=4)
-    ),
-    "names does not lead|offsets does not lead": lambda s: rewrite_meta(
+    "x_indptr does not go from 0 to 3 in 4": lambda s: rewrite_meta(s, lambda m: m.update(rows=4)),
+    "names does not go|offsets does not go": lambda s: rewrite_meta(
         s, lambda m: m.update(labels=9)
     ),
     "lacks an entry": lambda s: rewrite_meta(s, lambda m: m.pop("source")),
@@ -326,7 +324,7 @@ def test_a_killed_writer_leaves_the_old_store_or_the_new_one(tmp_path):
 def test_one_writer_at_a_time(tmp_path):
     def blocks():
         yield example()
-        with pytest.raises(FileExistsError, match="someone else"):
+        with pytest.raises(FileExistsError, match="another process"):
             save_store(example(), tmp_path / "store", overwrite=True)
 
     save_store(blocks(), tmp_path / "store")

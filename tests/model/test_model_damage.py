@@ -85,8 +85,8 @@ LEAF = rf"node {LEAVES[2]} of tree 0"
 ROOT_CHILD = FOREST.first_child[0]
 
 BROKEN = {
-    "trees do not begin at 0": (put("forest.tree_offsets", 0, 1), "tree_offsets must lead from 0"),
-    "trees end early": (put("forest.tree_offsets", -1, 5), "tree_offsets must lead from 0"),
+    "trees do not begin at 0": (put("forest.tree_offsets", 0, 1), "tree_offsets must go from 0"),
+    "trees end early": (put("forest.tree_offsets", -1, 5), "tree_offsets must go from 0"),
     "trees end late": (put("forest.tree_offsets", -1, 2**40), "tree_offsets must lead"),
     "a tree without nodes": (put("forest.tree_offsets", 2, START), "tree 1 has no nodes"),
     "trees overlap": (put("forest.tree_offsets", 1, 2**62), "tree 1 has no nodes"),
@@ -176,11 +176,11 @@ BROKEN = {
     "the same label twice": (put("labels.text", 0, ord("c")), "some label occurs twice"),
     "labels not UTF-8": (put("labels.text", -8, 0xFF), "'labels.text' is not UTF-8"),
     "label offsets fall": (put("labels.offsets", 2, 9), "'labels.offsets' decreases"),
-    "label offsets too long": (put("labels.offsets", -1, 99), "'labels.offsets' does not lead"),
+    "label offsets too long": (put("labels.offsets", -1, 99), "'labels.offsets' does not go"),
     "label offsets too few": (become("labels.offsets", lambda a: np.delete(a, 1)), "labels do not"),
     "labels of no kind": (put("labels.kinds", 3, 3), "do not fit their number or kinds"),
-    "a label that is no int": (put("labels.kinds", 3, 1), "label 'e' is no int"),
-    "a label that is no bool": (put("labels.kinds", 3, 2), "label 'e' is no bool"),
+    "a label that is no int": (put("labels.kinds", 3, 1), "label 'e' is not a valid int"),
+    "a label that is no bool": (put("labels.kinds", 3, 2), "label 'e' is not a valid bool"),
     "feature names missing": (become("feature_names.offsets", lambda a: a[[0, -1]]), "1 feature n"),
     "thresholds NaN": (put("thresholds", 0, np.nan), "thresholds are not finite"),
     "thresholds too few": (become("thresholds", lambda a: a[:3]), "'thresholds' has a wrong"),
@@ -230,7 +230,7 @@ def test_explaining_says_what_is_damaged(tmp_path):
         (put("forest.histogram_labels", first, -1), "a label number is out of range"),
         (put("forest.histogram_offsets", leaf, 2**40), "its histogram lies outside"),
         (put("forest.histogram_offsets", leaf, -9), "its histogram lies outside"),
-        (put("forest.node_rows", leaf, 0), "it has labels and no rows"),
+        (put("forest.node_rows", leaf, 0), "it has labels but no rows"),
     ]:
         changed = dict(arrays)
         change(changed)
@@ -323,19 +323,19 @@ HEADERS = {
     "cut off in an array": (lambda data: data[:-1000], "it was cut off: "),
     "cut off before the checksum": (lambda data: data[:-32], "it was cut off: "),
     "longer": (lambda data: data + b"\0", "1 bytes more than its header says"),
-    "altered": (lambda data: data[:-100] + b"!" + data[-99:], "checksum does not fit"),
-    "another checksum": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum does not fit"),
-    "no JSON": (raw(lambda text: b"{" + text), "no proper JSON"),
-    "JSON of brackets": (raw(lambda text: b"{" + b'"a":[' * 50_000), "no proper JSON"),
+    "altered": (lambda data: data[:-100] + b"!" + data[-99:], "checksum does not match"),
+    "another checksum": (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum does not match"),
+    "no JSON": (raw(lambda text: b"{" + text), "not valid JSON"),
+    "JSON of brackets": (raw(lambda text: b"{" + b'"a":[' * 50_000), "not valid JSON"),
     "JSON of a list": (raw(lambda text: b"{}"), "does not say so"),
     "JSON with a long number": (
         raw(lambda text: b'{"a":' + b"9" * 10**6 + b"}"),
         "number is too lo",
     ),
     "JSON with a name twice": (raw(lambda text: text[:-1] + b',"checksum":1}'), "occurs twice"),
-    "JSON with NaN": (raw(lambda text: text[:-1] + b',"x":NaN}'), "NaN is no number"),
-    "not UTF-8": (raw(lambda text: text.replace(b"ldsm", b"\xff\xfe")), "no proper JSON"),
-    "another format": (facts(format="pt"), "no model file of ldsm"),
+    "JSON with NaN": (raw(lambda text: text[:-1] + b',"x":NaN}'), "NaN is not a number"),
+    "not UTF-8": (raw(lambda text: text.replace(b"ldsm", b"\xff\xfe")), "not valid JSON"),
+    "another format": (facts(format="pt"), "not a model file of ldsm"),
     "newer": (
         facts(format_version="2", library_version="9.1"),
         "newer version of ldsm .'9.1'.*upg",
@@ -345,23 +345,23 @@ HEADERS = {
     "version 0": (facts(format_version="0"), "format version 0 does not exist"),
     "not text": (facts(training=3), "something other than text"),
     "unknown kind": (facts(kind="os.system"), "kind of model .* does not know, 'os.system'"),
-    "model is no JSON": (facts(model="{"), "no proper JSON"),
+    "model is no JSON": (facts(model="{"), "not valid JSON"),
     "model is a list": (facts(model="[]"), "no proper entry 'model'"),
     "deep parameters": (facts(parameters="[" * 900 + "]" * 900), "no proper entry 'parameters'"),
     "unknown type": (tensor("label_counts", dtype="C64"), "'label_counts' has an unknown type"),
-    "type of another width": (tensor("label_counts", dtype="I32"), "takes 64 bytes, and by its"),
-    "size is text": (tensor("label_counts", shape="8"), "a size that is no number"),
-    "size negative": (tensor("label_counts", shape=[-8]), "a size that is no number"),
-    "size true": (tensor("label_counts", shape=[True]), "a size that is no number"),
-    "size enormous": (tensor("label_counts", shape=[2**61]), "by its shape"),
+    "type of another width": (tensor("label_counts", dtype="I32"), "takes 64 bytes, but its shape"),
+    "size is text": (tensor("label_counts", shape="8"), "a size that is not a number"),
+    "size negative": (tensor("label_counts", shape=[-8]), "a size that is not a number"),
+    "size true": (tensor("label_counts", shape=[True]), "a size that is not a number"),
+    "size enormous": (tensor("label_counts", shape=[2**61]), "its shape needs"),
     "three dimensions": (tensor("label_counts", shape=[2, 2, 2]), "wrong number of dimensions"),
     "overlap": (tensor("label_counts", data_offsets=[0, 64]), "overlaps another"),
     "out of range": (tensor("label_counts", data_offsets=[2**40, 2**40 + 64]), "gap before it"),
-    "backwards": (tensor("label_counts", data_offsets=[64, 0]), "by its shape"),
+    "backwards": (tensor("label_counts", data_offsets=[64, 0]), "its shape needs"),
     "one offset": (tensor("label_counts", data_offsets=[0]), "wrong number of dimensions"),
-    "more facts of an array": (tensor("label_counts", more=1), "not described as safetensors"),
+    "more facts of an array": (tensor("label_counts", more=1), "not described as in a safetensors"),
     "no checksum": (tensor("checksum", dtype="I8"), "does not end with a checksum"),
-    "arity 9": (entry("model", arity=9), "arity must lie in"),
+    "arity 9": (entry("model", arity=9), "arity must be in"),
     "arity 3": (entry("model", arity=3), "must have the shape"),
     "arity as text": (entry("model", arity="2"), "no proper entry 'arity'"),
     "fewer features": (entry("model", n_features=19), "20 feature names for 19"),
@@ -378,7 +378,7 @@ HEADERS = {
     "nested parameter": (entry("parameters", arity__x=3), "does not know, 'arity__x'"),
     "wrong parameter": (entry("parameters", arity=99), "'arity' parameter .* Got 99"),
     "long parameter": (entry("parameters", arity="x" * 10_000), "'arity' parameter"),
-    "random_state as text": (entry("parameters", random_state="x"), "'random_state' is no int"),
+    "random_state as text": (entry("parameters", random_state="x"), "'random_state' is not an int"),
     "training as text": (facts(training='"x"'), "no proper entry 'training'"),
     "training of no rows": (without("training", "rows"), "no proper entry 'rows'"),
     "training for infinity": (entry("training", seconds=1e999), "no proper"),
@@ -393,7 +393,7 @@ def test_headers_that_are_wrong(tmp_path, data, case):
 
 def test_headers_are_checked_without_verifying_too(tmp_path, data):
     for case, (change, message) in HEADERS.items():
-        if "checksum does not fit" not in message:
+        if "checksum does not match" not in message:
             refuse(tmp_path, change(data), message, verify=False)
             assert case
 
@@ -422,9 +422,11 @@ def test_numbers_as_labels_that_are_none(tmp_path):
         model_file.write(
             path, {"kind": "LdSMClassifier", **header}, {**arrays, "labels.text": changed}
         )
-        refuse(tmp_path, path.read_bytes(), re.escape(f"label {text.decode()!r} is no int"))
+        refuse(
+            tmp_path, path.read_bytes(), re.escape(f"label {text.decode()!r} is not a valid int")
+        )
     small = with_entry(path.read_bytes(), "model", lambda m: m.update(label_dtype="int8"))
-    refuse(tmp_path, small, "is no int|fit the type int8")
+    refuse(tmp_path, small, "is not a valid int|fit the type int8")
 
 
 def test_one_long_label_does_not_widen_all(tmp_path):

@@ -237,7 +237,7 @@ def test_the_fingerprint_sees_every_threshold():
         ((X[HELD_OUT], Y[HELD_OUT][:, :11]), {}, "each of the 12 labels of training. Got 11"),
         ((X[HELD_OUT], np.zeros((150, 12))), {}, "at least one label"),
         ((X[HELD_OUT],), {}, "requires y"),
-        ((Dataset(X, Y), Y), {}, "brings its own labels"),
+        ((Dataset(X, Y), Y), {}, "includes its labels"),
     ],
 )
 def test_wrong_use(arguments, options, message):

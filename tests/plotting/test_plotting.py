@@ -313,7 +313,7 @@ def test_bad_arguments(test, clf):
         Evaluation("model.ldsm", test)
     with pytest.raises(ValueError, match="y must hold the labels of the rows. Got None"):
         Evaluation(clf, test.X)
-    with pytest.raises(ValueError, match="y must be left out"):
+    with pytest.raises(ValueError, match="y must be omitted"):
         Evaluation(clf, test, test.Y)
     with pytest.raises(ValueError, match="same number of rows. Got 120 and 119"):
         Evaluation(clf, test.X, test.Y[:119])

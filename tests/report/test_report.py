@@ -20,11 +20,11 @@ from ldsm.report import make_report
 from ldsm.report.labels import confusions, count_labels, mean_by_label, ways
 
 SECTIONS = [
-    "How good it is",
+    "Metrics",
     "Figures",
-    "Labels that are mixed up",
-    "Labels found and not found",
-    "Labels that take the longest way",
+    "Confused labels",
+    "Labels by recall",
+    "Slowest labels",
     "Examples",
     "Parameters",
 ]
@@ -261,10 +261,10 @@ def test_the_longest_way_comes_first(clf, rows, page):
 def test_examples_are_explained(clf, rows, page):
     titles = page.all("h3")[-4:]
     assert [t.split(":")[0] for t in titles] == [
-        "Surest and right",
-        "Surest and wrong",
+        "Most confident and right",
+        "Most confident and wrong",
         "A typical score",
-        "Least sure",
+        "Least confident",
     ]
     chosen = [int(title.split("row ")[1]) for title in titles]
     columns, scores = Evaluation(clf, rows.test).top
@@ -291,7 +291,7 @@ def test_one_label_per_row_and_one_row(monkeypatch):
     check_page(make_report(clf, X[:1], y[:1]).html)
     without_figures(monkeypatch)
     page = check_page(make_report(clf, X, y).html)
-    assert "one label a row, out of 3" in " ".join(page.all("p"))
+    assert "one label per row, out of 3" in " ".join(page.all("p"))
 
 
 def test_rows_without_labels(rows):
@@ -385,7 +385,7 @@ def test_command_writes_whole_or_not_at_all(folder, capsys, monkeypatch):
     assert run("report", "matrix.ldsm", "--data", "test.txt", "-q").code == 0
     before = (folder / "report.html").read_text()
     failed = run("report", "matrix.ldsm", "--data", "notes.jsonl")
-    assert failed.code == 1 and "reads features, and the data holds texts" in failed.err
+    assert failed.code == 1 and "reads features, but the data holds texts" in failed.err
     assert run("report", "matrix.ldsm").code == 2
     missing = run("report", "matrix.ldsm", "--data", "test.txt", "-o", "no/such/folder.html")
     assert missing.code == 1 and "folder.html" in missing.err

@@ -384,7 +384,7 @@ def test_dense_rows_and_rows_without_features_work() -> None:
     [
         (lambda h, a: h.update(kind="magic"), "unknown kind, 'magic'"),
         (lambda h, a: h.update(coefficients=[1.0]), "wrong number of coefficients"),
-        (lambda h, a: h.update(gamma=float("nan")), "no numbers up to"),
+        (lambda h, a: h.update(gamma=float("nan")), "not a number up to"),
         (lambda h, a: h.pop("gamma"), "no proper entry 'second_stage'"),
         (lambda h, a: a.pop("second_stage.ranker.weights"), "lacks the array"),
         (lambda h, a: _set(a, "features", 5, -1), "ranker has a feature out of range"),

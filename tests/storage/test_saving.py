@@ -82,10 +82,10 @@ def test_paths(tmp_path):
         load(tmp_path / "nowhere.ldsm")
     with pytest.raises(OSError):
         clf.save(tmp_path / "real")
-    with pytest.raises(ValueError, match="it is no regular file"):
+    with pytest.raises(ValueError, match="it is not a regular file"):
         load(tmp_path / "real")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="it is no regular file"):
+    with pytest.raises(ValueError, match="it is not a regular file"):
         load(tmp_path / "pipe")
     assert sorted(os.listdir(tmp_path)) == ["link.ldsm", "pipe", "real"]
 

@@ -168,7 +168,7 @@ def test_warm_start_with_a_checkpoint(tmp_path, grown):
     assert grown == [0, 1, 2, 3, 4, 5] and len(trees_in(folder)) == 4
     again = small(n_estimators=2, warm_start=True).fit(XS, YS)
     with pytest.raises(
-        ValueError, match=rf"the seed .* is {again.model_.seed} now and {small_seed}"
+        ValueError, match=rf"the seed .* is {again.model_.seed} now but was {small_seed}"
     ):
         again.set_params(n_estimators=4).fit(XS, YS, checkpoint_dir=folder)
     # The two that warm starts never wrote are grown where they are missing.
@@ -287,24 +287,39 @@ def other_labels():
             other_values(),
             YS,
             {},
-            r"fit: the hash of X is [0-9a-f]{12} now and [0-9a-f]{12} there\. ",
+            r"fit: the hash of X is [0-9a-f]{12} now but was [0-9a-f]{12}\. ",
         ),
-        (XS, other_labels(), {}, r"fit: the hash of the labels is \w{12} now and \w{12} there\. "),
-        (XS[:150], YS[:150], {"max_nodes": 100}, r"the number of rows is 150 now and 200 there\. "),
-        (XS[:, :29], YS, {}, r"fit: the number of features is 29 now and 30 there\. "),
-        (XS, YS[:, :7], {}, r"fit: the number of labels is 7 now and 8 there\. "),
-        (XS, Dataset(XS, YS, label_names=NAMES), {}, r"fit: the hash of the labels is .* there\. "),
-        (XS, YS, {"random_state": 4}, r"fit: the seed \(drawn from random_state\) is \d+ now and"),
-        (XS, YS, {"arity": 3}, r"arity is 3 now and 2 there; multiway_penalty is 2.0 now and 1.0"),
-        (XS, YS, {"max_nodes": 50}, "fit: max_nodes is 50 now and 100 there"),
-        (XS, YS, {"n_epochs": 1}, "n_epochs is 1 now and 3 there"),
-        (XS, YS, {"learning_rate": 0.25}, "learning_rate is 0.25 now and 0.5 there"),
-        (XS, YS, {"integrity_weight": 1.0}, "integrity_weight is 1.0 now and 2.0 there"),
-        (XS, YS, {"multiway_penalty": 0.5}, "multiway_penalty is 0.5 now and 1.0 there"),
-        (XS, YS, {"relax_integrity": False}, r"\(by relax_integrity\) is 0 now and 3 there"),
-        (XS, YS, {"optimizer": "sgd"}, "optimizer is 'sgd' now and 'asgd' there"),
-        (XS, YS, {"standardize": True}, "standardize is True now and False there"),
-        (XS, YS, {"subsample": 0.5}, "subsample is 0.5 now and 1.0 there"),
+        (XS, other_labels(), {}, r"fit: the hash of the labels is \w{12} now but was \w{12}\. "),
+        (XS[:150], YS[:150], {"max_nodes": 100}, r"the number of rows is 150 now but was 200\. "),
+        (XS[:, :29], YS, {}, r"fit: the number of features is 29 now but was 30\. "),
+        (XS, YS[:, :7], {}, r"fit: the number of labels is 7 now but was 8\. "),
+        (
+            XS,
+            Dataset(XS, YS, label_names=NAMES),
+            {},
+            r"fit: the hash of the labels is .* was .*\. ",
+        ),
+        (
+            XS,
+            YS,
+            {"random_state": 4},
+            r"fit: the seed \(drawn from random_state\) is \d+ now but was",
+        ),
+        (
+            XS,
+            YS,
+            {"arity": 3},
+            r"arity is 3 now but was 2; multiway_penalty is 2.0 now but was 1.0",
+        ),
+        (XS, YS, {"max_nodes": 50}, "fit: max_nodes is 50 now but was 100"),
+        (XS, YS, {"n_epochs": 1}, "n_epochs is 1 now but was 3"),
+        (XS, YS, {"learning_rate": 0.25}, "learning_rate is 0.25 now but was 0.5"),
+        (XS, YS, {"integrity_weight": 1.0}, "integrity_weight is 1.0 now but was 2.0"),
+        (XS, YS, {"multiway_penalty": 0.5}, "multiway_penalty is 0.5 now but was 1.0"),
+        (XS, YS, {"relax_integrity": False}, r"\(by relax_integrity\) is 0 now but was 3"),
+        (XS, YS, {"optimizer": "sgd"}, "optimizer is 'sgd' now but was 'asgd'"),
+        (XS, YS, {"standardize": True}, "standardize is True now but was False"),
+        (XS, YS, {"subsample": 0.5}, "subsample is 0.5 now but was 1.0"),
     ],
 )
 def test_another_fit_is_refused(folder, grown, X_now, y_now, changes, message):
@@ -323,7 +338,7 @@ def test_another_fit_is_refused(folder, grown, X_now, y_now, changes, message):
 def test_another_version_of_the_library_is_refused(folder, monkeypatch):
     """It may grow other trees, and a model of both would be neither's."""
     monkeypatch.setattr("ldsm._trees.checkpoint.__version__", "99.0")
-    with pytest.raises(ValueError, match="the version of ldsm is '99.0' now and '.*' there"):
+    with pytest.raises(ValueError, match="the version of ldsm is '99.0' now but was '.*'"):
         small().fit(XS, YS, checkpoint_dir=folder)
 
 
@@ -356,4 +371,4 @@ def test_the_command_goes_on(tmp_path, capsys, data):
     assert trees_in(trees) == [f"tree-0000{i}.ldsm" for i in (2, 3, 4)]
     done, _ = train(5, "--checkpoint", trees, "--arity", 3)
     assert done.code == 1 and len(done.err.strip().splitlines()) == 1
-    assert "belongs to another fit: arity is 3 now and 2 there" in done.err
+    assert "belongs to another fit: arity is 3 now but was 2" in done.err

@@ -59,8 +59,8 @@ def changed_tree(folder, tree, change):
         (lambda data: b"", "it has 0 bytes"),
         (lambda data: data[:500], "cut off"),
         (lambda data: data[:-1], "cut off"),
-        (lambda data: flipped(data, len(data) // 2), "its checksum does not fit"),
-        (lambda data: b"\0" * len(data), "no model file"),
+        (lambda data: flipped(data, len(data) // 2), "its checksum does not match"),
+        (lambda data: b"\0" * len(data), "not a model file"),
         (lambda data: data + b"x", "more than its header says"),
     ],
 )
@@ -68,7 +68,7 @@ def test_a_damaged_tree_is_grown_again(folder, grown, damage, reason):
     path = folder / "tree-00002.ldsm"
     good = path.read_bytes()
     path.write_bytes(damage(good))
-    warning = rf"{path}' cannot be loaded: .*{reason}.*\. Tree 2 is grown again\."
+    warning = rf"{path}' cannot be loaded: .*{reason}.*\. Tree 2 will be grown again\."
     with pytest.warns(UserWarning, match=warning) as caught:
         clf = small().fit(XS, YS, checkpoint_dir=folder)
     assert len(caught) == 1 and caught[0].filename == __file__
@@ -106,7 +106,7 @@ def test_a_damaged_tree_is_grown_again(folder, grown, damage, reason):
 )
 def test_a_file_that_is_not_this_tree_is_grown_again(folder, change, reason):
     changed_tree(folder, 2, change)
-    with pytest.warns(UserWarning, match=rf"tree-00002.ldsm.*{reason}.*Tree 2 is grown again"):
+    with pytest.warns(UserWarning, match=rf"tree-00002.ldsm.*{reason}.*Tree 2 will be grown again"):
         clf = small().fit(XS, YS, checkpoint_dir=folder)
     assert clf.fingerprint_ == UNDISTURBED
     assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
@@ -133,7 +133,7 @@ def test_a_tree_of_another_format_is_an_error(folder, grown):
         ('{"format": "ldsm-store"}', "does not say that it is an ldsm-checkpoint"),
         ('{"format": "ldsm-checkpoint", "version": 1}', "its checksum does not match"),
         ('{"format": "ldsm-checkpoint"}', "its checksum does not match"),
-        ('{"format": "ldsm-checkpoint", "version": 2}', "has format version 2, and this ldsm read"),
+        ('{"format": "ldsm-checkpoint", "version": 2}', "has format version 2, but this ldsm read"),
     ],
 )
 def test_a_damaged_manifest_is_refused(folder, text, message):
@@ -180,9 +180,9 @@ def sealed_manifest(folder, change):
         (lambda m: m.update(seed=-1), "an entry is missing or of the wrong kind"),
         (lambda m: m.update(seed=2**70), "an entry is missing or of the wrong kind"),
         (lambda m: m.update(tree_params=[1]), "an entry is missing or of the wrong kind"),
-        (lambda m: m.pop("rows"), "the number of rows is 200 now and None there"),
-        (lambda m: m.update(rows=[[[]]]), r"the number of rows is 200 now and \[\[\[\]\]\] there"),
-        (lambda m: m["tree_params"].pop("arity"), "arity is 2 now and None there"),
+        (lambda m: m.pop("rows"), "the number of rows is 200 now but was None"),
+        (lambda m: m.update(rows=[[[]]]), r"the number of rows is 200 now but was \[\[\[\]\]\]"),
+        (lambda m: m["tree_params"].pop("arity"), "arity is 2 now but was None"),
     ],
 )
 def test_a_made_up_manifest_is_refused(folder, change, message):

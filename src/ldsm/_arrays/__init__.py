@@ -1,1 +1,1 @@
-"""What comes in: features and labels in the one form that the core reads, checked once."""
+"""Features and labels in the form that the core reads, checked once."""

@@ -29,7 +29,7 @@ from .structure import check_structure
 
 @dataclass(frozen=True, eq=False)
 class FeatureArrays:
-    """Rows of X in the one form of this library: sorted, finite, without duplicates or zeros."""
+    """Rows of X in canonical form: sorted, finite, without duplicates or zeros."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -38,7 +38,7 @@ class FeatureArrays:
 
     @cached_property
     def checked(self) -> _core.CheckedFeatures:
-        """The same arrays as the core takes them: checked once, however often they are used."""
+        """The same arrays for the core, checked only once."""
         return _core.CheckedFeatures(self.indptr, self.indices, self.values, self.n_features)
 
     @property
@@ -47,7 +47,7 @@ class FeatureArrays:
 
     @property
     def is_binary(self) -> bool:
-        """All values that are stored are the same one: a row has a feature or does not."""
+        """Whether all stored values are equal: a row has a feature or does not."""
         return self.checked.is_binary
 
     def rows(self, start: int, stop: int) -> FeatureArrays:
@@ -84,9 +84,9 @@ def feature_arrays(X: Any) -> FeatureArrays:
 
 
 def feature_matrix(X: Any) -> sp.csr_array:
-    """Any matrix in the form of `FeatureArrays`, as a matrix; what has the form stays as it is.
+    """Any matrix in the canonical form of `FeatureArrays`; unchanged if it has that form.
 
-    A matrix that lies in a file is not read for that.
+    A matrix in a file is not read for this.
     """
     if is_made_here(X, np.float32):
         return X
@@ -96,9 +96,9 @@ def feature_matrix(X: Any) -> sp.csr_array:
 
 
 def canonical_arrays(X: Any) -> FeatureArrays | None:
-    """The core's arrays of a CSR matrix that is in canonical form already; None for anything else.
+    """The core's arrays of a CSR matrix in canonical form; None for anything else.
 
-    Canonical: numbers of a floating type, finite, sorted, without duplicates or zeros.
+    Canonical form: floating-point numbers, finite, sorted, without duplicates or zeros.
     """
     if not sp.issparse(X) or X.format != "csr" or X.data.dtype.kind != "f":
         return None
@@ -133,7 +133,7 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
 def _converted(X: Any) -> FeatureArrays:
     """A copy in canonical form."""
     if sp.issparse(X) and X.format == "csr":
-        # A new object around copies of the arrays: scipy caches flags on the one it is asked about.
+        # A new object around copies of the arrays, because SciPy caches flags on the user's.
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
     else:
         X = sp.csr_array(X if sp.issparse(X) else known_to_scipy(np.asarray(X)))
@@ -159,6 +159,6 @@ def _converted(X: Any) -> FeatureArrays:
 
 
 def _aligned(indptr: Any, indices: Any, values: Any, n_features: int) -> FeatureArrays:
-    """Arrays from another process, which some backends hand over as they lie in a message."""
+    """Arrays from another process, which some backends deliver unaligned."""
     indptr, indices, values = (np.require(a, requirements="A") for a in (indptr, indices, values))
     return FeatureArrays(indptr, indices, values, n_features)

@@ -1,4 +1,4 @@
-"""Labels in all the forms that users have them in, as the core reads them."""
+"""Labels in all forms that `fit` takes, converted to arrays for the core."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABEL_FORMS: tuple[LabelForm, ...] = ("sparse", "dense", "lists", "single")
 
 @dataclass(frozen=True, eq=False)
 class LabelArrays:
-    """Y as the core reads it, and how to give labels back in the form they came in."""
+    """Y as arrays for the core, with the labels' names and original form."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -33,7 +33,7 @@ class LabelArrays:
 
     @cached_property
     def checked(self) -> _core.CheckedLabels:
-        """The same arrays as the core takes them: checked once, however often they are used."""
+        """The same arrays for the core, checked only once."""
         return _core.CheckedLabels(self.indptr, self.indices, self.n_labels)
 
     @property
@@ -51,7 +51,7 @@ class LabelArrays:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the labels: their form, their names and whose they are."""
+        """Hash of the labels: their form, their names and their rows."""
         digest = hashlib.sha256(repr((self.form, self.classes.tolist())).encode())
         for array in (self.indptr, self.indices):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
@@ -67,8 +67,8 @@ def label_arrays(
     """Recognise the form of Y; `names` are the labels behind the columns of a sparse matrix.
 
     A sparse matrix or a 2-D array of 0 and 1 (or rectangular nested lists of them) is an indicator
-    matrix; other nested sequences are labels per row; a flat sequence is one label per row. Where
-    a model was `trained` on lists, nested lists of 0 and 1 are labels too.
+    matrix; other nested sequences are labels per row; a flat sequence is one label per row. If a
+    model was `trained` on lists, nested lists of 0 and 1 are labels too.
     """
     if Y is None:
         raise ValueError(
@@ -161,12 +161,12 @@ def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelA
         raise ValueError(f"Y must have at least one column. Got an array of shape {rows.shape}.")
     _check_some_labels(rows.nnz)
     classes = np.arange(rows.shape[1]) if names is None else _object_array(names)
-    # A copy: the core reads it while the user's own may change.
+    # A copy, because the user's own array may change while the core reads it.
     return LabelArrays(rows.indptr.astype(np.int64), rows.indices.copy(), classes, form)
 
 
 def _aligned(indptr: Any, indices: Any, classes: Any, form: LabelForm) -> LabelArrays:
-    """Arrays from another process, which some backends hand over as they lie in a message."""
+    """Arrays from another process, which some backends deliver unaligned."""
     indptr, indices = (np.require(a, requirements="A") for a in (indptr, indices))
     return LabelArrays(indptr, indices, classes, form)
 
@@ -212,7 +212,7 @@ def _from_lists(rows: Sequence[Iterable[Any]]) -> LabelArrays:
 
 
 def _encode(labels: Sequence[Any], name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Distinct labels, sorted where they can be compared, else in order of appearance."""
+    """Distinct labels, sorted if they can be compared, else in order of appearance."""
     try:
         distinct = list(dict.fromkeys(labels))
     except TypeError:
@@ -232,7 +232,7 @@ def _encode(labels: Sequence[Any], name: str) -> tuple[NDArray[Any], NDArray[np.
 
 
 def _faithful_array(items: Sequence[Any]) -> NDArray[Any]:
-    """An array of the items' own type where it holds them as they are, else of objects.
+    """An array of the items' own type if that keeps them exactly, else of objects.
 
     NumPy drops trailing NULs, rounds huge integers and turns 1 and "a" into "1" and "a".
     """
@@ -249,7 +249,7 @@ def _faithful_array(items: Sequence[Any]) -> NDArray[Any]:
 
 
 def _object_array(items: Sequence[Any]) -> NDArray[Any]:
-    """A 1-D array of the items as they are, tuples and all."""
+    """A 1-D array of the unchanged items, even of tuples."""
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

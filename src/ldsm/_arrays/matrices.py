@@ -1,4 +1,4 @@
-"""Sparse rows in the form the core reads, made and cut without copies nobody needs."""
+"""Sparse matrices in the form that the core reads, without needless copies."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from scipy import sparse
 from .structure import check_structure
 
 _ROWS_AT_ONCE = 1 << 16
-MAX_COLUMNS = 2**31 - 9  # what the core can number
+MAX_COLUMNS = 2**31 - 9  # the core's limit
 
 
 def csr(indptr: Any, indices: Any, values: Any, n_columns: int) -> Any:
-    """A ``csr_array`` around canonical arrays as they are.
+    """A ``csr_array`` around canonical arrays, without copying them.
 
-    SciPy's constructor would widen int32 indices together with an int64 indptr, and so copy a
-    memory-mapped matrix whole. Offsets that fit int32 are narrowed, which costs one number a row:
-    scikit-learn's linear models refuse int64 offsets.
+    SciPy's constructor would widen int32 indices to match an int64 indptr, and so copy all of a
+    memory-mapped matrix. Offsets that fit int32 are narrowed, at the cost of one number per row,
+    because scikit-learn's linear models do not take int64 offsets.
     """
     if len(indices) < 2**31:
         indptr = np.asarray(indptr, dtype=np.int32)
     matrix = sparse.csr_array((len(indptr) - 1, n_columns), dtype=values.dtype)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
-    matrix.has_canonical_format = True  # spares SciPy a pass over the data to find out
-    matrix.made_by_ldsm = True  # and us the check: a matrix in a file is not read whole for it
+    matrix.has_canonical_format = True  # saves SciPy a pass over the data
+    matrix.made_by_ldsm = True  # saves our own checks, which would read all of a mapped matrix
     return matrix
 
 
 def label_csr(indptr: Any, indices: Any, n_labels: int) -> Any:
-    """Rows of labels as a 0/1 ``csr_array``; int32, so that products count without wrapping."""
+    """Rows of labels as a 0/1 ``csr_array``; int32, so that products do not overflow."""
     return csr(indptr, indices, np.ones(len(indices), dtype=np.int32), n_labels)
 
 
 def label_matrix(Y: Any, name: str = "Y") -> sparse.csr_array:
-    """Any 0/1 matrix as canonical CSR of int32, no zeros stored; the argument is never changed.
+    """Any 0/1 matrix as canonical CSR of int32 without stored zeros; Y is never changed.
 
-    `name` is what errors call it.
+    Errors call it `name`.
     """
     if is_made_here(Y, np.int32) and (Y.data == 1).all():
         return Y
@@ -61,7 +61,7 @@ def label_matrix(Y: Any, name: str = "Y") -> sparse.csr_array:
 
 
 def canonical_csr(matrix: Any) -> sparse.csr_array:
-    """CSR, sorted and without duplicates; a copy where that takes a change."""
+    """CSR, sorted and without duplicates; a copy if it must be changed."""
     rows = sparse.csr_array(matrix)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -70,19 +70,19 @@ def canonical_csr(matrix: Any) -> sparse.csr_array:
 
 
 def invalid(name: str, value: Any, allowed: str) -> ValueError:
-    """The one shape of an error about an argument."""
+    """The error for an invalid argument."""
     shown = value if isinstance(value, str) and " " in value else repr(value)
     return ValueError(f"The {name!r} argument must be {allowed}. Got {shown} instead.")
 
 
 def take_rows(matrix: Any, rows: NDArray[np.int64]) -> Any:
-    """The given rows in the given order, in memory; reads no others of a memory-mapped matrix."""
+    """The given rows in the given order, in memory; only these rows of a mapped matrix are read."""
     starts = np.asarray(matrix.indptr, dtype=np.int64)[rows]
     lengths = matrix.indptr[rows + 1] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     indices = np.empty(indptr[-1], dtype=matrix.indices.dtype)
     values = np.empty(indptr[-1], dtype=matrix.data.dtype)
-    for first in range(0, len(rows), _ROWS_AT_ONCE):  # bounds the table of positions
+    for first in range(0, len(rows), _ROWS_AT_ONCE):  # bounds the memory for positions
         chunk = slice(first, first + _ROWS_AT_ONCE)
         begin, end = indptr[first], indptr[min(first + _ROWS_AT_ONCE, len(rows))]
         positions = np.arange(begin, end) + np.repeat(
@@ -107,7 +107,7 @@ def stack(matrices: Sequence[Any], n_columns: int) -> Any:
 
 
 def map_columns(matrix: Any, mapping: NDArray[np.int64], n_columns: int) -> Any:
-    """Column ``j`` becomes column ``mapping[j]``, or goes if that is -1."""
+    """Column ``j`` becomes column ``mapping[j]``, or is dropped if that is -1."""
     moved = mapping[matrix.indices]
     kept = moved >= 0
     offsets = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
@@ -120,7 +120,7 @@ def map_columns(matrix: Any, mapping: NDArray[np.int64], n_columns: int) -> Any:
 
 
 def is_made_here(matrix: Any, dtype: Any) -> bool:
-    """Whether a matrix is one of `csr` with values of this type, to be used as it is."""
+    """Whether a matrix was made by `csr` with this dtype and can be used unchanged."""
     return bool(getattr(matrix, "made_by_ldsm", False) and matrix.dtype == dtype)
 
 
@@ -130,7 +130,7 @@ def check_two_dimensions(matrix: Any, name: str) -> None:
 
 
 def known_to_scipy(X: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in a type that sparse matrices can have: of this machine, not of 16 bits."""
+    """The same numbers in a type that sparse matrices support: native, and not float16."""
     dtype = X.dtype.newbyteorder("=")
     return X.astype(np.float32 if dtype == np.float16 else dtype, copy=False)
 

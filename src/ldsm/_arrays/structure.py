@@ -1,4 +1,4 @@
-"""Sparse matrices whose arrays contradict each other, refused before anything follows them."""
+"""Refuse sparse matrices whose arrays contradict each other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 def check_structure(matrix: Any, name: str) -> None:
     """Refuse a sparse matrix whose arrays contradict each other.
 
-    scipy checks them where a matrix is made, not where they are changed later, and its routines
-    follow them blindly: such a matrix must not reach one.
+    SciPy checks the arrays when a matrix is made, but not when they are changed later, and its
+    routines then rely on them.
     """
     if not sp.issparse(matrix):
         return
@@ -50,7 +50,7 @@ def check_structure(matrix: Any, name: str) -> None:
 
 
 def _check_parts(matrix: Any, name: str) -> None:
-    """The parts of a matrix by lists or diagonals belong together: converting it is safe."""
+    """Check that the parts of a matrix of lists or diagonals fit, so that it can be converted."""
     if matrix.format == "dia":
         _check_integers(matrix.offsets, name)
         fits = matrix.data.ndim == 2 and len(matrix.offsets) == len(matrix.data)

@@ -1,1 +1,1 @@
-"""The fitted model: how it is made, what it predicts, why, and how it is kept in a file."""
+"""The fitted model: fitting, prediction, explanation and storage."""

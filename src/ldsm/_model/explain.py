@@ -1,4 +1,4 @@
-"""Why a label scores as it does: what each stage adds, and the features that speak for it."""
+"""Why a label gets its score: what each stage adds, and the features for and against it."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ class LabelScore:
     Attributes
     ----------
     label : object
-        As `classes_` has it.
+        The label as in `classes_`.
     column : int
     score : float
-        What `predict_topk` gives.
+        The score that `predict_topk` returns.
     tree_score : float
-        The trees' own; without a second stage the score itself.
+        The trees' score; without a second stage, the score itself.
     margin : float or None
-        Of the label's linear classifier; above 0 it speaks for the label.
+        Margin of the label's linear classifier; above 0 it speaks for the label.
     distance : float or None
-        Squared, from the row, scaled to unit length, to the centroid of the label's training rows.
+        Squared distance from the row, scaled to unit length, to the label's centroid.
     shares : dict of str to float
-        What each source adds to the log-odds of the score; they sum up to these. "base" is the mean
-        of the labels on the row's shortlist; "trees", "linear", "tail" (the centroids) and
-        "frequency" (how many training rows the label has) tell how far each lifts this label above
-        that mean. Without a second stage "trees" is all there is, infinite for a score of 1.
+        What each stage adds to the log-odds of the score, which is their sum. "base" is the mean
+        over the row's shortlist; "trees", "linear", "tail" (the centroids) and "frequency" (the
+        label's number of training rows) say how far each lifts this label above that mean. Without
+        a second stage there is only "trees", infinite for a score of 1.
     bias : float or None
-        What the margin starts from, whatever the row.
+        The part of the margin that is the same for every row.
     reasons : list of (int, float)
-        Features and what each adds to the margin, strongest first; the bias and all of them sum up
-        to the margin.
+        Features and what each adds to the margin, strongest first; the bias is the rest.
     """
 
     label: Any
@@ -59,7 +58,7 @@ class LabelScore:
 def explain_scores(
     model: FittedModel, row: FeatureArrays, k: int, max_reasons: int
 ) -> list[LabelScore]:
-    """The k best labels of one row; those without a score have nothing to explain."""
+    """Explain the k best labels of one row; labels without a score are left out."""
     if row.n_rows != 1:
         raise ValueError(f"explain_scores takes exactly one row. Got {row.n_rows}.")
     for name, value, least in (("k", k, 1), ("max_reasons", max_reasons, 0)):
@@ -101,9 +100,9 @@ def explain_scores(
 
 
 def _from_the_mean(shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
-    """The same sums, with each stage counted from its mean over the shortlist.
+    """The same sums, with each stage relative to its mean over the shortlist.
 
-    The blend's own parts count from signals of 0, which no label has: large numbers that cancel.
+    The blend's own shares are relative to signals of 0: large numbers that cancel.
     """
     means = {name: values.mean() for name, values in shares.items()}
     base = np.full(len(shares[BASE]), sum(means.values()))
@@ -117,7 +116,7 @@ def _reasons(
     row: FeatureArrays,
     max_reasons: int,
 ) -> tuple[float | None, list[tuple[int, float]]]:
-    """The bias of a label's classifier, and the strongest products of its weights with the row."""
+    """The bias of a label's linear classifier, and its strongest contributions in the row."""
     if ranker is None:
         return None, []
     part = slice(*ranker.offsets[column : column + 2].tolist())

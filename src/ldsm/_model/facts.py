@@ -1,4 +1,4 @@
-"""What is said of a whole model: sizes and depths."""
+"""Facts about a model: sizes and depths."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ from .fitted import FittedModel, fill_order
 
 
 class Fit(NamedTuple):
-    """What a fit gives: the model, and what is about its training rows and so no part of it."""
+    """The result of a fit: the model, and the scores of its training rows."""
 
     model: FittedModel
-    oob_scores: sp.csr_array | None  # each row's best labels by trees that never saw it
+    oob_scores: sp.csr_array | None  # each row's best labels by the trees that never saw it
 
 
 def fit_model(
@@ -56,11 +56,11 @@ def fit_model(
         The estimator's parameters, checked.
     data : TrainingData
     former : FittedModel, optional
-        A model of the same data whose trees stay; more are added to them.
+        A model of the same data whose trees are kept; more are added to them.
     executor : callable, optional
         Grows the trees; by default joblib does, in `n_jobs` threads.
     callback, checkpoint_dir
-        As `LdSMClassifier.fit` has them.
+        See `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
     params = resolve(settings, data.x)
@@ -150,7 +150,7 @@ def _all_trees(
     n_trees: int,
     callback: ProgressCallback | None,
 ) -> tuple[Forest, int]:
-    """The trees there are and those that are missing, and how many came from the checkpoint."""
+    """The existing and the missing trees, and how many came from the checkpoint."""
     if former is not None and first_tree == n_trees:
         return former.forest, 0
     forest, n_taken = grow_forest(

@@ -1,4 +1,4 @@
-"""The fitted model: everything that predicts, saves, explains or measures reads this one object."""
+"""The fitted model, which prediction, saving, explanation and evaluation use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .._trees.params import TreeParams
 from ..metrics.propensities import propensities_from_counts
 from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 
-# Fewer rows than this are not worth waking threads for.
+# Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
 
 TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -36,29 +36,29 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """What a fit ends with. Frozen: a change makes a new one (`dataclasses.replace`).
+    """The result of a fit. Frozen: changes make a new one (`dataclasses.replace`).
 
     Attributes
     ----------
     forest : Forest
     second_stage : SecondStage or None
-        Without one the order is the trees'.
+        None: the trees' own scores are used.
     classes : ndarray (n_labels,)
-        The labels in the order of columns.
+        The labels in column order.
     label_form : {"sparse", "dense", "lists", "single"}
-        The form that Y came in, and that predictions take.
+        The form of Y, which predictions take too.
     label_counts : int64 (n_labels,)
         Training rows per label.
     leaf_scores : {"probability", "histogram"}
-        Whether leaves score by their rows, or as in the paper by their labels.
+        Whether leaves divide by their rows or, as in the paper, by the sum of their label counts.
     tree_params : TreeParams
         The trees' parameters, "auto" resolved.
     seed : int
     training : dict
-        Facts of the training; entries that JSON can hold may be added. No part of the fingerprint.
+        Facts about the training, not part of the fingerprint; JSON values may be added.
     feature_names : ndarray of object or None
     threshold : float, or float32 ndarray (n_labels,)
-        The score from which a label is predicted.
+        The lowest score at which a label is predicted.
     """
 
     forest: Forest
@@ -92,7 +92,7 @@ class FittedModel:
 
     @cached_property
     def fill_order(self) -> NDArray[np.int32]:
-        """The columns by frequency, for rows with too few scores."""
+        """The columns by frequency, for rows with too few scored labels."""
         return fill_order(self.label_counts)
 
     def trees(self, start: int, stop: int) -> FittedModel:
@@ -100,11 +100,11 @@ class FittedModel:
         return replace(self, forest=self.forest.trees(start, stop), second_stage=None)
 
     def propensities(self, **constants: Any) -> NDArray[np.float64] | None:
-        """Of the labels, by the counts of training; see `propensities_from_counts`."""
+        """Propensities of the labels from the label counts; see `propensities_from_counts`."""
         return propensities_from_counts(self.label_counts, self.n_training_rows, **constants)
 
     def fingerprint(self) -> str:
-        """Hash of everything that decides a prediction: equal for equal models."""
+        """Hash of everything that determines a prediction."""
         digest = hashlib.sha256(self.forest.fingerprint().encode())
         threshold = np.asarray(self.threshold).tolist()
         digest.update(repr((self.leaf_scores, self.label_form, threshold)).encode())
@@ -131,8 +131,8 @@ class FittedModel:
     ) -> TopColumns:
         """The k best columns of each row, best first, and their scores.
 
-        `allowed` has 1 for each column that competes. A positive `tail` favours rare labels in the
-        order: score / propensity ** tail.
+        `allowed` has 1 for each column that may be predicted. A positive `tail` favours rare labels
+        in the order: score / propensity ** tail.
         """
         weights = self._label_weights(tail)
         stage = self.second_stage
@@ -206,19 +206,19 @@ class FittedModel:
     ) -> sp.csr_array | NDArray[np.float64]:
         """The scores in the form of Y: sparse, or dense for dense Y and for one label per row.
 
-        With one label per row, all of them competing, the scores of a row sum up to 1.
+        With one label per row, and without `allowed`, the scores of a row sum to 1.
         """
         scores = self.scores(x, allowed=allowed, n_jobs=n_jobs)
         if self.label_form in ("sparse", "lists"):
             return scores
         dense: NDArray[np.float64] = scores.astype(np.float64).toarray()
         if self.label_form == "single" and allowed is None and self.second_stage is not None:
-            # A second stage judges each label by itself; here they exclude each other.
+            # A second stage scores each label by itself, but here labels exclude each other.
             dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return dense
 
     def shortlist_length(self, allowed: NDArray[np.uint8] | None = None) -> int:
-        """How many labels of a row the second stage looks at, where the trees know so many."""
+        """The largest number of labels per row that the second stage rescores."""
         most = self.n_labels if allowed is None else int(allowed.sum())
         return min(SHORTLIST, most)
 
@@ -264,19 +264,19 @@ class FittedModel:
         return allowed
 
     def _label_weights(self, tail: float) -> NDArray[np.float64] | None:
-        """What each label's score is multiplied with for the order; None for all alike."""
+        """Factors of the labels' scores for the order; None if there are none."""
         check_tail(tail)
         propensities = self.propensities() if tail else None
         return None if propensities is None else np.asarray(propensities**-tail)
 
 
 def fill_order(label_counts: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The columns from the most to the least frequent: what rows without enough scores get."""
+    """The columns from the most to the least frequent, for rows with too few scored labels."""
     return np.argsort(-label_counts, kind="stable").astype(np.int32)
 
 
 def check_tail(tail: float) -> None:
-    """Raise unless `tail` can be an exponent of the propensities."""
+    """Raise an error unless `tail` is a valid exponent of the propensities."""
     if not isinstance(tail, Real) or isinstance(tail, bool) or not 0 <= tail <= sys.float_info.max:
         raise ValueError(f"The 'tail' parameter must be a float >= 0. Got {tail!r} instead.")
 
@@ -284,7 +284,7 @@ def check_tail(tail: float) -> None:
 def _in_parallel(
     work: Callable[[FeatureArrays, CancelFlag | None], Answer], x: FeatureArrays, n_jobs: int | None
 ) -> list[Answer]:
-    """Apply `work` to consecutive rows, in threads; rows are independent of each other."""
+    """Apply `work` to parts of the rows, in threads."""
     n_jobs = joblib.effective_n_jobs(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
     if n_jobs == 1:
         return [work(x, None)]

@@ -1,4 +1,4 @@
-"""What users hand to the classifier, checked by scikit-learn's rules, as arrays for the core."""
+"""Check the input of the classifier by scikit-learn's rules and make arrays for the core."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..datasets.dataset import Dataset
 if TYPE_CHECKING:
     from .fitted import FittedModel
 
-SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are turned into the first
+SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are converted to the first
 
 
 def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> TrainingData:
-    """X and y as they were given to `fit`.
+    """The training data of `fit` from X and y.
 
     With `refit`, X must have the features of the estimator's last fit.
     """
@@ -31,7 +31,7 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
     check_structure(X, "X")
-    # What X says of its features is noted on a stand-in: a fit that fails changes nothing.
+    # Feature names are recorded on another estimator, so that a failed fit changes nothing.
     noted = estimator if refit else type(estimator)()
     X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=not refit)
     x = feature_arrays(X)
@@ -44,10 +44,10 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
 
 
 def new_rows(estimator: BaseEstimator, X: Any) -> FeatureArrays:
-    """X as it was given to a method of a fitted classifier."""
+    """The rows X given to a method of a fitted classifier, as arrays."""
     named = hasattr(estimator, "feature_names_in_")
     if sp.issparse(X) and X.shape[0] > 0 and X.shape[1] == estimator.n_features_in_ and not named:
-        # What scikit-learn's checks would pass unchanged need not wait for them.
+        # Skip scikit-learn's checks if they would change nothing.
         arrays = canonical_arrays(X)
         if arrays is not None:
             return arrays
@@ -57,14 +57,14 @@ def new_rows(estimator: BaseEstimator, X: Any) -> FeatureArrays:
 
 
 def one_row(estimator: BaseEstimator, x: Any) -> FeatureArrays:
-    """A row by itself, or as a matrix with one row; whether it is one is checked elsewhere."""
+    """A single row, as a vector or as a matrix; its number of rows is checked elsewhere."""
     return new_rows(estimator, x if sp.issparse(x) or np.ndim(x) != 1 else np.asarray(x)[None, :])
 
 
 def labelled_rows(
     estimator: BaseEstimator, model: FittedModel, X: Any, y: Any
 ) -> tuple[FeatureArrays, sp.csr_array]:
-    """Rows, and those of their labels that training saw, in the model's columns."""
+    """Rows and their labels in the model's columns; unknown labels are left out."""
     X, y, names = _unpacked(X, y)
     truth = known_labels(y, names, model.classes, model.label_form)
     x = new_rows(estimator, X)
@@ -76,14 +76,14 @@ def labelled_rows(
 
 
 def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:
-    """Features, labels and the names of the labels, where a Dataset brings them."""
+    """Features, labels and, from a Dataset, the names of the labels."""
     if not isinstance(X, Dataset):
         return X, y, None
     if y is not None:
-        raise ValueError("A Dataset brings its own labels: y must be left out.")
+        raise ValueError("A Dataset includes its labels: y must be omitted.")
     if X.X is None:
         raise ValueError(
-            "X must hold features. Got a Dataset of texts: TextTagger is for them, or they are "
-            "turned into features first."
+            "X must hold features. Got a Dataset of texts: use TextTagger, or turn the texts into "
+            "features first."
         )
     return X.X, X.Y, X.label_names

@@ -1,6 +1,6 @@
-"""Names and labels as arrays of a model file, and back.
+"""Convert names and labels to arrays of a model file, and back.
 
-Whatever does not fit becomes a ValueError that says what; ``load`` puts the file's name before it.
+Invalid content raises a ValueError; ``load`` adds the name of the file.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .._storage.strings import Strings
 
 Arrays = dict[str, NDArray[Any]]
 
-COLUMNS = "columns"  # labels that are the numbers of their columns need no names
-# Kinds of labels, as the file numbers them; the text of a bool is 0 or 1.
+COLUMNS = "columns"  # labels that are column numbers need no names
+# Kinds of labels by their number in the file; the text of a bool is 0 or 1.
 KINDS: tuple[type, ...] = (str, int, bool)
 LABEL_DTYPES: dict[str, tuple[Any, type]] = {
     "str": (np.str_, str),
     "bool": (np.bool_, bool),
     **{f"{u}int{bits}": (f"{u}int{bits}", int) for u in ("", "u") for bits in (8, 16, 32, 64)},
 }
-LONGEST_INT = 4000  # digits; Python reads and writes no more than 4300
+LONGEST_INT = 4000  # digits; Python's limit is 4300
 
 
 def names_to_arrays(name: str, names: Sequence[str]) -> Arrays:
@@ -34,7 +34,7 @@ def names_to_arrays(name: str, names: Sequence[str]) -> Arrays:
 
 
 def labels_to_arrays(classes: NDArray[Any]) -> tuple[str, Arrays]:
-    """How the labels are stored: the type of their array, and their kinds and texts."""
+    """The labels for a file: the type of their array, and their kinds and texts."""
     if classes.dtype == np.int64 and np.array_equal(classes, np.arange(len(classes))):
         return COLUMNS, {}
     kind = classes.dtype.kind
@@ -54,7 +54,7 @@ def labels_to_arrays(classes: NDArray[Any]) -> tuple[str, Arrays]:
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar as Python's own type; anything else as it is."""
+    """A NumPy scalar as a Python value; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -73,11 +73,11 @@ def names_from_arrays(name: str, arrays: Arrays) -> list[str]:
     text = take_array(arrays, f"{name}.text", np.uint8)
     offsets = take_array(arrays, f"{name}.offsets", np.int64)
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(text):
-        raise ValueError(f"its array '{name}.offsets' does not lead from 0 to {len(text)}")
+        raise ValueError(f"its array '{name}.offsets' does not go from 0 to {len(text)}")
     if np.any(offsets[1:] < offsets[:-1]):
         raise ValueError(f"its array '{name}.offsets' decreases")
     data, places = text.tobytes(), pairwise(offsets.tolist())
-    if data.isascii():  # then one decoding serves all
+    if data.isascii():  # then decode once
         decoded = data.decode("ascii")
         return [decoded[start:stop] for start, stop in places]
     try:
@@ -113,7 +113,7 @@ def labels_from_arrays(dtype: str, n_labels: int, arrays: Arrays, verify: bool) 
 
 def _typed(classes: NDArray[Any], labels: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind == "U":
-        # One long label would widen all of them: what is far larger than its text stays as it is.
+        # One long label would widen all others: keep objects if the array would be far larger.
         longest = max(map(len, labels))
         if 4 * longest * len(labels) > (16 << 20) + 8 * sum(map(len, labels)):
             return classes
@@ -127,7 +127,7 @@ def _typed(classes: NDArray[Any], labels: Sequence[Any], dtype: np.dtype[Any]) -
 def _int_or_bool(text: str, kind: type) -> Any:
     number = int(text) if len(text) <= LONGEST_INT and text.isascii() and _digits(text) else None
     if number is None or str(number) != text or (kind is bool and number not in (0, 1)):
-        raise ValueError(f"its label {text[:40]!r} is no {kind.__name__}")
+        raise ValueError(f"its label {text[:40]!r} is not a valid {kind.__name__}")
     return kind(number)
 
 

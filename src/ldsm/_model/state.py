@@ -1,7 +1,7 @@
-"""A fitted model as a header and arrays, and back: what ``save`` writes and ``load`` checks.
+"""Convert a fitted model to a header and arrays for ``save``, and back for ``load``.
 
-A model that holds another puts the two into its own header and arrays, under names of its choice.
-Whatever does not fit becomes a ValueError that says what; ``load`` puts the file's name before it.
+A model that contains another adds these to its own header and arrays. Invalid content raises a
+ValueError; ``load`` adds the name of the file.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def model_to_state(
     Raises
     ------
     ValueError
-        If the model cannot be saved: a label that is no str, int or bool, or damaged trees.
+        If a label is not a str, an int or a bool, or if the trees are damaged.
     """
     params = {name: plain(value) for name, value in params.items()}
-    params["leaf_scores"] = model.leaf_scores  # that of the fit, whatever was set since
+    params["leaf_scores"] = model.leaf_scores  # of the fit, even if it was changed later
     if type(params["random_state"]) is not int:
-        params["random_state"] = None  # a generator's state is no part of the model
+        params["random_state"] = None  # a generator's state is not part of the model
     check_params(params, "LdSMClassifier")
     forest = model.forest
-    check_forest(forest)  # what would not load is not saved
+    check_forest(forest)  # do not save what would not load
     arrays: Arrays = {
         f"forest.{name}": getattr(forest, name) for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS)
     }
@@ -96,7 +96,7 @@ def _halved(weights: NDArray[np.float32]) -> NDArray[Any]:
     return half if np.isfinite(half).all() else weights
 
 
-# -- and back ---------------------------------------------------------------------------------
+# -- reading ----------------------------------------------------------------------------------
 
 
 def model_from_state(
@@ -111,16 +111,16 @@ def model_from_state(
     Parameters
     ----------
     header, arrays
-        As `model_to_state` gave them; the header may have more entries, the arrays may not.
+        As returned by `model_to_state`; the header may have more entries, but not the arrays.
     known_params : mapping
         The parameters that an estimator has, with their defaults.
     verify : bool, default=True
-        Check every number of the trees. False: only what can be told without reading them all.
+        Check every number of the trees. False: only what can be checked without reading them.
 
     Raises
     ------
     ValueError
-        If they are not those of a model.
+        If they do not describe a valid model.
     """
     arrays = dict(arrays)
     params = _params(_entry(header, "parameters", dict), known_params)
@@ -129,7 +129,7 @@ def model_from_state(
     n_labels = _entry(described, "n_labels", int)
     counts = take_array(arrays, "label_counts", np.int64, n_labels)
     if n_labels < 1 or counts.min() < 0:
-        raise ValueError("its label counts are not those of labels")
+        raise ValueError("its label counts are negative or missing")
     classes = labels_from_arrays(_entry(described, "label_dtype", str), n_labels, arrays, verify)
     feature_names = None
     if "feature_names.text" in arrays:
@@ -156,7 +156,7 @@ def model_from_state(
         unknown = min(arrays)
         raise ValueError(f"it holds an array that this version does not know, {unknown[:80]!r}")
     training = _entry(header, "training", dict)
-    for name, kind in (("rows", int), ("seconds", float)):  # what the library itself reads of it
+    for name, kind in (("rows", int), ("seconds", float)):  # entries that the library itself reads
         _entry(training, name, kind)
     return params, FittedModel(
         forest,
@@ -189,7 +189,7 @@ def _params(stored: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
             f"it has a parameter that this version does not know, {min(unknown)[:80]!r}"
         )
     if type(stored.get("random_state")) not in (int, type(None)):
-        raise ValueError("its parameter 'random_state' is no int")
+        raise ValueError("its parameter 'random_state' is not an int")
     params = {**known, **stored}
     check_params(params, "LdSMClassifier")
     return params

@@ -1,4 +1,4 @@
-"""Thresholds of set prediction: the score from which a label is predicted, tuned for F1.
+"""Thresholds for label sets: the lowest score at which a label is predicted, tuned for F1.
 
 Scores and true labels are CSR matrices of rows x labels; a label without a stored score is never
 predicted. As in `ldsm.metrics.f1_score`, a label or row with nothing true counts 0.
@@ -21,7 +21,7 @@ Threshold = float | NDArray[np.float32]  # one for all labels, or one for each
 
 
 def above_threshold(scores: sp.csr_array, threshold: Threshold) -> sp.csr_array:
-    """The scores that reach the threshold, one for all labels or one for each; `scores` changes.
+    """The scores that reach the threshold, common or per label; `scores` is changed in place.
 
     Examples
     --------
@@ -38,10 +38,10 @@ def above_threshold(scores: sp.csr_array, threshold: Threshold) -> sp.csr_array:
 
 
 def best_threshold(scores: sp.csr_array, truth: sp.csr_array, average: str = "micro") -> float:
-    """The one threshold for all labels with the highest F1, exact for every `average`.
+    """The common threshold with the highest F1, exact for every `average`.
 
-    Every stored score is tried. The answer lies halfway to the next lower score; of equally good
-    ones it is the highest. Where no threshold finds a true label it is `DEFAULT_THRESHOLD`.
+    Every stored score is tried. The result is halfway to the next lower score, and the highest of
+    equally good ones. If no threshold finds a true label, it is `DEFAULT_THRESHOLD`.
 
     Parameters
     ----------
@@ -73,15 +73,15 @@ def best_threshold(scores: sp.csr_array, truth: sp.csr_array, average: str = "mi
         by_label = average == "macro"
         groups = ranked.labels if by_label else ranked.rows
         curves = _f1_by_group(ranked, groups, _n_true(truth) if by_label else np.diff(truth.indptr))
-        # A lower threshold lets in one pair after the other, and each changes the F1 of its own
-        # label or row only: the mean is a running sum of these changes.
+        # A falling threshold adds one pair after the other, and each changes only the F1 of its own
+        # label or row: the mean is a running sum of these changes.
         changes = np.diff(curves.f1, prepend=0.0)
         changes[curves.starts] = curves.f1[curves.starts]
         f1 = np.empty(len(changes))
         f1[curves.order] = changes
         np.cumsum(f1, out=f1)
     below = np.append(ranked.values[1:], np.float32(0))
-    f1 = np.where(below < ranked.values, f1, 0)  # equal scores come in together
+    f1 = np.where(below < ranked.values, f1, 0)  # equal scores are added together
     best = int(np.argmax(f1))
     if f1[best] <= 0:
         return DEFAULT_THRESHOLD
@@ -91,10 +91,9 @@ def best_threshold(scores: sp.csr_array, truth: sp.csr_array, average: str = "mi
 def best_label_thresholds(
     scores: sp.csr_array, truth: sp.csr_array, fallback: float
 ) -> NDArray[np.float32]:
-    """For each label the threshold with the highest F1 of that label.
+    """The threshold of each label with the highest F1 of that label.
 
-    A label of which no threshold finds a true row, for want of true rows or of scores, gets the
-    `fallback`.
+    A label gets the `fallback` if no threshold finds a true row of it.
 
     Examples
     --------
@@ -111,7 +110,7 @@ def best_label_thresholds(
     values, labels = ranked.values[curves.order], ranked.labels[curves.order]
     below = np.append(values[1:], np.float32(0))
     below[curves.starts[1:] - 1] = 0  # the lowest score of a label has none below
-    f1 = np.where(below < values, curves.f1, 0)  # equal scores come in together
+    f1 = np.where(below < values, curves.f1, 0)  # equal scores are added together
     best = np.maximum.reduceat(f1, curves.starts)
     lengths = np.diff(np.append(curves.starts, len(f1)))
     at_best = np.flatnonzero((f1 == np.repeat(best, lengths)) & (f1 > 0))
@@ -133,11 +132,11 @@ class _Ranked:
 
 @dataclass(frozen=True)
 class _Curves:
-    """F1 of each group as its pairs come in, highest score first; group after group."""
+    """F1 of each group as its pairs are added by decreasing score; group after group."""
 
     order: NDArray[np.int64]  # places of the pairs in the arrays of _Ranked
     starts: NDArray[np.int64]  # where each group begins
-    f1: NDArray[np.float64]  # of the group, with this pair and all before it predicted
+    f1: NDArray[np.float64]  # of the group if this pair and all before it are predicted
 
 
 def _rank(scores: sp.csr_array, truth: sp.csr_array) -> _Ranked:
@@ -177,6 +176,6 @@ def _f1_by_group(
 
 
 def _halfway(above: NDArray[np.float32], below: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Thresholds that let `above` in and keep `below` out."""
+    """Thresholds that include `above` and exclude `below`."""
     middle = ((above.astype(np.float64) + below) / 2).astype(np.float32)
     return np.where(middle > below, middle, above)  # neighbours in float32 have no middle

@@ -1,1 +1,1 @@
-"""Where code runs: memory, cancelling work in threads, numbers as people read them."""
+"""Memory limits, cancelling work in threads, and numbers formatted for people."""

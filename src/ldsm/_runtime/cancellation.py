@@ -1,6 +1,6 @@
-"""Leaving work in threads early: calls inside the core are told to stop, and waited for.
+"""Cancel work in threads: calls into the core are told to stop, and waited for.
 
-A thread that is still in compiled code when the interpreter ends takes the process down with it.
+A thread that is still in compiled code when the interpreter exits would crash the process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-# The core looks at the flag many times a second; nobody waits longer than this.
+# The longest wait for the core, which checks the flag many times a second.
 _PATIENCE_SECONDS = 5.0
 
 CancelFlag = NDArray[np.int32]
@@ -24,9 +24,9 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class CancelToken:
-    """A flag that calls into the core look at, and which tasks are inside such a call.
+    """A flag that calls into the core check, and the tasks that are inside such a call.
 
-    Plain arrays: the token can be pickled, but only threads share it.
+    It consists of plain arrays: it can be pickled, but only threads share it.
     """
 
     flag: CancelFlag
@@ -45,7 +45,7 @@ class CancelToken:
 
     @contextmanager
     def running(self, task: int) -> Iterator[CancelFlag]:
-        """Around one call into the core, which is given the flag."""
+        """Wraps one call into the core, which gets the flag."""
         self.inside[task] = 1
         try:
             yield self.flag
@@ -54,7 +54,7 @@ class CancelToken:
 
     @contextmanager
     def cancel_on_error(self) -> Iterator[None]:
-        """Around all tasks: whatever ends one of them early ends the others too."""
+        """Wraps all tasks: an error in one of them cancels the others."""
         try:
             yield
         except BaseException:
@@ -68,7 +68,7 @@ class CancelToken:
 def in_threads(
     work: Callable[[int, CancelFlag], Answer], n_tasks: int, n_jobs: int | None
 ) -> list[Answer]:
-    """The answers of `work(task, cancel)` for all tasks, worked on by `n_jobs` threads."""
+    """The results of `work(task, cancel)` for all tasks, in `n_jobs` threads."""
     token = CancelToken.for_tasks(n_tasks)
 
     def run(task: int) -> Answer:

@@ -1,4 +1,4 @@
-"""How much memory growing trees may take, and where large arrays lie."""
+"""How much memory growing trees may use, and where large arrays are kept."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Share of the free memory that growing trees may take unless the user says how much; the rest is
-# for finished trees, the second stage and other programs.
+# Default share of the free memory for growing trees; the rest is for finished trees, the second
+# stage and other programs.
 _TREES_SHARE = 0.25
 _LEAST_TREE_BYTES = 64 << 20
-_LARGE_BYTES = 4 << 20  # bytes; from here on NumPy asks for huge pages
-# Where a control group says how much its processes may use (versions 2 and 1).
+_LARGE_BYTES = 4 << 20  # from this size on, NumPy asks for huge pages
+# Files with the memory limit of a control group (versions 2 and 1).
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
-# How many trees are reading a file, over all threads.
+# How many trees read a file at the moment, over all threads.
 _readers: dict[mmap.mmap, int] = {}
 _reading = threading.Lock()
 
 
 def tree_memory(memory_limit: int | None, trees_at_once: int) -> int:
-    """Bytes for one of the trees that grow at once on this machine. No tree depends on it."""
+    """Bytes for each of the trees that grow at once on this machine. No result depends on it."""
     if memory_limit is not None:
         return max(1, memory_limit // trees_at_once)
     return max(_LEAST_TREE_BYTES, int(available_bytes() * _TREES_SHARE) // trees_at_once)
 
 
 def available_bytes() -> int:
-    """Memory that is free, or that the system can free at once, as far as it tells."""
+    """Memory that is free or that the system can free at once, as far as it is known."""
     available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
@@ -47,17 +47,17 @@ def available_bytes() -> int:
         try:
             with open(path, encoding="ascii") as file:
                 available = min(available, int(file.read()))
-        except (OSError, ValueError):  # none, or "max"
+        except (OSError, ValueError):  # no limit
             continue
     return available
 
 
 @contextmanager
 def random_access(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
-    """Within the block, the files behind memory-mapped arrays are not read ahead.
+    """Turn off read-ahead for the files of memory-mapped arrays.
 
-    Otherwise the system reads megabytes around each row that training picks, and drops what other
-    rows will need. The core itself asks for the parts of X that it is about to read.
+    Otherwise the system reads megabytes around each row that training picks, and evicts what other
+    rows will need. The core itself requests the parts of X that it is about to read.
     """
     maps = [mapping for array in arrays if (mapping := _mapping(array)) is not None]
     with _reading:
@@ -70,7 +70,7 @@ def random_access(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
         with _reading:
             for file in maps:
                 _readers[file] -= 1
-                if _readers[file] == 0:  # no other tree is in the making
+                if _readers[file] == 0:  # no other tree is reading
                     del _readers[file]
                     file.madvise(mmap.MADV_NORMAL)
 
@@ -84,7 +84,7 @@ def _mapping(array: Any) -> mmap.mmap | None:
 def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
     """Concatenated arrays, in memory or in a folder.
 
-    There they lie in a file without a name, which the system may move out of memory.
+    In a folder they are kept in an unnamed file, which the system may page out.
     """
     shape = (sum(len(part) for part in parts), *parts[0].shape[1:])
     dtype = parts[0].dtype
@@ -92,7 +92,7 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
     if folder is None or n_bytes == 0:
         return np.concatenate(parts, out=empty_array(shape, dtype))
     with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
-        for part in parts:  # written, not through memory: a full disk is then an error, no crash
+        for part in parts:  # by writing, so that a full disk raises an error instead of a crash
             _write(file.fileno(), part)
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
 
@@ -104,10 +104,10 @@ def _write(file: int, array: NDArray[Any]) -> None:
 
 
 def empty_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """As ``np.empty``, but always in pages of the ordinary size.
+    """Like ``np.empty``, but always in pages of the ordinary size.
 
-    A virtual machine may have to ask its host for huge pages, one by one, which can take five times
-    as long as to fill small ones. Prediction is no faster with huge pages.
+    A virtual machine may have to request huge pages from its host one by one, which can take five
+    times as long as filling small ones. Prediction is no faster with huge pages.
     """
     n_bytes = dtype.itemsize * math.prod(shape)
     if n_bytes < _LARGE_BYTES:

@@ -1,4 +1,4 @@
-"""Values as people read them: counts, shares, times, sizes."""
+"""Counts, shares, times and sizes formatted for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def number(value: Any) -> str:
-    """A value for people: counts with thousands, fractions with three decimals."""
+    """A value for people: counts with thousands separators, fractions with three decimals."""
     if isinstance(value, (float, np.floating)) and not math.isnan(value):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -29,7 +29,7 @@ def bare(value: Any) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as the field writes it: per cent with two digits."""
+    """A share as papers write it: per cent with two decimals."""
     return "-" if math.isnan(value) else f"{100 * value:.2f}"
 
 

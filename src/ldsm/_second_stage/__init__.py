@@ -1,1 +1,1 @@
-"""The second stage: shortlists, the ranker, the blend that turns what is known into a score."""
+"""The second stage: shortlists, the ranker, and the blend that gives the final score."""

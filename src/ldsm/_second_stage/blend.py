@@ -1,11 +1,11 @@
-"""How what is known of a (row, label) pair becomes one probability.
+"""The blend: turns the signals about a (row, label) pair into one probability.
 
-A logistic model of a few terms: the trees' score, the ranker's margin and its likelihood, the
-distance to the label's centroid, each alone and times the label's frequency, because all of them
-mean less for a label that few rows taught. It is fitted on held-out pairs, so the scores are
-calibrated as well as ranked.
+It is a logistic model of a few terms: the trees' score, the ranker's margin and its likelihood, and
+the distance to the label's centroid, each alone and times the label's frequency, because all of
+them are less reliable for labels with few rows. It is fitted on held-out pairs, so that its scores
+are calibrated.
 
-This is the one place that knows the kinds of blend: `SIGNALS` and `KINDS`.
+Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ Floats = NDArray[np.float64]
 
 
 class Signal(NamedTuple):
-    """One number that is known of a pair."""
+    """One number that describes a pair."""
 
-    name: str  # as people read it
-    source: str  # whose opinion it is, in explanations
+    name: str  # for users
+    source: str  # the stage it comes from, in explanations
 
 
 class Kind(NamedTuple):
-    """One way to blend.
+    """One kind of blend.
 
     Attributes
     ----------
     terms : tuple of str
-        Products of signals, a letter each, that are weighed; the first is the constant.
+        Products of signals, one letter each, that get a coefficient; the first is the constant.
     needs : tuple of str
         Names of the label vectors that the signals come from.
     calibrates : bool
-        Whether it keeps the order of its one signal and only turns it into a probability.
+        Whether it only turns its one signal into a probability, without changing the order.
     """
 
     terms: tuple[str, ...]
@@ -53,17 +53,17 @@ SIGNALS: Mapping[str, Signal] = {
     "q": Signal("distance", "tail"),  # squared, to the label's centroid
     "c": Signal("log rows", "frequency"),  # of the label's training rows
 }
-# Whose opinions an explanation shows, in this order.
+# The stages that an explanation shows, in this order.
 SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
 _LINEAR = ("", "t", "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
 KINDS: Mapping[str, Kind] = {
     "trees": Kind(("", "t"), (), calibrates=True),
-    # The paper's formula, of which the signal t is taken, made a probability.
+    # Here the signal t is the paper's formula instead of the trees' score.
     "tail": Kind(("", "t"), ("centroids",), calibrates=True),
     "linear": Kind(_LINEAR, ("ranker",)),
     "linear+tail": Kind((*_LINEAR, "q", "qc"), ("ranker", "centroids")),
 }
-LEAST_SCORE = 1e-4  # how near to 0 and 1 a tree's score can be, before its log-odds are taken
+LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite
 _RIDGE = 1.0
 _STEPS = 100
 _BLOCK = 512
@@ -71,7 +71,7 @@ _BLOCK = 512
 
 @dataclass(frozen=True)
 class Pairs:
-    """What is known of some (row, label) pairs, one entry each.
+    """Signals about some (row, label) pairs, one entry each.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Blend:
     coefficients : tuple of float
         One for each of `terms`.
     tree_share, gamma : float
-        Of "tail" alone: beta and gamma of the paper's formula.
+        Only for "tail": beta and gamma of the paper's formula.
     """
 
     kind: str
@@ -112,12 +112,12 @@ class Blend:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Products of signals, a letter of `SIGNALS` each."""
+        """Products of signals, one letter of `SIGNALS` each."""
         return KINDS[self.kind].terms
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the label vectors that the blend asks for."""
+        """Names of the label vectors that the blend needs."""
         return KINDS[self.kind].needs
 
     def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
@@ -139,7 +139,7 @@ class Blend:
                 share = out.setdefault(source, np.zeros(n))
                 share += coefficient * term / len(sources)
         if self.kind == "tail":
-            # Summed before the log-odds: the tail's share is what it adds to the trees alone.
+            # The tail's share is what it adds to the log-odds of the trees alone.
             alone = tree_log_odds(self.tree_share * pairs.tree_scores.astype(np.float64))
             trees = self.coefficients[1] * alone
             out["tail"], out[TREES] = out[TREES] - trees, trees
@@ -152,29 +152,29 @@ class Blend:
 def fit_blend(
     kind: str, pairs: Pairs, truth: NDArray[Any], *, tree_share: float = 1.0, gamma: float = 0.0
 ) -> Blend:
-    """The blend of a kind that explains best which pairs are true.
+    """Fit a blend of the given kind to the true pairs.
 
-    One that calibrates never reverses the order of its signal.
+    A calibrating blend never reverses the order of its signal.
     """
     design = np.stack(_terms(kind, pairs, tree_share, gamma), axis=1)
     coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64))
     if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
-    # Six digits: far finer than what the data tells, and coarser than what the order of some
-    # machine's additions may change.
+    # Six digits: far finer than the data supports, and coarser than the rounding differences
+    # between machines.
     rounded = tuple(float(f"{value:.6g}") for value in coefficients)
     return Blend(kind, rounded, tree_share, gamma)
 
 
 def tail_scores(pairs: Pairs, tree_share: float, gamma: float) -> Floats:
-    """The paper's re-ranking score: beta * tree + (1 - beta) / (1 + exp(gamma * distance / 2))."""
+    """The paper's tail score: beta * tree + (1 - beta) / (1 + exp(gamma * distance / 2))."""
     assert pairs.distances is not None
     nearness = _logistic(-0.5 * gamma * pairs.distances.astype(np.float64))
     return tree_share * pairs.tree_scores + (1 - tree_share) * nearness
 
 
 def tree_log_odds(scores: Floats) -> Floats:
-    """Finite for any score: what lies outside [0, 1], as in a damaged file, counts as 0 or 1."""
+    """Log-odds, finite for any score: scores outside [0, 1] (from a damaged file) are clipped."""
     scores = np.clip(scores, 0.0, 1.0)
     return np.asarray(np.log(scores + LEAST_SCORE) - np.log(1 + LEAST_SCORE - scores))
 
@@ -240,7 +240,7 @@ def _logistic_regression(design: Floats, truth: Floats) -> Floats:
 def _products(left: Floats, right: Floats) -> Floats:
     """left.T @ right in small blocks of rows, added up in order.
 
-    The bits of one large product of matrices may depend on the number of the machine's threads.
+    The bits of one large matrix product may depend on the number of threads.
     """
     out = np.zeros((left.shape[1], right.shape[1]))
     for start in range(0, len(left), _BLOCK):

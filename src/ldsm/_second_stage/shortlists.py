@@ -1,4 +1,4 @@
-"""Shortlists of training rows: each row's candidates by the trees that never saw it."""
+"""Shortlists of training rows, by the trees that never saw each row."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CHUNK = 65536  # rows; a multiple of 8, so that chunks of packed bits start at 
 
 @dataclass(frozen=True, eq=False)
 class Shortlists:
-    """The candidates of each row, labels ascending, with the trees' scores."""
+    """The shortlist of each row, labels ascending, with the trees' scores."""
 
     indptr: NDArray[np.int64]
     labels: NDArray[np.int32]
     scores: NDArray[np.float32]
 
     def rows(self, chosen: NDArray[np.int64]) -> Shortlists:
-        """Those of some rows, in the order given."""
+        """The shortlists of some rows, in the given order."""
         lengths = np.diff(self.indptr)[chosen]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
@@ -52,7 +52,7 @@ def out_of_bag(
     A row that every tree saw has no scores.
     """
     n_rows, n_trees = x.n_rows, forest.n_trees
-    # One bit per row and tree: the masks of a large forest must not outgrow the data.
+    # One bit per row and tree, to keep the masks of a large forest small.
     bags = np.stack(
         [np.packbits(_core.bag_mask(seed, t, n_rows, subsample)) for t in range(n_trees)]
     )

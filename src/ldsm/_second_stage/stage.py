@@ -1,4 +1,4 @@
-"""The second stage at work: a row's shortlist, scored anew and put in order."""
+"""The second stage: rescores the shortlist of a row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .._arrays.features import FeatureArrays
 from .blend import Blend, Pairs
 from .vectors import LabelVectors
 
-SHORTLIST = 100  # labels of a row that the second stage looks at
-_CHUNK = 8192  # rows scored together: a label's vector is unpacked once for all of them
+SHORTLIST = 100  # labels per row that the second stage rescores
+_CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them
 
 
 @dataclass(frozen=True, eq=False)
 class SecondStage:
-    """What scores shortlists anew.
+    """Rescores shortlists; trained in ``ldsm._second_stage.training``.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class SecondStage:
     label_counts : int64 (n_labels,)
         Training rows per label.
     ranker, centroids : LabelVectors or None
-        Those that the blend needs.
+        The vectors that the blend needs.
     """
 
     blend: Blend
@@ -42,7 +42,7 @@ class SecondStage:
         tree_scores: NDArray[np.float32],
         cancel: NDArray[np.int32] | None = None,
     ) -> Pairs:
-        """All that is known of the labels on each row's list."""
+        """The signals of the labels on each row's shortlist."""
         margins = distances = None
         if self.ranker is not None:
             margins = self.ranker.products(x, indptr, labels, cancel)
@@ -59,13 +59,13 @@ class SecondStage:
     ) -> NDArray[np.float32]:
         """Probabilities of the labels on each row's shortlist, an array of the same shape.
 
-        Labels that the trees do not know in a row (score 0) keep 0, and so do all behind the first
-        `SHORTLIST`, so that a longer list does not change the head of a shorter one.
+        Labels with a tree score of 0 keep 0, and so do all after the first `SHORTLIST`, so that a
+        longer list does not change the beginning.
         """
         out = np.zeros(labels.shape, dtype=np.float32)
         known = tree_scores > 0
         known[:, SHORTLIST:] = False
-        tree_scores = np.minimum(tree_scores, 1)  # those of a damaged file may be infinite
+        tree_scores = np.minimum(tree_scores, 1)  # may be infinite in a damaged file
         for start in range(0, x.n_rows, _CHUNK):
             rows = slice(start, min(start + _CHUNK, x.n_rows))
             mask = known[rows]
@@ -95,8 +95,8 @@ def best_first(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The k best of each row's labels and their scores.
 
-    `label_weights` change the order, not the scores. Equal scores: the lower label first; labels of
-    score 0 come last, in the order they had.
+    `label_weights` change the order, not the scores. Ties go to the lower label; labels with score
+    0 come last, in their previous order.
     """
     place = np.broadcast_to(np.arange(labels.shape[1]), labels.shape)
     merit = scores.astype(np.float64)

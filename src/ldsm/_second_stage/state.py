@@ -1,4 +1,4 @@
-"""The second stage as a header entry and arrays, and back."""
+"""Convert the second stage to a header entry and arrays, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .stage import SecondStage
 from .vectors import LabelVectors
 
 Arrays = dict[str, NDArray[Any]]
-LARGEST = 1e30  # of a coefficient: times any float32, and summed, it stays finite
+LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
 
 def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
@@ -36,7 +36,7 @@ def stage_from_state(
     *,
     verify: bool,
 ) -> SecondStage | None:
-    """Take the second stage out of the arrays; with `verify` every number of it is checked."""
+    """Take the second stage out of the arrays; with `verify`, all its numbers are checked."""
     if header is None:
         return None
     blend = _blend(header)
@@ -47,7 +47,7 @@ def stage_from_state(
 
 
 def whole_floats(weights: NDArray[Any]) -> NDArray[np.float32]:
-    """Weights as prediction reads them, whatever they were saved as."""
+    """Weights as float32, also if they were saved as float16."""
     if weights.dtype == np.float16:
         weights = weights.astype(np.float32)
         weights.flags.writeable = False
@@ -64,7 +64,7 @@ def _blend(header: Any) -> Blend:
         raise ValueError("its second stage has a wrong number of coefficients")
     numbers = [*coefficients, header["tree_share"], header["gamma"]]
     if not all(type(n) in (int, float) and abs(n) <= LARGEST for n in numbers):
-        raise ValueError(f"its second stage has coefficients that are no numbers up to {LARGEST:g}")
+        raise ValueError(f"a coefficient of its second stage is not a number up to {LARGEST:g}")
     return Blend(kind, tuple(map(float, coefficients)), float(numbers[-2]), float(numbers[-1]))
 
 

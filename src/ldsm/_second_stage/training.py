@@ -1,8 +1,8 @@
-"""Training the second stage on out-of-bag shortlists: trees that match, a ranker that ranks.
+"""Train the second stage on out-of-bag shortlists.
 
-Each row is scored by the trees that never saw it, so the shortlists are like those that new rows
-will get. A part of the rows is held out while the ranker learns, and serves to fit the blend; then
-the ranker continues with all rows.
+Each row is scored by the trees that never saw it, so the shortlists are like those of new rows.
+Some rows are held out while the ranker learns, and used to fit the blend; then the ranker continues
+with all rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .stage import SecondStage
 from .vectors import LabelVectors
 
 # Chosen on held-out training rows of Bibtex, Delicious and EURLEX57K (docs/tuning.md).
-# C of the ranker: rows of equal values (words present or not) tell less and want a smoother one.
+# C of the ranker: binary features carry less information and need more regularisation.
 COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0
 MAX_EPOCHS = 30
@@ -36,15 +36,15 @@ FILL_TO = 50
 CENTROID_PRUNE = 0.01
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 2500
 GAMMAS = tuple(2.0**i for i in range(-2, 9))
-# No blend can be told from fewer held-out pairs of each kind, true and false.
+# A blend cannot be fitted to fewer true or fewer false held-out pairs.
 FEWEST_PAIRS = 20
-# Streams of random numbers apart from those of the trees, which are numbered from 0.
+# A random stream that no tree uses: those are numbered from 0.
 _HELD_OUT_STREAM = 2**63
 
 
 @dataclass(frozen=True)
 class TailParams:
-    """Of ``rerank="tail"``: beta, gamma or None to learn it, and the rows a centroid needs."""
+    """Parameters of ``rerank="tail"``: beta, gamma (None: learn it), least rows of a centroid."""
 
     tree_share: float
     gamma: float | None
@@ -60,9 +60,9 @@ def train_second_stage(
     seed: int,
     n_jobs: int | None,
 ) -> SecondStage | None:
-    """The second stage, or None where "auto" has too little to learn from.
+    """The second stage, or None if "auto" has too little to learn from.
 
-    The same bits for any `n_jobs`.
+    The result does not depend on `n_jobs`.
     """
     training = _Training(data, lists, tail, seed, n_jobs)
     if not training.can_blend:
@@ -79,7 +79,7 @@ def train_second_stage(
 
 
 class _Training:
-    """What all kinds of second stage share: the pairs of rows and labels, and the held-out ones."""
+    """What all kinds of second stage share: the shortlists and the held-out pairs."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class _Training:
         n_true = int(self.truth.sum())
         return min(n_true, len(self.truth) - n_true) >= FEWEST_PAIRS
 
-    # -- the paper's tail re-ranking ----------------------------------------------------------
+    # -- the paper's tail scores --------------------------------------------------------------
 
     def tail_stage(self) -> SecondStage:
         share = self.tail.tree_share
@@ -122,7 +122,7 @@ class _Training:
     # -- the linear ranker --------------------------------------------------------------------
 
     def linear_stage(self, *, choose: bool) -> SecondStage:
-        """With `choose` the simplest blend that no other surely beats; else the one with ranker."""
+        """With `choose`, the simplest blend that no other clearly beats; else "linear"."""
         ranker, margins = self._ranker()
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
@@ -134,7 +134,7 @@ class _Training:
         )
 
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
-        """The ranker of all rows, and the margins of the held-out lists by one without these."""
+        """The ranker of all rows, and the held-out margins of a ranker trained without them."""
         offsets, rows, positive = self._label_pairs(self.lists, FILL_TO)
         n_jobs = joblib.effective_n_jobs(self.n_jobs)
         parts = _even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
@@ -162,7 +162,7 @@ class _Training:
         trained = in_threads(train, len(parts), n_jobs)
         ranker = LabelVectors.concatenated([vectors for vectors, _ in trained])
         margins = np.concatenate([margins for _, margins in trained])
-        # The core answers for the held-out pairs label by label, the shortlists go row by row.
+        # The core returns the held-out pairs by label, but shortlists are by row.
         held = self.held_out[rows].view(bool)
         labels = np.repeat(np.arange(self.y.n_labels), np.diff(offsets))[held]
         key = rows[held] * np.int64(self.y.n_labels) + labels
@@ -190,7 +190,7 @@ class _Training:
         )
 
     def _held_distances(self) -> NDArray[np.float64]:
-        """Of the held-out lists to the centroids of the other rows."""
+        """Distances of the held-out pairs to the centroids of the other rows."""
         return self._centroids(self.held_out).squared_distances(
             self.x.take(self.held_rows), self.held.indptr, self.held.labels
         )
@@ -206,13 +206,13 @@ class _Training:
         for richer in ("linear", "linear+tail"):
             its = self._precision(self._cross_fitted(richer, pairs))
             gain = its - precision
-            # What a kind needs costs memory and time: it must gain more than one standard error.
+            # A richer blend costs memory and time: it must gain more than one standard error.
             if gain.mean() > gain.std() / np.sqrt(len(gain)):
                 kind, precision = richer, its
         return kind
 
     def _cross_fitted(self, kind: str, pairs: Pairs) -> NDArray[np.float64]:
-        """Scores by a blend that was not fitted on the row: halves, both ways."""
+        """Scores of each half of the rows by a blend fitted on the other half."""
         row = np.repeat(np.arange(len(self.held_rows)), np.diff(self.held.indptr))
         scores = np.empty(len(row))
         for half in (0, 1):
@@ -224,7 +224,7 @@ class _Training:
     def _precision(
         self, scores: NDArray[Any], gain: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Mean of P@1, P@3 and P@5 of each held-out row, its list in the order of the scores."""
+        """Mean of P@1, P@3 and P@5 of each held-out row, ordered by the scores."""
         lengths = np.diff(self.held.indptr)
         row = np.repeat(np.arange(len(lengths)), lengths)
         order = np.lexsort((self.held.labels, -scores, row))
@@ -244,7 +244,7 @@ def _keys(
 
 
 def _even_parts(offsets: NDArray[np.int64], n_parts: int) -> list[tuple[int, int]]:
-    """Consecutive labels with about as many pairs each, as (first, one past the last)."""
+    """Ranges of labels with about equally many pairs, as (first, one past the last)."""
     targets = np.linspace(0, offsets[-1], n_parts + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
     return list(pairwise(cuts.tolist()))

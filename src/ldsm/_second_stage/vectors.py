@@ -58,7 +58,7 @@ class LabelVectors:
         labels: NDArray[np.int32],
         cancel: NDArray[np.int32] | None = None,
     ) -> NDArray[np.float32]:
-        """Each row, scaled to unit length, times the vectors of the labels on its list."""
+        """Products of each row, scaled to unit length, with the vectors of its labels."""
         return _core.label_products(
             self.offsets, self.features, self.weights, x.checked, indptr, labels, cancel
         )
@@ -70,14 +70,14 @@ class LabelVectors:
         labels: NDArray[np.int32],
         cancel: NDArray[np.int32] | None = None,
     ) -> NDArray[np.float64]:
-        """Between each row, scaled to unit length, and the vectors of the labels on its list."""
+        """Squared distances of each row, scaled to unit length, to the vectors of its labels."""
         products = self.products(x, indptr, labels, cancel).astype(np.float64)
         lengths = (np.diff(x.indptr) > 0).astype(np.float64)  # an empty row has length 0
         own = np.repeat(lengths, np.diff(indptr))
         return np.maximum(own - 2 * products + self._squared_norms(labels), 0.0)
 
     def _squared_norms(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Of the vectors of `labels`, each computed once."""
+        """Squared norms of the vectors of `labels`, each computed once."""
         chosen, place = np.unique(labels, return_inverse=True)
         starts, lengths = self.offsets[chosen], self.offsets[chosen + 1] - self.offsets[chosen]
         own = np.repeat(np.arange(len(chosen)), lengths)

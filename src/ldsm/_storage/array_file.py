@@ -1,4 +1,4 @@
-"""Arrays on disk: plain ``.npy`` files written piece by piece and mapped with their checksums."""
+"""Arrays on disk: plain ``.npy`` files, written piece by piece, mapped and checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ArrayFile:
         self.last = (self.last + bytes(data[-_END_BYTES:]))[-_END_BYTES:]
 
     def finish(self) -> dict[str, Any]:
-        """Close the file; returns what `map_array` compares."""
+        """Close the file; returns the description that `map_array` checks."""
         with self.file:
             self.file.seek(0)
             self.file.write(_npy_header(self.dtype, self.length))
@@ -54,7 +54,7 @@ class ArrayFile:
 def map_array(
     folder: str, dtype: np.dtype[Any], described: dict[str, Any], *, whole: bool
 ) -> NDArray[Any]:
-    """Map what `ArrayFile.finish` described; a ValueError says how the file differs from that."""
+    """Map the array that `ArrayFile.finish` described; raises a ValueError if the file differs."""
     name, length = described["file"], described["length"]
     path = os.path.join(folder, name)
     expected = _HEADER_BYTES + length * dtype.itemsize
@@ -70,7 +70,7 @@ def map_array(
         raise ValueError(f"{name} is not an array of {length} {dtype.name}")
     if length == 0:
         return np.empty(0, dtype=dtype)
-    # A view of the base class: what is computed from it should not pretend to be a map.
+    # As the base class, so that results computed from it are not memmaps.
     array = np.memmap(path, dtype, "r", _HEADER_BYTES, (length,)).view(np.ndarray)
     data = array.view(np.uint8).data
     whole = whole or len(data) <= _SMALL_BYTES
@@ -81,7 +81,7 @@ def map_array(
 
 
 def _npy_header(dtype: np.dtype[Any], length: int) -> bytes:
-    """NumPy's format 1.0, padded to one size for any length."""
+    """NumPy's format 1.0, padded to a fixed size."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({length},), }}"
     body = text.ljust(_HEADER_BYTES - 11).encode("ascii") + b"\n"
     return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body

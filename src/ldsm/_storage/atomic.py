@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: the one way in which this library writes them."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from io import BufferedWriter
 
 from .paths import PathLike
 
-# Unfinished files have names that begin and end like this; nobody needs one whose writer is gone.
+# Names of unfinished files begin and end like this.
 _PREFIX, _SUFFIX = ".ldsm-", ".tmp"
-_YOUNG_SECONDS = 60.0  # an unfinished file written to since then may be about to be locked
+_YOUNG_SECONDS = 60.0  # a newer unfinished file may be about to be locked
 
 
 @contextmanager
 def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWriter]:
-    """Open a file for writing that gets its name when the block ends, and only if it ends well.
+    """Open a file for writing that gets its name when the block ends without an error.
 
-    Until then an existing file of that name stays as it is; the new one takes over its mode. What
-    killed processes left when they wrote the same file is removed.
+    Until then an existing file of that name stays as it is; the new one takes over its mode.
+    Unfinished versions of the file that killed processes left are removed.
 
     Parameters
     ----------
     path : path
-        A symbolic link is followed: what it points to is replaced.
+        A symbolic link is followed: its target is replaced.
     replace : bool, default=True
-        False: if there is a file of that name by now, it stays and the new one is dropped.
+        False: if a file of that name exists by then, it stays and the new one is dropped.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWri
             _link(temporary, target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, temporary):
-            raise  # something else that happened within the block
+            raise  # from something else within the block
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         with suppress(FileNotFoundError):
@@ -65,7 +65,7 @@ def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWri
 
 
 def temporary_path(folder: str, mark: str = "") -> str:
-    """The path of an unfinished file, unlike any other; `mark` is a part of its name."""
+    """A unique path for an unfinished file; `mark` is part of its name."""
     return os.path.join(folder, f"{_PREFIX}{mark}{secrets.token_hex(8)}{_SUFFIX}")
 
 
@@ -86,7 +86,7 @@ def check_writable(folder: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Make a new name last; some file systems cannot, and the file itself is safe already."""
+    """Make a new name durable; errors are ignored, as some file systems cannot do this."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -98,7 +98,7 @@ def sync_folder(folder: str) -> None:
 def _link(temporary: str, target: str) -> None:
     """Give the file its name unless that name is taken."""
     try:
-        os.link(temporary, target)  # unlike a rename, it replaces nothing
+        os.link(temporary, target)  # unlike a rename, this replaces nothing
     except FileExistsError:
         return
     except OSError:  # a file system without hard links
@@ -107,15 +107,15 @@ def _link(temporary: str, target: str) -> None:
 
 
 def mark_of(target: str) -> str:
-    """What the names of all unfinished versions of one file have in common; always short."""
+    """The part that the names of all unfinished versions of a file share; always short."""
     return f"{zlib.crc32(os.fsencode(os.path.basename(target))):08x}-"
 
 
 def _remove_leftovers(target: str) -> None:
-    """Delete what killed processes left when they wrote this file.
+    """Delete unfinished versions of this file that killed processes left.
 
-    Whoever writes a file holds a lock on it, which the system takes back when the process ends,
-    however it ends. What cannot be deleted stays: it is in nobody's way.
+    A process that writes a file holds a lock on it, which the system releases when the process ends
+    in any way. Files that cannot be deleted are harmless.
     """
     folder, start = os.path.dirname(target), _PREFIX + mark_of(target)
     with suppress(OSError):

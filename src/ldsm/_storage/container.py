@@ -1,10 +1,10 @@
-"""One model file: a small header and named arrays, written whole or not at all, read with distrust.
+"""The model file: a small header and named arrays.
 
 The container is safetensors; its last array is a checksum over every byte before it. Nothing in the
-file is code, and nothing in it is taken at its word: sizes are compared with the file's own before
+file is code, and nothing in it is trusted: sizes are compared with the size of the file before
 anything is allocated. ``docs/model_format.md`` has the reasons.
 
-This module knows arrays and headers only. What they mean is the business of ``ldsm._model``.
+This module only knows arrays and headers; ``ldsm._model.state`` knows what they mean.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from .paths import PathLike
 
 __all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "refused", "write"]
 
-# Chunks are summed up by themselves, so that several threads can share a file.
+# Each chunk has its own checksum, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
-UNCACHED_BYTES = 4 * CHUNK_BYTES  # of a file not to be kept in memory, what waits for the disk
-CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can be told what to keep
+UNCACHED_BYTES = 4 * CHUNK_BYTES  # written between two syncs of an uncached file
+CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can drop cached pages
 THREADS = min(8, os.cpu_count() or 1)
 
 
@@ -50,12 +50,12 @@ class ModelFileError(ValueError):
 
 
 class FormatVersionError(ModelFileError):
-    """A model file, sound as far as one can tell, of a format that this library does not read."""
+    """A model file of a format version that this library does not read."""
 
 
 def refused(path: PathLike, reason: object) -> ModelFileError:
     """The error for a file, with its name and one sentence."""
-    text = str(reason)[:500].rstrip(".")  # it may quote the file, which may be long-winded
+    text = str(reason)[:500].rstrip(".")  # it may quote the file, and so be long
     kind = FormatVersionError if isinstance(reason, UnknownVersion) else ModelFileError
     return kind(f"The model file {os.fspath(path)!r} cannot be loaded: {text}.")
 
@@ -70,24 +70,24 @@ def write(
     *,
     cached: bool = True,
 ) -> str:
-    """Write a model file that appears whole or not at all; see `atomic_file`.
+    """Write a model file, completely or not at all; see `atomic_file`.
 
     Parameters
     ----------
     path : path
-        A symbolic link is followed: what it points to is replaced.
+        A symbolic link is followed: its target is replaced.
     header : mapping
-        ``kind``, a str, says what the model is; every other value is anything that JSON can hold.
-        The format, its version and the library's are added.
+        ``kind``, a str, names the kind of model; the other values are anything that JSON can
+        represent. The format, its version and the library's version are added.
     arrays : mapping of str to ndarray
-        One or two dimensions, of the numeric types that safetensors knows; no bool.
+        One or two dimensions, of the numeric types of safetensors; no bool.
     cached : bool, default=True
-        False: the system need not keep it in memory, which others need more.
+        False: the system need not keep the file in its cache.
 
     Returns
     -------
     str
-        The file's checksum, as :func:`checksum` gives it.
+        The file's checksum, as returned by :func:`checksum`.
 
     Raises
     ------
@@ -108,14 +108,14 @@ def write(
             spans.append(_Span(end, _bytes_of(contents[name])))
         end += contents[name].nbytes
     with atomic_file(path) as file:
-        # By one thread: others would wait for the file, and keep the processor busy with it.
+        # In one thread: more would only wait for the file and keep processors busy.
         digest = _digest(spans, end, _writer(file.fileno(), cached), 1)
         _write_all(file.fileno(), memoryview(digest), end)
     return digest.hex()
 
 
 def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
-    """Writes one part after the other, and lets the system forget what the disk has."""
+    """Writes one part after the other; unless cached, drops what is on disk from memory."""
     dropped = 0
 
     def move(at: int, data: memoryview) -> None:
@@ -154,10 +154,10 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
 def _digest(
     spans: list[_Span], end: int, move: Callable[[int, memoryview], None], threads: int
 ) -> bytes:
-    """The checksum of the file's first `end` bytes, which `move` carries to or from the disk.
+    """The checksum of the file's first `end` bytes, which `move` reads or writes.
 
-    SHA-256 over the CRC-32 of each chunk. The chunks can go to several threads: sums and
-    input/output let go of the interpreter.
+    It is the SHA-256 of the CRC-32 of each chunk. Chunks can be processed in several threads,
+    because checksums and input/output release the interpreter lock.
     """
     starts = [span.start for span in spans]
 
@@ -181,10 +181,10 @@ def _digest(
     pool = ThreadPoolExecutor(threads)
     try:
         crcs = [pool.submit(one, first) for first in chunks]
-        wait(crcs, return_when=FIRST_EXCEPTION)  # rather than wake up for each of them
+        wait(crcs, return_when=FIRST_EXCEPTION)  # instead of waking up for each
         return hashlib.sha256(b"".join(crc.result() for crc in crcs)).digest()
     finally:
-        # Threads still at work use the file's descriptor: it must not be closed under them.
+        # Running threads use the file's descriptor, which must stay open for them.
         pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -201,10 +201,10 @@ def read(
     path : path
     verify : bool, default=True
         Read everything into memory and compare the checksum. False: map the arrays, which opens a
-        file of any size at once, and read of them only what is used; the file must then not be
-        changed in place while they are.
+        file of any size at once and reads only what is used. The file must not be changed in place
+        while the arrays are in use.
     cached : bool, default=True
-        False: the system need not keep the file in memory once it is read; nobody else wants it.
+        False: the system need not keep the file in its cache after reading.
 
     Returns
     -------
@@ -216,10 +216,10 @@ def read(
     Raises
     ------
     ModelFileError
-        If the file is damaged, newer than this library, or no model file.
+        If the file is damaged, newer than this library, or not a model file.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise refused(path, "it is no regular file")
+        raise refused(path, "it is not a regular file")
     with open(path, "rb", buffering=0) as file:
         try:
             size = os.fstat(file.fileno()).st_size
@@ -235,7 +235,7 @@ def read(
 
 
 def checksum(path: PathLike) -> str:
-    """The checksum that a file ends with, in hexadecimal digits; it is not compared."""
+    """The checksum at the end of a file, in hexadecimal digits; it is not verified."""
     with open(path, "rb", buffering=0) as file:
         file.seek(-CHECKSUM_BYTES, os.SEEK_END)
         return file.read().hex()
@@ -243,11 +243,11 @@ def checksum(path: PathLike) -> str:
 
 def _read_prefix(descriptor: int, size: int) -> bytes:
     if size < 16:
-        raise ValueError(f"it is no model file, or was cut off: it has {size} bytes")
+        raise ValueError(f"it is not a model file, or was cut off: it has {size} bytes")
     start = os.pread(descriptor, 9, 0)
     length = int.from_bytes(start[:8], "little")
     if length > MAX_HEADER_BYTES or start[8:] != b"{":
-        raise ValueError("it is no model file: it does not begin like a safetensors file")
+        raise ValueError("it is not a model file: it does not begin like a safetensors file")
     if length > size - 8:
         raise ValueError(f"it was cut off within its header, after {size} bytes")
     return os.pread(descriptor, 8 + length, 0)
@@ -256,7 +256,7 @@ def _read_prefix(descriptor: int, size: int) -> bytes:
 def _load(
     descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool
 ) -> dict[str, NDArray[Any]]:
-    """All arrays in memory of their own, each read once and summed up while it is in the cache."""
+    """Read all arrays into memory, with the checksum computed on the way."""
     arrays = {tensor.name: empty_array(tensor.shape, tensor.dtype) for tensor in tensors}
     spans = [_Span(0, memoryview(prefix))]
     for tensor in tensors:
@@ -266,13 +266,13 @@ def _load(
     _read_all(descriptor, stored.data, stored.start)
 
     def fill(at: int, data: memoryview) -> None:
-        if at >= len(prefix):  # what lies before was read, and is what was parsed
+        if at >= len(prefix):  # the prefix has been read and parsed
             _read_all(descriptor, data, at)
             if CAN_FORGET and not cached:
                 os.posix_fadvise(descriptor, at, len(data), os.POSIX_FADV_DONTNEED)
 
     if _digest(spans, stored.start, fill, THREADS) != stored.data:
-        raise ValueError("its checksum does not fit: it was damaged or altered")
+        raise ValueError("its checksum does not match: it was damaged or altered")
     del arrays[CHECKSUM]
     for array in arrays.values():
         array.flags.writeable = False

@@ -1,8 +1,8 @@
-"""The header of a model file: what the model says of itself and where its arrays lie.
+"""The header of a model file: entries that describe the model, and where its arrays are.
 
 A safetensors file is eight bytes with the length of a JSON header, the header, and the arrays side
-by side. Here the header is made and read. Reading trusts nothing: whatever does not fit becomes a
-ValueError whose text says what, ready to be put behind the file's name.
+by side. This module makes and reads the header. Reading trusts nothing: invalid content raises a
+ValueError whose text can follow the name of the file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .._version import __version__
 
 FORMAT = "ldsm"
 FORMAT_VERSION = 1
-# Names and vocabularies are arrays, so a header is a few kB. The bound keeps a made-up length from
-# becoming memory; parsed JSON takes up to 25 times its text.
+# Names and vocabularies are arrays, so a header is a few kB. The limit keeps a forged length from
+# using up memory; parsed JSON takes up to 25 times its text.
 MAX_HEADER_BYTES = 1 << 20
 CHECKSUM = "checksum"
 CHECKSUM_BYTES = 32
@@ -51,7 +51,7 @@ class UnknownVersion(ValueError):
 
 
 class Tensor(NamedTuple):
-    """One array's place in the file; offsets count from the file's first byte."""
+    """The place of an array in the file; offsets count from the file's first byte."""
 
     name: str
     dtype: np.dtype[Any]
@@ -64,12 +64,12 @@ class Tensor(NamedTuple):
 
 
 def file_order(arrays: Mapping[str, NDArray[Any]]) -> list[str]:
-    """Names in the order of the file: wide types first, so that every array lies aligned."""
+    """Names in the order of the file: wide types first, so that every array is aligned."""
     return sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
 
 
 def make_prefix(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The bytes before the arrays, which are to follow in `file_order`, and then the checksum."""
+    """The bytes before the arrays, which follow in `file_order`, and the checksum."""
     described: dict[str, Any] = {METADATA: _metadata(header)}
     at = 0
     for name in file_order(arrays):
@@ -123,7 +123,7 @@ def _parse_json(text: bytes | str) -> Any:
             text, object_pairs_hook=_unique, parse_int=_short, parse_constant=_constant
         )
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its header is no proper JSON ({error})") from None
+        raise ValueError(f"its header is not valid JSON ({error})") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -140,13 +140,13 @@ def _short(digits: str) -> int:
 
 
 def _constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _read_metadata(described: Any) -> dict[str, Any]:
     entries = described.pop(METADATA, None) if isinstance(described, dict) else None
     if not isinstance(entries, dict) or entries.get("format") != FORMAT:
-        raise ValueError("it is no model file of ldsm: its header does not say so")
+        raise ValueError("it is not a model file of ldsm: its header does not say so")
     if not all(isinstance(value, str) for value in entries.values()):
         raise ValueError("its header holds something other than text")
     version, library = entries.get("format_version", ""), entries.get("library_version", "")
@@ -155,7 +155,7 @@ def _read_metadata(described: Any) -> dict[str, Any]:
     if int(version) > FORMAT_VERSION:
         raise UnknownVersion(
             f"it was written by a newer version of ldsm ({library[:40]!r}), in format {version}, "
-            f"and this one reads formats up to {FORMAT_VERSION}; upgrade ldsm"
+            f"but this one reads formats up to {FORMAT_VERSION}; upgrade ldsm"
         )
     if int(version) != FORMAT_VERSION:
         raise UnknownVersion(f"its format version {version} does not exist")
@@ -194,7 +194,7 @@ def _read_tensors(described: dict[str, Any], start: int, size: int) -> list[Tens
 def _read_tensor(name: str, entry: Any, start: int) -> Tensor:
     what = f"its array {name[:80]!r}"
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"{what} is not described as safetensors demands")
+        raise ValueError(f"{what} is not described as in a safetensors file")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(code, str) or code not in DTYPES:
         raise ValueError(f"{what} has an unknown type")
@@ -202,7 +202,7 @@ def _read_tensor(name: str, entry: Any, start: int) -> Tensor:
         if not isinstance(numbers, list) or not all(
             type(number) is int and 0 <= number < LARGEST for number in numbers
         ):
-            raise ValueError(f"{what} has a size that is no number")
+            raise ValueError(f"{what} has a size that is not a number")
     if len(offsets) != 2 or not 1 <= len(shape) <= 2:
         raise ValueError(f"{what} has a wrong number of dimensions")
     dtype = DTYPES[code]
@@ -211,7 +211,7 @@ def _read_tensor(name: str, entry: Any, start: int) -> Tensor:
         n_bytes *= length
     if offsets[1] - offsets[0] != n_bytes:
         taken = offsets[1] - offsets[0]
-        raise ValueError(f"{what} takes {taken} bytes, and by its shape {n_bytes}")
+        raise ValueError(f"{what} takes {taken} bytes, but its shape needs {n_bytes}")
     first = start + offsets[0]
     if first % dtype.itemsize:
         raise ValueError(f"{what} does not begin at a multiple of its width")

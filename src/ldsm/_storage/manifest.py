@@ -1,4 +1,4 @@
-"""Manifests: small JSON files that say what the files beside them are, sealed with a hash."""
+"""Manifests: small JSON files that describe the files in a folder, protected by a hash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEAL = "identity"
 
 
 class ManifestError(ValueError):
-    """A manifest that is damaged; the message is the reason, to be put behind a file's name."""
+    """A damaged manifest; the message is the reason, which can follow the name of the file."""
 
 
 class ManifestVersionError(ValueError):
@@ -28,7 +28,7 @@ class ManifestVersionError(ValueError):
 
 
 def identity(entries: Mapping[str, Any]) -> str:
-    """Hash of a manifest's entries: equal for equal ones."""
+    """Hash of a manifest's entries."""
     return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
@@ -45,7 +45,7 @@ def read_manifest(path: str, format: str, version: int) -> dict[str, Any]:
     ------
     ManifestError, ManifestVersionError
     OSError
-        Among them FileNotFoundError.
+        For example FileNotFoundError.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ManifestError("it is not a regular file")
@@ -76,21 +76,21 @@ def differences(
     Parameters
     ----------
     here, stored : mapping
-        Entries now, and as they were stored.
+        The entries now and the stored ones.
     names : mapping
-        What to call an entry where its own name would puzzle.
+        Clearer names for some entries.
     implied_by : mapping
-        Entries (hashes) that say nothing new where one of the named others differs.
+        Entries (hashes) to leave out if one of the named others differs.
     """
     differ = [name for name, value in here.items() if value != stored.get(name)]
     return [
-        f"{names.get(name, name)} is {_short(here[name])} now and {_short(stored.get(name))} there"
+        f"{names.get(name, name)} is {_short(here[name])} now but was {_short(stored.get(name))}"
         for name in differ
         if not set(implied_by.get(name, ())) & set(differ)
     ]
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, str) and len(value) == 64:  # a hash: enough to see that it is another
+    if isinstance(value, str) and len(value) == 64:  # a hash: the beginning is enough
         return value[:12]
     return repr(value)[:80]

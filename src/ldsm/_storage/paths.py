@@ -1,4 +1,4 @@
-"""Paths as users give them, and as messages show them."""
+"""Paths from users, and paths in messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 def printable(path: PathLike) -> str:
-    """The path as text for messages, whatever bytes its name holds."""
+    """The path as text for messages, even if its name is not valid Unicode."""
     return os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Many strings as two arrays, so that a million names or texts open without being read."""
+"""Many strings as two arrays, so that a million names or texts can be opened without reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def pack(cls, strings: Iterable[str]) -> Strings:
-        """Encode strings; those that are no Unicode text (lone surrogates) are refused."""
+        """Encode strings; invalid Unicode (lone surrogates) is refused."""
         if isinstance(strings, Strings):
             return strings
         encoded = [_encode(string) for string in strings]
@@ -72,6 +72,6 @@ def _encode(string: str) -> bytes:
         return string.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"The string {string[:80]!r} is no Unicode text: character {error.start} is a lone "
+            f"The string {string[:80]!r} is not valid Unicode: character {error.start} is a lone "
             "surrogate."
         ) from None

@@ -1,4 +1,4 @@
-"""Opening files: compression by suffix, whole lines, writing that is finished or never happened."""
+"""Read and write text files, compressed or not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
     except (EOFError, zlib.error) as error:
         raise ValueError(f"{printable(path)}: the compressed data is damaged: {error}") from error
     except OSError as error:
-        # The decompressors complain with a bare OSError; one of the system carries a number.
+        # Decompressors raise an OSError without a number; errors of the system have one.
         if error.errno is not None or suffix not in (".gz", ".bz2"):
             raise
         raise ValueError(f"{printable(path)}: the compressed data is damaged: {error}") from error
@@ -42,7 +42,7 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing(path: PathLike) -> Iterator[IO[bytes]]:
-    """Write a plain, ``.gz`` or ``.bz2`` file that appears whole at the end, or not at all."""
+    """Write a plain, ``.gz`` or ``.bz2`` file, completely or not at all."""
     target = os.path.realpath(path)
     if os.path.exists(target) and not os.path.isfile(target):
         with open(target, "wb") as file:  # a pipe or a terminal: nothing to replace
@@ -51,7 +51,7 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
     with atomic_file(path) as raw:
         suffix = os.path.splitext(target.lower())[1]
         if suffix == ".gz":
-            # Neither name nor time of writing: the same data gives the same file.
+            # Without name and time, so that the same data gives the same file.
             with gzip.GzipFile("", "wb", 6, raw, mtime=0) as zipped:
                 yield cast("IO[bytes]", zipped)
         elif suffix == ".bz2":
@@ -62,7 +62,7 @@ def writing(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def read_blocks(file: IO[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The file in blocks of about `size` bytes that end where a line ends, at least one block."""
+    """The file in blocks of whole lines, about `size` bytes each; at least one block."""
     pieces: list[bytes] = []
     data = file.read(size).removeprefix(_BOM)
     empty = True
@@ -92,7 +92,7 @@ def read_lines(path: PathLike, *, keep_ends: bool = False) -> Iterator[tuple[int
 
 
 def malformed(path: PathLike, line: int, problem: str, text: str | bytes = "") -> ValueError:
-    """The one shape of an error about a line: file, number, what is wrong, the text shortened."""
+    """The error for a malformed line: file, line number, problem and shortened text."""
     shown = text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")
     if shown:
         problem += f". The line: {shown[:80]!r}" + (" (shortened)" if len(shown) > 80 else "")

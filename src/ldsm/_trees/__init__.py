@@ -1,4 +1,4 @@
-"""The trees: parameters, growing, the frozen forest, checkpoints, statistics."""
+"""The trees: parameters, growing, the finished forest, checkpoints, statistics."""
 
 from .forest import Forest
 

@@ -1,10 +1,10 @@
-"""A folder of finished trees, from which a fit that was cut short goes on.
+"""A folder of finished trees, from which an interrupted fit continues.
 
 ``checkpoint.json`` says which fit the trees belong to: data, parameters and seed. It is written
 once and never changed, and a fit that differs is refused. Every finished tree is a file of its own,
-``tree-00007.ldsm``, in the container of model files: it appears whole or not at all, and is read
-with distrust. A tree depends on (data, parameters, seed, number) alone, so processes that share a
-folder write the same bytes, and it matters not whose file stays.
+``tree-00007.ldsm``, in the container of model files: it is written completely or not at all, and
+checked when read. A tree depends only on (data, parameters, seed, number), so processes that share
+a folder write the same bytes, and it does not matter whose file stays.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ FORMAT = "ldsm-checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
 TREE_ARRAYS = [name for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS) if name != "tree_offsets"]
-# A process that was killed leaves its file in the making behind; a live one touches it more often.
+# Age of an unfinished file after which its process must have been killed.
 STALE_SECONDS = 3600.0
-# A network file system may remember for so long that there was no such file.
+# A network file system may hide a new file for this long.
 LATE_SECONDS = 60.0
-# How an error names what differs, where the manifest's own name would puzzle.
+# Names for errors, where the manifest's own name would be unclear.
 _NAMES = {
     "relaxations": "relaxations (by relax_integrity)",
     "seed": "the seed (drawn from random_state)",
@@ -65,7 +65,7 @@ _NAMES = {
     "data_fingerprint": "the hash of X",
     "library_version": "the version of ldsm",
 }
-# Hashes that must differ where one of these entries does: then they say nothing new.
+# Hashes that differ whenever one of these entries does, and then need no mention.
 _IMPLIED_BY = {
     "label_fingerprint": ("rows", "n_labels"),
     "data_fingerprint": ("rows", "n_labels", "n_features", "label_fingerprint"),
@@ -73,7 +73,7 @@ _IMPLIED_BY = {
 
 
 class Receipt(NamedTuple):
-    """A tree lies in the folder: its number, and the checksum of its file."""
+    """Says that a tree is in the folder: its number, and the checksum of its file."""
 
     tree: int
     checksum: str
@@ -81,14 +81,14 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The trees of one fit in a folder. Small and plain, so that any process can be handed it.
+    """The trees of one fit in a folder; small, so that it is quick to send to a process.
 
     Attributes
     ----------
     folder : str
-        Absolute.
+        Absolute path.
     identity : str
-        Hash of all that decides the trees; every tree's file carries it.
+        Hash of everything that determines the trees; stored in the file of every tree.
     params, n_features, n_labels, seed
         Of the fit.
     """
@@ -105,13 +105,13 @@ class Checkpoint:
         return os.path.join(self.folder, f"tree-{tree:05}.ldsm")
 
     def put(self, tree: int, arrays: Tree) -> Receipt:
-        """Write a finished tree; whole, or not at all."""
+        """Write a finished tree, completely or not at all."""
         header = {"kind": "tree", "tree": tree, "identity": self.identity}
-        # It is read once, and maybe elsewhere: trees in the making need the memory more.
+        # It is read only once, maybe elsewhere: growing trees need the memory more.
         return Receipt(tree, write(self.path(tree), header, arrays, cached=False))
 
     def finished(self, trees: Iterable[int]) -> dict[int, Tree]:
-        """Those of the trees that are here, by number; damaged ones count as missing."""
+        """The given trees that are in the folder, by number; damaged ones count as missing."""
         trees_here = {}
         for tree in trees:
             try:
@@ -121,26 +121,26 @@ class Checkpoint:
             except FormatVersionError:
                 raise
             except ModelFileError as error:
-                warnings.warn(f"{error} Tree {tree} is grown again.", stacklevel=7)
+                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=7)
         return trees_here
 
     def receipt(self, tree: int) -> Receipt | None:
-        """That of a tree which is here, whole."""
+        """The receipt of a tree, or None if it is missing or damaged."""
         return Receipt(tree, checksum(self.path(tree))) if self.finished([tree]) else None
 
     def get(self, receipt: Receipt) -> Tree:
-        """The tree that a receipt was given for."""
+        """The tree of a receipt."""
         _wait_for(self.path(receipt.tree))
         arrays = self._read(receipt.tree)
         if checksum(self.path(receipt.tree)) != receipt.checksum:
             raise ValueError(
                 f"The checkpoint file {self.path(receipt.tree)!r} is not the one that this fit "
-                "wrote: another build of ldsm is at work in the same folder."
+                "wrote: another build of ldsm is using the same folder."
             )
         return arrays
 
     def check_writable(self) -> None:
-        """Raise now rather than after the first tree."""
+        """Raise an error now rather than after the first tree."""
         check_writable(self.folder)
 
     def _read(self, tree: int) -> Tree:
@@ -168,7 +168,7 @@ class Checkpoint:
             **arrays,
         )
         check_forest(forest)
-        # What one tree may choose, but all trees of a forest must agree on.
+        # What all trees of a forest must agree on.
         n_means = len(forest.weight_features) if self.params.standardize else 0
         if len(forest.weight_means) != n_means:
             raise ValueError(f"weight_means must have {n_means} entries")
@@ -179,16 +179,16 @@ class Checkpoint:
 def open_checkpoint(
     folder: PathLike, data: TrainingData, params: TreeParams, *, seed: int, seed_given: bool
 ) -> Checkpoint:
-    """The checkpoint of a fit, begun if there is none.
+    """Open the checkpoint of a fit, or start one.
 
     Parameters
     ----------
     folder : path
-        New, empty, or a checkpoint of the same fit. The number of trees is no part of a fit.
+        New, empty, or a checkpoint of the same fit; the number of trees may differ.
     data, params, seed
-        What decides the trees.
+        What determines the trees.
     seed_given : bool
-        False: the seed was drawn just now, and a stored one takes precedence.
+        False: the seed was just drawn, and a stored one takes precedence.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def open_checkpoint(
     file = os.path.join(path, MANIFEST)
     if not os.path.exists(file):
         write_manifest(file, manifest, replace=False)
-    # Read back in any case: another process may have been the first.
+    # Always read it back: another process may have written it first.
     stored = _read_manifest(file)
     if not seed_given:
         seed = manifest["seed"] = stored["seed"]
@@ -228,7 +228,7 @@ def open_checkpoint(
 
 
 def prepare_folder(folder: PathLike) -> str:
-    """The absolute path of a folder that is, or can become, a checkpoint; created if need be."""
+    """The absolute path of a folder that is or can become a checkpoint; created if missing."""
     path = folder_path("The 'checkpoint_dir' parameter", folder)
     os.makedirs(path, exist_ok=True)
     foreign = [name for name in os.listdir(path) if not is_temporary(name)]
@@ -248,9 +248,9 @@ def _read_manifest(path: str) -> dict[str, Any]:
         stored = read_manifest(path, FORMAT, VERSION)
     except ManifestVersionError as error:
         raise ValueError(
-            f"The checkpoint {os.path.dirname(path)!r} has format version {error.version}, and "
-            f"this ldsm reads {VERSION}. Continue with the ldsm that began it, or choose another "
-            "folder."
+            f"The checkpoint {os.path.dirname(path)!r} has format version {error.version}, but "
+            f"this ldsm reads {VERSION}. Continue with the version of ldsm that started it, or "
+            "choose another folder."
         ) from None
     except ManifestError as error:
         raise _damaged(path, error) from None
@@ -263,28 +263,28 @@ def _read_manifest(path: str) -> dict[str, Any]:
 
 def _damaged(path: str, reason: object) -> ValueError:
     return ValueError(
-        f"The checkpoint file {path!r} is damaged: {reason}. Without it nobody knows which fit the "
-        "trees beside it belong to: delete the folder, or choose another."
+        f"The checkpoint file {path!r} is damaged: {reason}. Without it the trees in the folder "
+        "cannot be matched to a fit: delete the folder, or choose another."
     )
 
 
 def _flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries, with the trees' parameters among them."""
+    """The entries, with the trees' parameters at the same level."""
     return {**manifest, **manifest["tree_params"], "tree_params": None}
 
 
 def _wait_for(path: str) -> None:
-    """Wait for a file that another machine has written: this one may show it late."""
+    """Wait for a file that another machine has written and that may appear here late."""
     folder, start = os.path.dirname(path), time.monotonic()
     while not os.path.exists(path) and time.monotonic() - start < LATE_SECONDS:
-        os.listdir(folder)  # makes network file systems look again
+        os.listdir(folder)  # makes network file systems refresh
         time.sleep(0.1)
 
 
 def _remove_stale_files(folder: str) -> None:
-    """Remove what killed processes left; what is young may still be written to."""
+    """Remove unfinished files of killed processes; recent ones may still be written to."""
     for name in filter(is_temporary, os.listdir(folder)):
         path = os.path.join(folder, name)
-        with suppress(OSError):  # another process was faster, or may not remove it
+        with suppress(OSError):  # another process was faster, or this one may not remove it
             if time.time() - os.path.getmtime(path) > STALE_SECONDS:
                 os.unlink(path)

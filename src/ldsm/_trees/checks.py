@@ -1,7 +1,7 @@
-"""Is this a forest? What prediction relies on is checked before, in time linear in the size.
+"""Check everything in a forest that prediction relies on, in linear time.
 
-A forest from a file may hold anything. The errors name the array or the node; ``load`` puts the
-file's name before them.
+A forest from a file may hold anything. Errors name the array or the node; ``load`` adds the name of
+the file.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
 
 LARGEST = np.iinfo(np.int32).max
 MOST_FEATURES = LARGEST - 8  # as in the core
-# Entries looked at together: temporaries stay in the cache, however large the forest.
+# Entries checked together, so that temporaries stay in the cache.
 BLOCK = 1 << 17
-# Entries handed to a thread at a time.
+# Entries per task of a thread.
 SHARE = 1 << 22
 THREADS = min(8, os.cpu_count() or 1)
 
 
 def check_forest(forest: Forest, *, everything: bool = True) -> None:
-    """Raise a ValueError, naming the node, unless the arrays are those of trees.
+    """Raise a ValueError that names the node unless the arrays are valid trees.
 
     Parameters
     ----------
     forest : Forest
     everything : bool, default=True
-        False: only what is small beside the weights, that is types, sizes and who is whose child.
-        The router checks the rest of what it follows on its way.
+        False: check only types, sizes and the links between nodes, which are small next to the
+        weights. The router checks the rest as it uses it.
     """
     _check_sizes(forest)
     _check_ends(forest.tree_offsets, forest.n_nodes, "tree_offsets")
@@ -54,7 +54,7 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         )
         for share in _cut(slice(0, length), SHARE)
     ]
-    with ThreadPoolExecutor(THREADS) as pool:  # NumPy lets go of the interpreter while it works
+    with ThreadPoolExecutor(THREADS) as pool:  # NumPy releases the interpreter lock while it works
         outcomes = [pool.submit(check, forest, share) for check, share in tasks]
         wait(outcomes, return_when=FIRST_EXCEPTION)
         for outcome in outcomes:
@@ -62,9 +62,9 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
 
 
 def _check_sizes(forest: Forest) -> None:
-    """Types and lengths, each by itself and against each other."""
+    """Types and lengths, also in relation to each other."""
     if not 2 <= forest.arity <= 8:
-        raise ValueError(f"the arity must lie in [2, 8], and is {forest.arity}")
+        raise ValueError(f"the arity must be in [2, 8], but is {forest.arity}")
     if not 0 <= forest.n_features <= MOST_FEATURES:
         raise ValueError(f"the number of features, {forest.n_features}, is out of range")
     if not 1 <= forest.n_labels <= LARGEST:
@@ -87,9 +87,9 @@ def _check_sizes(forest: Forest) -> None:
     for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
         array, shape = getattr(forest, name), shapes.get(name, (n_nodes,))
         if array.dtype != dtype:
-            raise ValueError(f"{name} must be of type {np.dtype(dtype)}, and is {array.dtype}")
+            raise ValueError(f"{name} must be of type {np.dtype(dtype)}, but is {array.dtype}")
         if array.shape != shape:
-            raise ValueError(f"{name} must have the shape {shape}, and has {array.shape}")
+            raise ValueError(f"{name} must have the shape {shape}, but has {array.shape}")
     if len(forest.tree_offsets) < 2:
         raise ValueError("the forest has no trees")
 
@@ -97,7 +97,7 @@ def _check_sizes(forest: Forest) -> None:
 def _check_ends(offsets: NDArray[np.int64], n_entries: int, name: str) -> None:
     if offsets[0] != 0 or offsets[-1] != n_entries:
         raise ValueError(
-            f"{name} must lead from 0 to {n_entries}, and lead from {offsets[0]} to {offsets[-1]}"
+            f"{name} must go from 0 to {n_entries}, but go from {offsets[0]} to {offsets[-1]}"
         )
 
 
@@ -112,10 +112,10 @@ def _check_rising(forest: Forest, name: str) -> None:
 
 
 def _check_children(forest: Forest) -> None:
-    """Every node but the root has one parent, which comes before it.
+    """Every node except the root has one parent, which comes before it.
 
-    Children of a node lie in its tree and behind it, so none is a root. If there are as many
-    children as nodes that need a parent, and no such node is left out, each has exactly one.
+    Children of a node are in its tree and after it, so none is a root. If there are as many
+    children as nodes that need a parent, and every such node has one, each has exactly one.
     """
     arity, starts = forest.arity, forest.tree_offsets
     empty = starts[1:] <= starts[:-1]
@@ -126,10 +126,10 @@ def _check_children(forest: Forest) -> None:
     n_splits = 0
     for part in _cut(slice(0, forest.n_nodes)):
         first_child = forest.first_child[part]
-        splits = np.flatnonzero(first_child != 0)  # of bools, which is faster
+        splits = np.flatnonzero(first_child != 0)  # faster on bools
         child = first_child[splits]
         splits += part.start
-        # Where the trees begin and end that these splits belong to.
+        # The beginnings and ends of the trees that these splits belong to.
         trees = slice(
             int(np.searchsorted(starts, part.start, side="right")) - 1,
             int(np.searchsorted(starts, part.stop, side="left")),
@@ -148,7 +148,7 @@ def _check_children(forest: Forest) -> None:
 
 
 def _refuse_parents(forest: Forest) -> NoReturn:
-    """Name the first node that has two parents, or none; slow, once it is known that one does."""
+    """Name the first node with no parent or with two; slow, and only called if there is one."""
     for tree in range(forest.n_trees):
         first_child = forest.first_child[slice(*forest.tree_offsets[tree : tree + 2])]
         n_nodes = len(first_child)
@@ -163,13 +163,13 @@ def _refuse_parents(forest: Forest) -> NoReturn:
     raise AssertionError("unreachable: the trees were found faulty")
 
 
-# -- what the nodes hold -----------------------------------------------------------------------
+# -- the contents of nodes ---------------------------------------------------------------------
 
 
 def _check_weights(forest: Forest, share: slice) -> None:
     for name in ("weights", "weight_means", "weight_scales"):
         values = getattr(forest, name)
-        if not len(values):  # means and scales, where nothing is standardised
+        if not len(values):  # no means and scales unless standardised
             continue
         for part in _cut(share):
             finite = np.isfinite(values[part])
@@ -190,14 +190,14 @@ def _check_labels(forest: Forest, share: slice) -> None:
 def _check_numbers(
     forest: Forest, name: str, limit: int, offsets: NDArray[np.int64], share: slice
 ) -> None:
-    """Numbers of features or labels lie in range, and rise within each node."""
+    """Numbers of features or labels are in range and increase within each node."""
     numbers = getattr(forest, name)
     for part in _cut(share):
         block = numbers[part]
         if block.view(np.uint32).max() >= limit:  # negative numbers look large
             outside = (block < 0) | (block >= limit)
             _refuse(forest, outside, part, f"{name} must lie in [0, {limit})", offsets)
-        # Each number is larger than the one before, but where a node begins.
+        # Each number is larger than the one before, except where a node begins.
         rises = np.empty(len(block), dtype=bool)
         rises[0] = part.start > 0 and block[0] > numbers[part.start - 1]
         np.greater(block[1:], block[:-1], out=rises[1:])
@@ -240,7 +240,7 @@ def _refuse(
     what: str,
     offsets: NDArray[np.int64] | None = None,
 ) -> None:
-    """If anything is bad, say what of the first node; `offsets` tell whose the entries are."""
+    """If anything is bad, raise an error for the first node; `offsets` map entries to nodes."""
     if not bad.any():
         return
     at = int(np.argmax(bad))

@@ -1,6 +1,6 @@
-"""The frozen trees: named flat arrays, what can be read off them, and how they answer.
+"""The finished trees: named flat arrays, their statistics, and prediction.
 
-A forest is data only. ``growing`` makes it; the compiled router reads it.
+A forest is only data. ``ldsm._trees.growing`` makes it; the compiled router reads it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._runtime.memory import concatenated
 
-# Arrays that prediction reads, with the one type each may have. Offsets are int64: their totals may
-# pass 2**31. Numbers of nodes, features and labels are int32.
+# Arrays that prediction reads, with the type that each must have. Offsets are int64, because they
+# may exceed 2**31. Numbers of nodes, features and labels are int32.
 MODEL_ARRAYS: dict[str, type] = {
     "tree_offsets": np.int64,
     "first_child": np.int32,
@@ -33,7 +33,7 @@ MODEL_ARRAYS: dict[str, type] = {
     "histogram_counts": np.int32,
     "node_rows": np.int64,
 }
-# Arrays for people and figures.
+# Arrays for statistics and figures.
 STATISTICS_ARRAYS: dict[str, type] = {
     "node_labels": np.int64,
     "node_entropy": np.float64,
@@ -43,13 +43,13 @@ STATISTICS_ARRAYS: dict[str, type] = {
     "integrity_weight": np.float32,
     "epoch_objective": np.float32,
 }
-# Up to this many features a node's map (16 bytes per 64 features) is small beside its weights.
+# Up to this many features, a node's map (16 bytes per 64 features) is small next to its weights.
 MAPPED_FEATURES = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees as concatenated arrays; node numbers of the statistics count over the whole forest.
+    """Trees as concatenated arrays; nodes are numbered over the whole forest.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Forest:
     weight_offsets, weight_features, weights : int64 (n_nodes + 1,), int32 (n,), float32 (n, arity)
         Sparse regressors by node; feature number D is the bias.
     weight_means, weight_scales : float32 (n,) or empty
-        What a standardised node subtracts from and multiplies a feature with.
+        What a standardised node subtracts from a feature and then multiplies it by.
     histogram_offsets, histogram_labels, histogram_counts : int64, int32, int32
         Label counts by leaf (and by the parent of a leaf that no label reached).
     node_rows : int64 (n_nodes,)
@@ -70,10 +70,10 @@ class Forest:
     node_labels, node_entropy : int64, float64 (n_nodes,)
         (row, label) pairs that reached the node; entropy of their histogram, in nats.
     objective, balancedness, purity : float64 (n_nodes,)
-        J, beta and alpha of each split, from the rows it routed; NaN in leaves. J is taken with the
-        forest's own lambda 1 also where the split was made with less, so that nodes compare.
+        J, beta and alpha of each split, from the rows it routed; NaN in leaves. J always uses the
+        forest's lambda 1, even if the split was made with less, so that nodes can be compared.
     integrity_weight : float32 (n_nodes,)
-        The lambda 1 that the split was made with; NaN in leaves.
+        The lambda 1 with which the split was made; NaN in leaves.
     epoch_objective : float32 (n_internal, n_epochs)
         J of the training accumulators after each epoch, with the lambda 1 of the split; internal
         nodes in order.
@@ -115,8 +115,8 @@ class Forest:
     ) -> Forest:
         """Concatenate grown trees, as `_core.grow_tree` returns them.
 
-        The trees are emptied on the way: a large forest must not be held twice. With a `folder` it
-        is put into files there, without names, that are mapped.
+        The trees are emptied in the process, so that a large forest is not held twice. With a
+        `folder`, the forest is put into unnamed, memory-mapped files there.
         """
         sizes = [len(tree["first_child"]) for tree in trees]
         arrays: dict[str, NDArray[Any]] = {
@@ -138,7 +138,7 @@ class Forest:
         return cls(arity=arity, n_features=n_features, n_labels=n_labels, **arrays)
 
     def extended(self, more: Forest) -> Forest:
-        """This forest with the trees of `more` behind its own."""
+        """This forest followed by the trees of `more`."""
         arrays: dict[str, NDArray[Any]] = {}
         for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
             parts = [getattr(self, name), getattr(more, name)]
@@ -146,7 +146,7 @@ class Forest:
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
 
     def trees(self, start: int, stop: int) -> Forest:
-        """The trees from `start` up to, without, `stop`: views of this forest's arrays."""
+        """The trees from `start` to `stop - 1`, as views of this forest's arrays."""
         if not 0 <= start < stop <= self.n_trees:
             raise ValueError(
                 f"'start' and 'stop' must be ints with 0 <= start < stop <= {self.n_trees}. "
@@ -163,7 +163,7 @@ class Forest:
             "histogram_offsets": slice(nodes.start, nodes.stop + 1),
             "weight_features": entries,
             "weights": entries,
-            "weight_means": entries,  # empty, and so is any slice, unless nodes are standardised
+            "weight_means": entries,  # empty unless nodes are standardised
             "weight_scales": entries,
             "histogram_labels": bins,
             "histogram_counts": bins,
@@ -192,10 +192,10 @@ class Forest:
 
     @cached_property
     def feature_maps(self) -> NDArray[np.uint64] | None:
-        """Where each node stores each feature: derived, never saved.
+        """Where each node stores each feature; computed, never saved.
 
-        They make single rows fast where features are few. Where they are many the maps would
-        outgrow the weights, and an array that lies in a file should not be read whole for them.
+        The maps make prediction of single rows fast if there are few features. With many features
+        they would be larger than the weights. An array in a file is not read for them.
         """
         in_file = isinstance(self.weight_features, np.memmap)
         if in_file or len(self.weight_means) or self.n_features > MAPPED_FEATURES:
@@ -215,7 +215,7 @@ class Forest:
         return np.asarray(self.first_child == 0)
 
     def fingerprint(self) -> str:
-        """A hash over everything that prediction reads."""
+        """Hash of everything that prediction reads."""
         digest = hashlib.sha256(repr((self.arity, self.n_features, self.n_labels)).encode())
         for name in MODEL_ARRAYS:
             array = getattr(self, name)
@@ -266,7 +266,7 @@ class Forest:
                 out.setdefault(name, []).append(value)
         return {name: np.asarray(values) for name, values in out.items()}
 
-    # -- answering ----------------------------------------------------------------------------
+    # -- predicting ---------------------------------------------------------------------------
 
     def top_labels(
         self,
@@ -281,7 +281,7 @@ class Forest:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels of each row and their scores.
 
-        `by_rows` picks the leaf score: count / rows of the leaf, or the paper's count / sum.
+        `by_rows` chooses the leaf score: count / rows of the leaf, or the paper's count / sum.
         """
         return _core.route_topk(self, by_rows, x.checked, k, fill_order, allowed, skip, cancel)
 
@@ -296,12 +296,12 @@ class Forest:
         return _core.route_scores(self, by_rows, x.checked, cancel=cancel)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The nodes each row passes, numbered over the forest, as (offsets, nodes)."""
+        """The nodes that each row passes, numbered over the forest, as (offsets, nodes)."""
         return _core.route_nodes(self, x.checked)
 
 
 def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
-    """Concatenated arrays; offsets are shifted behind those of the parts before."""
+    """Concatenate arrays; offsets are shifted by the ends of the parts before them."""
     if not name.endswith("_offsets"):
         return concatenated(parts, folder)
     ends = np.cumsum([0] + [part[-1] for part in parts[:-1]])
@@ -310,6 +310,6 @@ def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -
 
 
 def _weighted(values: NDArray[Any], weights: NDArray[Any]) -> float:
-    """Mean with weights; NaN where there is no weight. Values without weight may be NaN."""
+    """Weighted mean; NaN if all weights are 0. Values with weight 0 may be NaN."""
     total = weights.sum()
     return float(np.sum(np.where(weights > 0, values, 0) * weights) / total) if total else np.nan

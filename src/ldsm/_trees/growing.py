@@ -1,4 +1,4 @@
-"""From training data and a seed to a forest: one compiled call per tree, in joblib's threads."""
+"""Grow a forest from training data and a seed: one compiled call per tree, in threads."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ from .forest import Forest
 from .params import TreeParams
 from .training_data import StoredTrainingData, TrainingData
 
-# Called with (nodes grown so far, nodes at most); a finished tree counts in full.
+# Called with (nodes grown, maximum number of nodes); a finished tree counts in full.
 ProgressCallback = Callable[[int, int], None]
 _POLL_SECONDS = 0.1
 
 
 def check_callback(callback: ProgressCallback | None) -> None:
-    """Raise now rather than when there is something to tell."""
+    """Raise an error now rather than at the first progress report."""
     if callback is not None and not callable(callback):
         raise ValueError(f"The 'callback' argument must be callable. Got {callback!r} instead.")
 
 
 @dataclass(frozen=True)
 class TreeWork:
-    """All that growing any tree of one fit takes.
+    """Everything needed to grow any tree of one fit.
 
-    Small if the rows lie in a store, so that any process can be handed it. What decides a tree is
-    in the first three; what does not, as where to put it, comes after them.
+    Small if the rows are in a store, so that it is quick to send to a process. The first three
+    fields determine a tree; the others, such as where to put it, do not.
     """
 
     data: TrainingData | StoredTrainingData
     params: TreeParams
     seed: int
     checkpoint: Checkpoint | None = None
-    memory_limit: int | None = None  # None: a share of what is free where the tree grows
+    memory_limit: int | None = None  # None: a share of the free memory on the machine
     trees_at_once: int = 1  # on one machine
 
     @property
     def scratch_folder(self) -> str | None:
-        """Where to put what does not fit the memory; None: it was not said how much may be used."""
+        """The folder for what does not fit in memory; None without a memory limit."""
         return None if self.memory_limit is None else tempfile.gettempdir()
 
 
 class TreeExecutor(Protocol):
     """Grows trees, here or elsewhere, and returns them in the order of their numbers.
 
-    `progress` has a count of nodes for each tree, to be kept up to date; the work ends early when
-    `token` is cancelled.
+    `progress` holds the number of nodes of each tree and is to be kept up to date; the work ends
+    early when `token` is cancelled.
     """
 
     def __call__(
@@ -74,11 +74,11 @@ def grow_forest(
     n_trees: int,
     callback: ProgressCallback | None = None,
 ) -> tuple[Forest, int]:
-    """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest that the seed stands for.
+    """Grow trees `first_tree` to `first_tree + n_trees - 1` of the forest of a seed.
 
-    A tree depends on (seed, tree number) alone: any executor and any division into calls give the
-    same bits. Trees that lie in the checkpoint are taken from it, the others are put there. The
-    second result says how many were taken.
+    A tree depends only on (seed, tree number): any executor and any division into calls give the
+    same bits. Trees in the checkpoint are reused, the others are written there. The second result
+    is the number of reused trees.
     """
     numbers = range(first_tree, first_tree + n_trees)
     checkpoint, max_nodes = work.checkpoint, work.params.max_nodes
@@ -108,14 +108,14 @@ def grow_forest(
 
 
 def joblib_executor(n_jobs: int | None) -> TreeExecutor:
-    """Trees in threads, unless `joblib.parallel_config` names another backend."""
+    """Grows trees in threads, unless `joblib.parallel_config` sets another backend."""
 
     def execute(
         work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
     ) -> list[Tree]:
         shared = _Shared(token, progress)
         tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
-        # "threads" is a hint: inside `joblib.parallel_config` another backend may take over.
+        # "threads" is only a hint: `joblib.parallel_config` may set another backend.
         results = joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
         return [
             result if work.checkpoint is None else work.checkpoint.get(result) for result in results
@@ -131,11 +131,10 @@ def grow_tree(
     cancel: NDArray[np.int32] | None = None,
     progress: NDArray[np.int64] | None = None,
 ) -> Tree | Receipt:
-    """Grow one tree, the number `tree` of a fit.
+    """Grow tree number `tree` of a fit.
 
-    Every tree of every fit comes from here, whichever process it is grown in. With a checkpoint it
-    is written there and a receipt is returned: a tree may be large, and need not be sent to whoever
-    can read it from the folder.
+    Every tree of every fit is grown here, in whichever process. With a checkpoint it is written
+    there and a receipt is returned, because a tree may be large and can be read from the folder.
     """
     data = work.data.opened()
     with random_access((data.x.indices, data.x.values, data.y.indices)):
@@ -152,15 +151,15 @@ def grow_tree(
         )
     result = grown if work.checkpoint is None else work.checkpoint.put(tree, grown)
     if progress is not None:
-        progress[0] = work.params.max_nodes  # a finished tree counts in full, however small
+        progress[0] = work.params.max_nodes  # a finished tree counts in full
     return result
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the tasks of one process share; in another one they get their own, which nobody reads.
+    """What the tasks of one process share; tasks in another process get unused copies.
 
-    Such a copy is made anew: backends may hand over arrays that cannot be written to.
+    The copies are new arrays, because backends may send arrays that are read-only.
     """
 
     token: CancelToken
@@ -175,7 +174,7 @@ class _Shared:
 
 
 def _grow_tree(shared: _Shared, task: int, work: TreeWork, tree: int) -> Tree | Receipt:
-    """`grow_tree` as one of many tasks, which can be called back but finishes what it writes."""
+    """`grow_tree` as one of many tasks, which can be cancelled until the tree is written."""
     with shared.token.running(task) as cancel:
         return grow_tree(work, tree, cancel=cancel, progress=shared.progress[task : task + 1])
 
@@ -187,9 +186,9 @@ def _reporting(
     total: int,
     token: CancelToken,
 ) -> Iterator[None]:
-    """Call `callback` from a thread of its own while the core works.
+    """Call `callback` from a separate thread while the core works.
 
-    If it raises, the work ends and its error is the one that is seen.
+    If it raises an error, the work ends and that error is raised.
     """
     if callback is None:
         yield

@@ -1,4 +1,4 @@
-"""A forest level by level: how its splits were trained, and how balanced and pure they are."""
+"""Statistics of a forest by level: training, balance and purity of its splits."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class LevelStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The splits of all trees, by level; level 0 are the roots.
+    """The splits of all trees by level; level 0 holds the roots.
 
     Attributes
     ----------
     splits : int64 (n_levels,)
-        Splits at the level, over all trees.
+        Number of splits at the level, over all trees.
     epoch_objective : float64 (n_levels, n_epochs)
         J after each epoch of training: the mean over the level's splits, weighted by their rows.
     balancedness, purity : LevelStatistics
@@ -45,7 +45,7 @@ class Levels:
 
 
 def by_level(forest: Forest) -> Levels:
-    """Statistics of the splits of each level; none where every tree is a single leaf."""
+    """Statistics of the splits of each level; empty if every tree is a single leaf."""
     inner = ~forest.is_leaf
     level = forest.node_depth()[inner]
     rows = forest.node_rows[inner].astype(np.float64)
@@ -69,7 +69,7 @@ def leaf_depths(forest: Forest) -> Floats:
 
 
 def balanced_depth(n_labels: int, arity: int) -> float:
-    """log_M K: the depth of a balanced tree of arity M with a leaf for each of K labels."""
+    """log_M K: the depth of a balanced tree of arity M with one leaf for each of K labels."""
     return math.log(max(n_labels, 1), arity)
 
 

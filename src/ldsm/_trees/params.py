@@ -1,4 +1,4 @@
-"""The parameters of LdSMClassifier: what is allowed, declared once, and what "auto" becomes."""
+"""The parameters of LdSMClassifier: their constraints, and the values of "auto"."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import numpy as np
 from .._arrays.features import FeatureArrays
 
 AUTO = "auto"
-# A degenerate split is tried again with half the integrity weight, this many times at most.
+# A degenerate split is retried with half the integrity weight, at most this many times.
 RELAXATIONS = 3
-# Share of non-zeros from which data counts as dense and is standardised node by node.
+# From this share of non-zeros, data counts as dense and is standardised node by node.
 DENSE_SHARE = 0.5
-# Beyond this the objective, which statistics keep as float32, would be infinite.
+# Beyond this the objective, kept as float32, would be infinite.
 LARGEST_WEIGHT = 1e30
-# A memory_limit is in bytes; who writes 256 means something else.
+# A memory_limit is in bytes; 256, say, is surely a mistake.
 LEAST_MEMORY = 1 << 20
 # Share of the rows per tree with a second stage: each row needs trees that never saw it.
 SUBSAMPLE = 0.7
-# Fewer rows than this teach no blend: "auto" then stands for the trees alone.
+# With fewer rows, a blend cannot be fitted: "auto" then means the trees alone.
 RERANK_ROWS = 500
-# Epochs and step sizes that "auto" stands for, chosen on held-out training rows (docs/tuning.md).
+# Epochs and step sizes of "auto", chosen on held-out training rows (docs/tuning.md).
 EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
 RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number within bounds; `open_low` leaves the lower bound out."""
+    """A number within bounds; `open_low` excludes the lower bound."""
 
     low: float
     high: float = np.inf
@@ -56,7 +56,7 @@ class Number:
 
 @dataclass(frozen=True)
 class NonZero:
-    """Any int but 0."""
+    """Any int except 0."""
 
     def allows(self, value: Any) -> bool:
         return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value != 0
@@ -126,7 +126,7 @@ def _float(value: Any) -> float:
 
 
 def check_params(params: Mapping[str, Any], owner: str) -> None:
-    """Raise one ValueError that names the parameter, its value and what is allowed."""
+    """Raise a ValueError that names the parameter, its value and what is allowed."""
     for name, allowed in CONSTRAINTS.items():
         value = params[name]
         if any(rule.allows(value) for rule in allowed):
@@ -139,7 +139,7 @@ def check_params(params: Mapping[str, Any], owner: str) -> None:
 
 @dataclass(frozen=True)
 class TreeParams:
-    """Parameters of one tree as the core takes them, nothing left open."""
+    """Parameters of a tree as the core takes them, without "auto"."""
 
     arity: int
     max_nodes: int
@@ -157,7 +157,7 @@ class TreeParams:
 
 
 def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: TreeParams) -> None:
-    """Raise unless trees can be added to the `grown` ones."""
+    """Raise an error unless trees can be added to the `grown` ones."""
     if n_estimators < grown:
         raise ValueError(
             f"The 'n_estimators' parameter of LdSMClassifier must be an int >= {grown}, the number "
@@ -173,7 +173,7 @@ def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: Tre
 def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
     """The second stage to train, None for none.
 
-    "auto" without rows that are out of bag, or with few rows at all, is the trees alone.
+    "auto" means the trees alone if no rows are out of bag, or if there are few rows.
     """
     rerank: str | None = params["rerank"]
     if params["subsample"] == AUTO or params["subsample"] < 1:
@@ -188,13 +188,13 @@ def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
 
 
 def resolve(params: Mapping[str, Any], x: FeatureArrays) -> TreeParams:
-    """Decide what is "auto", from the data alone, so that the same data gives the same trees.
+    """Resolve "auto" from the data alone, so that the same data gives the same trees.
 
-    - `standardize`: dense data (at least half of the entries are non-zero);
+    - `standardize`: if the data is dense (at least half of the entries are non-zero);
     - `optimizer`: "nag" if all values are equal (binary features), else "asgd";
     - `n_epochs`, `learning_rate`: by the optimizer, see `EPOCHS` and `RATES`;
     - `max_nodes`: half the number of rows, within [63, 65535];
-    - `subsample`: 0.7 if there is to be a second stage, which needs out-of-bag scores, else 1;
+    - `subsample`: 0.7 with a second stage, which needs out-of-bag scores, else 1;
     - `multiway_penalty`: lambda 1 * max(1/2, M - 2), above which rows do not multiply (Lemma 2).
     """
     n_rows = x.n_rows

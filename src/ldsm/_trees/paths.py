@@ -1,4 +1,4 @@
-"""Why a row got its labels: the path through each tree, the features that decided, the leaves."""
+"""Why a row gets its labels: the path through each tree, the deciding features, the leaves."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Reason:
 
 @dataclass(frozen=True)
 class Step:
-    """One internal node on a row's way."""
+    """One internal node on a row's path."""
 
     node: int  # within the tree
     depth: int
     margins: NDArray[np.float32]
     directions: tuple[int, ...]  # the children the row was sent to
-    reasons: list[Reason]  # the features that set the chosen directions most apart, first first
+    reasons: list[Reason]  # the features that favoured these directions most, strongest first
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One leaf that a row ended in, with the labels that answered, most frequent first."""
+    """One leaf that a row reached, with its labels, most frequent first."""
 
     node: int
     depth: int
@@ -45,7 +45,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class TreePath:
-    """A row's way through one tree. Steps come in node order, parents before children."""
+    """A row's path through one tree. Steps are in node order, parents before children."""
 
     tree: int
     steps: list[Step]
@@ -57,8 +57,8 @@ def explain_row(
 ) -> list[TreePath]:
     """Follow one row through every tree of a Forest.
 
-    The features of a step are ranked by how far their contribution to the directions taken exceeds
-    their mean contribution to the others: they are what made the row go this way.
+    The features of a step are ordered by how far their contribution to the directions taken exceeds
+    their mean contribution to the others.
     """
     if row.n_rows != 1:
         raise ValueError(f"explain takes exactly one row. Got {row.n_rows}.")
@@ -76,7 +76,7 @@ def explain_row(
     for tree in range(forest.n_trees):
         start = int(forest.tree_offsets[tree])
         steps, leaves = [], []
-        above = {start: (-1, 0)}  # the parent and the depth of nodes on the way
+        above = {start: (-1, 0)}  # the parent and the depth of nodes on the path
         for node in visited[tree_of == tree].tolist():
             parent, depth = above[node]
             if forest.first_child[node] == 0:
@@ -85,7 +85,7 @@ def explain_row(
             first = start + int(forest.first_child[node])
             directions = tuple(m for m in range(forest.arity) if first + m in went)
             above.update((first + m, (node, depth + 1)) for m in directions)
-            # Products may leave the range of float32; the router takes them as they come.
+            # Products may leave the range of float32; the router does not mind.
             with np.errstate(over="ignore", invalid="ignore"):
                 steps.append(_step(forest, node, values, directions, max_reasons, start, depth))
         paths.append(TreePath(tree, steps, leaves))
@@ -130,14 +130,14 @@ def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_row
     _check_range(labels, forest.n_labels, answering, "a label number")
     rows = int(forest.node_rows[answering])
     if len(labels) and rows < 1:
-        raise _damaged(answering, "it has labels and no rows")
+        raise _damaged(answering, "it has labels but no rows")
     order = np.argsort(-forest.histogram_counts[part], kind="stable")
     counts = forest.histogram_counts[part][order]
     shares = counts / (max(1, rows) if by_rows else max(1, counts.sum()))
     return Leaf(node - start, depth, rows, labels[order], shares)
 
 
-# A forest that was opened unverified may hold anything: what numbers are used for is looked at.
+# A forest that was opened unverified may hold anything: numbers are checked before use.
 
 
 def _check_range(numbers: NDArray[np.int32], limit: int, node: int, what: str) -> None:
@@ -146,5 +146,5 @@ def _check_range(numbers: NDArray[np.int32], limit: int, node: int, what: str) -
 
 
 def _damaged(node: int, reason: str) -> ValueError:
-    """As the router says it."""
+    """The same error as the router's."""
     return ValueError(f"The forest is damaged at node {node}: {reason}.")

@@ -1,4 +1,4 @@
-"""Training data as one object: arrays in this process, a path on the way to another one."""
+"""Training data as one object: arrays in this process, a path when sent to another one."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _opening = threading.Lock()
 class TrainingData:
     """Rows and labels as the core reads them.
 
-    Pickled, those of a store become `StoredTrainingData`: a process that can open the folder itself
-    is not sent arrays.
+    When pickled, rows of a store become `StoredTrainingData`, because another process can open the
+    store itself.
 
     Attributes
     ----------
     x, y
-        Features and labels, a row each.
+        Features and labels of the rows.
     feature_names : ndarray of object or None
-        As X brought them.
+        The feature names of X.
     store : StoreLocation or None
-        Where the same rows lie on disk, if they do.
+        The store that holds the same rows, if there is one.
     """
 
     x: FeatureArrays
@@ -55,7 +55,7 @@ class TrainingData:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of rows and labels: equal for equal ones, in whatever form X came."""
+        """Hash of rows and labels; it does not depend on the form of X."""
         x, y = self.x, self.y
         digest = hashlib.sha256(repr((x.n_features, y.form, y.classes.tolist())).encode())
         for array in (x.indptr, x.indices, x.values, y.indptr, y.indices):
@@ -74,19 +74,19 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class StoredTrainingData:
-    """The rows of a store, by the place where they lie."""
+    """The rows of a store, by its location."""
 
     store: StoreLocation
 
     def opened(self) -> TrainingData:
-        """The rows, mapped; opened once per process. Raises if another store lies there."""
-        with _opening:  # threads that arrive together must not each convert the rows
+        """The rows, memory-mapped; opened once per process. Raises if the store has changed."""
+        with _opening:  # threads must not each convert the rows
             return _opened(self.store)
 
 
 @lru_cache(maxsize=1)  # a process works for one fit at a time
 def _opened(store: StoreLocation) -> TrainingData:
     data = open_located(store)
-    # What `fit` does to any matrix: a store that is not sorted, say, gives the same arrays here.
+    # The same conversion as in `fit`, so that the arrays are the same.
     labels = label_arrays(data.Y, data.label_names)
     return TrainingData(feature_arrays(data.X), labels, store=store)

@@ -1,4 +1,4 @@
-"""How a function becomes a command: bundles of shared options, errors as sentences, exit codes."""
+"""Turn a function into a command: bundles of shared options, error messages, exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from .screen import Screen
 
-# Exit codes. 2, wrong use, comes from Typer and from `wrong_use`.
+# Exit codes. 2, wrong usage, comes from Typer and from `wrong_use`.
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
@@ -32,7 +32,7 @@ class Bundle(Protocol[Result]):
 
 
 def option(name: str, kind: Any, default: Any, *names: str, **settings: Any) -> inspect.Parameter:
-    """One option as Typer reads it off a signature."""
+    """One option in the form in which Typer reads it from a signature."""
     annotation = Annotated[kind, typer.Option(*names, **settings)]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=default, annotation=annotation)
@@ -41,7 +41,7 @@ def option(name: str, kind: Any, default: Any, *names: str, **settings: Any) -> 
 def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], Any]:
     """Register a function as a command.
 
-    Its first argument is a `Screen`, then comes one object for each bundle; the rest are its own
+    Its first argument is a `Screen`, followed by one object per bundle; the rest are its own
     arguments and options. Every command gets ``--json``, ``--quiet`` and ``--debug``.
     """
 
@@ -65,7 +65,7 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
         parameters += [item for group in groups for item in group]
         parameters += _common_options()
-        # Typer reads the signature, older versions the annotations too.
+        # Typer reads the signature; older versions also read the annotations.
         vars(run)["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {item.name: item.annotation for item in parameters}
         paragraphs = (inspect.getdoc(function) or "").split("\n\n")
@@ -77,15 +77,15 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
 
 
 def wrong_use(message: str, where: str | None = None) -> typer.BadParameter:
-    """The error for an argument that cannot be meant so: exit code 2."""
+    """The error for a wrong argument: exit code 2."""
     return typer.BadParameter(message, param_hint=where)
 
 
 def _common_options() -> list[inspect.Parameter]:
     panel = "Every command"
     texts = {
-        "json": "Results as JSON on stdout, for machines.",
-        "quiet": "No progress and no remarks: results and errors only.",
+        "json": "Print results to stdout as JSON.",
+        "quiet": "Print only results and errors, no progress or notes.",
         "debug": "Show the traceback of an error.",
     }
     names = {"quiet": ("--quiet", "-q")}
@@ -98,17 +98,17 @@ def _common_options() -> list[inspect.Parameter]:
 
 
 def _guarded(work: Callable[[], None], screen: Screen, debug: bool) -> None:
-    """Run the work; whatever goes wrong is one sentence and an exit code."""
+    """Run the work; an error becomes one sentence and an exit code."""
     try:
         work()
         screen.out.file.flush()
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt:
-        screen.error("interrupted; nothing half-written is left behind.")
+        screen.error("interrupted; no incomplete files were left behind.")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        # The reader, as `head`, has seen enough. What is left in the buffer must not complain.
+        # The reader, such as `head`, has stopped. Flushing the buffer must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FAILURE) from None
     except Exception as error:
@@ -119,7 +119,7 @@ def _guarded(work: Callable[[], None], screen: Screen, debug: bool) -> None:
 
 
 def sentence(error: Exception) -> str:
-    """What happened, for someone who does not know the code."""
+    """The error as a sentence for users."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{os.fspath(error.filename)!r}: {error.strerror}."
     if isinstance(error, MemoryError):

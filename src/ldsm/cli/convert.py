@@ -1,4 +1,4 @@
-"""``ldsm convert``: any format to the store or to another format."""
+"""``ldsm convert``: from any format to a store or another format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _Input = Annotated[
     Path, typer.Argument(metavar="IN", exists=True, help="Data file, or the folder of a store.")
 ]
 _Output = Annotated[
-    Path, typer.Argument(metavar="OUT", help="File to write; without a suffix, a store's folder.")
+    Path, typer.Argument(metavar="OUT", help="File to write; a store if it has no suffix.")
 ]
 
 
@@ -52,17 +52,17 @@ def convert(
     target: _Output,
     to: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Format of OUT, if not what its suffix says."),
+        typer.Option(metavar="NAME", help="Format of OUT, if its suffix does not tell."),
     ] = None,
     to_separator: Annotated[
-        str | None, typer.Option(help="Written between two labels of a table's cell.")
+        str | None, typer.Option(help="Separator to write between the labels in a table cell.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
 ) -> None:
     """Turn a data file into a memory-mapped store, or into another format.
 
-    A store opens in milliseconds however large it is. Files become stores block by block, so they
-    need not fit in memory. OUT appears whole at the end, or not at all.
+    A store of any size opens in milliseconds. Files are converted block by block and need not fit
+    in memory. OUT is written completely or not at all.
     """
     started = time.perf_counter()
     format = _target_format(target, to)
@@ -71,7 +71,7 @@ def convert(
     options: dict[str, Any] = {}
     if to_separator is not None:
         if format != "table":
-            raise wrong_use(f"is not for the format {format}.", "--to-separator")
+            raise wrong_use(f"is not used with format {format}.", "--to-separator")
         options["separator"] = to_separator
     with screen.progress(f"converting {source.name}") as report:
         if format == "store":
@@ -95,14 +95,14 @@ def _target_format(target: Path, to: str | None) -> str:
     try:
         format = guess_format(target) if to is None else to
     except ValueError:
-        raise wrong_use(f"must say the format of {target}: its suffix does not.", "--to") from None
+        raise wrong_use(f"must name the format of {target}: unknown suffix.", "--to") from None
     if format not in WRITERS:
         raise wrong_use(f"must be one of {', '.join(WRITERS)}, got {format!r}.", "--to")
     return format
 
 
 class _Counted:
-    """Passes blocks on and tells how far they are."""
+    """Passes blocks on and reports progress."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -117,7 +117,7 @@ class _Counted:
 
 
 def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
-    """Blocks of rows, each with the number of rows of all, 0 where nobody knows."""
+    """Blocks of rows, each with the number of rows in all blocks, 0 if unknown."""
     blocks = reader.blocks(path)
     if blocks is not None:
         total = 0

@@ -1,4 +1,4 @@
-"""``ldsm demo``: a real corpus that every Python has, learned, measured and asked, in seconds."""
+"""``ldsm demo``: train and try a model on a corpus that comes with Python, in seconds."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ QUESTIONS = (
     "connect to a database",
     "the square root of a number",
 )
-# "Which module?" leaves the competition to these tags.
+# "Which module?" is answered with these tags only.
 ASKED = "module:"
 KS = (1, 3, 5)
 _TAGS_SHOWN = 3
-_MIN_COUNT = 5  # documents of a tag: rarer ones are mostly words of a single name
+_MIN_COUNT = 5  # documents per tag; rarer tags are mostly words of a single name
 _HELD_OUT = 0.2
 
 Result = TypeVar("Result")
@@ -47,7 +47,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the table."""
+    """A method that is compared: one row of the table."""
 
     name: str
     precision: dict[int, float]
@@ -58,18 +58,17 @@ class Method:
 def demo(
     screen: Screen,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the model, to go on with.")
+        Path | None, typer.Option(metavar="FILE", help="Save the model to this file.")
     ] = None,
     trees: Annotated[int, typer.Option(min=1, help="Trees to grow.")] = defaults()["n_estimators"],
-    n_jobs: Annotated[int, typer.Option(help="Threads, for every method; -1 for all cores.")] = -1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the rows held out and of the trees.")] = 0,
+    n_jobs: Annotated[int, typer.Option(help="Threads for every method; -1 for all cores.")] = -1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the held-out rows and the trees.")] = 0,
 ) -> None:
     """Try it: learn to tag the docstrings of Python's standard library.
 
-    Needs no data and no network. The corpus is built from this Python's own standard library, a
-    fifth of it held out. The trees with their second stage are measured beside two baselines: the
-    most popular tags, and a linear support vector machine for each tag. Then they tag questions in
-    plain English.
+    Needs no data and no network. The corpus is built from the standard library of this Python, and
+    a fifth of it is held out. The model is compared with two baselines: the most popular tags, and
+    a linear support vector machine per tag. It then tags questions in plain English.
     """
     with screen.progress("reading the standard library"):
         corpus = load_stdlib_docs(min_count=_MIN_COUNT)
@@ -163,12 +162,12 @@ def _show_answers(screen: Screen, answers: dict[str, list[tuple[str, float]]]) -
 
 
 def next_commands(save: Path | None) -> dict[str, str]:
-    """Commands to copy, with what they are for; those with a model need one that was saved."""
+    """Commands to copy, with their purposes; those with a model need one that was saved."""
     model = shlex.quote(str(save or "docs.ldsm"))
     keep = {} if save else {f"ldsm demo --save {model}": "keep the model, then:"}
     return keep | {
-        f"ldsm explain {model} {shlex.quote(QUESTIONS[0])}": "which words, which way",
-        f"echo 'sort a list' | ldsm predict {model}": "any text, one a line",
+        f"ldsm explain {model} {shlex.quote(QUESTIONS[0])}": "the deciding words and the path",
+        f"echo 'sort a list' | ldsm predict {model}": "any text, one per line",
         f"ldsm inspect {model}": "parameters, trees, sizes",
         "ldsm train notes.jsonl -o notes.ldsm": "your own texts and labels",
     }
@@ -202,23 +201,23 @@ def _as_dict(
     }
 
 
-# -- what the trees are compared with ---------------------------------------------------------
+# -- baselines --------------------------------------------------------------------------------
 
 
 def popular_labels(Y: Any, n_rows: int, k: int) -> NDArray[np.int64]:
-    """The k labels with most training rows, for every row alike."""
+    """The k labels with the most training rows, the same for every row."""
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     return np.tile(np.argsort(-counts, kind="stable")[:k], (n_rows, 1))
 
 
 class OneVsRest:
-    """A linear support vector machine for each label, scikit-learn's, trained in threads."""
+    """One of scikit-learn's linear support vector machines per label, trained in threads."""
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, Y: Any, report: Report) -> OneVsRest:
-        X = X.astype(np.float64)  # as liblinear wants it: once, not for every label
+        X = X.astype(np.float64)  # liblinear's type: convert once, not for every label
         columns = Y.tocsc()
         parallel = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         models = parallel(joblib.delayed(_fit_label)(X, columns, i) for i in range(Y.shape[1]))
@@ -231,14 +230,14 @@ class OneVsRest:
         return self
 
     def scores(self, X: Any) -> NDArray[np.float64]:
-        """Distance to the plane of every label, dense."""
+        """Dense distances to the plane of every label."""
         return np.asarray(X @ self.weights.T + self.intercepts)
 
 
 def _fit_label(X: Any, columns: Any, label: int) -> tuple[NDArray[np.float64], float]:
     y = np.zeros(X.shape[0], dtype=np.int8)
     y[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = 1
-    if not y.any() or y.all():  # nothing to tell apart
+    if not y.any() or y.all():  # only one class
         return np.zeros(X.shape[1]), float(np.where(y.any(), 1.0, -1.0))
     svm = LinearSVC(random_state=0).fit(X, y)
     return svm.coef_[0], float(svm.intercept_[0])

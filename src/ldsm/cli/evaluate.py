@@ -1,4 +1,4 @@
-"""``ldsm evaluate``: the field's metrics on labelled data."""
+"""``ldsm evaluate``: the usual metrics on labelled data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import JobsOption, ModelArgument, TailOption, open_model
 from .options.reader import Reader
 from .screen import Screen
 
-# Rows of the report, as `metrics.ranking_report` names them, and what people call them.
+# Rows of the table: names in `metrics.ranking_report` and names for users.
 NAMES = {
     **SHORT_NAMES,
     "recall": "recall",
@@ -31,11 +31,11 @@ def evaluate(
     model: ModelArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA", exists=True, help="Labelled data.")],
     k: Annotated[
-        list[int] | None, typer.Option("-k", min=1, help="Predictions that count; may be repeated.")
+        list[int] | None, typer.Option("-k", min=1, help="Predictions per row; may be repeated.")
     ] = None,
     propensity_dataset: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Data set whose A and B to use, as `amazon-670k`."),
+        typer.Option(metavar="NAME", help="Use the A and B of this data set, e.g. `amazon-670k`."),
     ] = None,
     a: Annotated[float | None, typer.Option("--a", help="A of the propensities.")] = None,
     b: Annotated[float | None, typer.Option("--b", help="B of the propensities.")] = None,
@@ -44,14 +44,14 @@ def evaluate(
 ) -> None:
     """Measure a model on labelled data: P, nDCG, PSP, PSnDCG, recall and coverage at k, and F1.
 
-    The propensities come from the label counts of training, which the model keeps, with the general
-    A = 0.55 and B = 1.5 unless a data set or both numbers are named. Labels that training never saw
-    are reported; "recall, all labels" counts them as misses.
+    Propensities are computed from the label counts stored in the model, with the general values A =
+    0.55 and B = 1.5 unless a data set or both numbers are given. Labels without a training row are
+    reported; "recall, all labels" counts them as misses.
     """
     if (a is None) != (b is None):
         raise wrong_use("A and B must be given together.", "--a, --b")
     if a is not None and propensity_dataset is not None:
-        raise wrong_use("either a data set or A and B, not both.", "--propensity-dataset")
+        raise wrong_use("cannot be combined with --a and --b.", "--propensity-dataset")
     opened = open_model(model, n_jobs)
     try:
         propensities = opened.fitted.propensities(dataset=propensity_dataset, a=a, b=b)

@@ -1,4 +1,4 @@
-"""``ldsm explain``: why these labels: what each stage adds, the words, the way through a tree."""
+"""``ldsm explain``: why a row gets its labels: stages, words and the path through a tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .model import Model, ModelArgument, open_model
 from .options.reader import STDIN, Reader
 from .screen import Screen
 
-_ALL_REASONS = 1_000_000  # of a node: no more than the features that the row has
+_ALL_REASONS = 1_000_000  # more than any row has features
 _WORDS = 10
 _LABELS_OF_LEAF = 4
 
@@ -32,23 +32,24 @@ def explain_command(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="TEXT", help="The text, - for stdin; the data file if the model reads features."
+            metavar="TEXT", help="Text, or - for stdin; a data file if the model reads features."
         ),
     ],
     row: Annotated[int, typer.Option(min=0, help="Row of the data file, from 0.")] = 0,
     k: Annotated[int, typer.Option("-k", min=1, help="Labels to explain.")] = 5,
     tree: Annotated[
-        int | None, typer.Option(min=0, help="Tree to show, by default the one surest of the best.")
+        int | None,
+        typer.Option(min=0, help="Tree to show; default: the most confident about the best label."),
     ] = None,
     words: Annotated[int, typer.Option(min=1, help="Words to show for each node.")] = 4,
 ) -> None:
     """Explain the labels of a text, or of a row of a data file.
 
-    First the best labels, and how many trees speak for each. With a second stage then what each
-    stage adds to the log-odds of their scores, counted from the mean of the labels that the trees
-    put forward (base), and the words for and against each label. Last the words that pulled the
-    text its way, over all splits of all trees, and the way through one tree, with the words that
-    decided at each split and the training rows of the leaf at its end.
+    Shows the best labels and how many trees support each. With a second stage, it then shows what
+    each stage adds to the log-odds of the scores, relative to the mean over the shortlist (base),
+    and the words for and against each label. Finally it shows the words that decided the text's
+    path over all splits of all trees, and the path through one tree, with the words that decided
+    each split and the training rows of its leaf.
     """
     opened = open_model(model)
     fitted = opened.fitted
@@ -75,17 +76,17 @@ def explain_command(
     if fitted.second_stage is not None and explanation.scores:
         _show_stages(screen, explanation.scores, kind, words)
     rows = [[word, f"{pull:+.3f}"] for word, pull in explanation.words]
-    screen.table([kind, "pull"], rows, title="what decided, over all splits of the trees")
+    screen.table([kind, "pull"], rows, title=f"{kind}s that decided, over all splits of the trees")
     if tree is None:
         surest = votes.get(explanation.tags[0][0], {}) if explanation.tags else {}
         tree = max(surest, key=lambda number: (surest[number], -number), default=0)
     columns = ["depth", "node", "to", "because of"]
     rows = _way(opened, explanation.paths[tree], words)
-    screen.table(columns, rows, title=f"the way through tree {tree}", text=["because of"])
+    screen.table(columns, rows, title=f"path through tree {tree}", text=["because of"])
 
 
 def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: int) -> None:
-    """What each stage says of each label, and the words by which its linear classifier does."""
+    """What each stage adds to each label's score, and the words of its linear classifier."""
     stages = list(scores[0].shares)
     rows = [
         [str(s.tag), f"{sum(s.shares.values()):+.2f}", *(f"{s.shares[n]:+.2f}" for n in stages)]
@@ -116,7 +117,7 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
         return model.rows([text]), model.feature_names()
     path = Path(what)
     if not path.exists():
-        raise wrong_use(f"the model reads features, and path {what!r} does not exist.", "TEXT")
+        raise wrong_use(f"the model reads features, but file {what!r} does not exist.", "TEXT")
     data = reader.load(path)
     if row >= len(data):
         raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
@@ -124,7 +125,7 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
 
 
 def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[int, float]]:
-    """For each label the trees with a leaf that holds it, and its largest share there."""
+    """For each label, the trees with a leaf that holds it, and its largest share there."""
     votes: dict[Any, dict[int, float]] = {}
     for path in paths:
         for leaf in path.leaves:
@@ -135,7 +136,7 @@ def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[
 
 
 def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
-    """The way through one tree, a row for each node, depth first."""
+    """The path through one tree, one table row per node, depth first."""
     steps = {step.node: step for step in path.steps}
     leaves = {leaf.node: leaf for leaf in path.leaves}
     forest = model.fitted.forest

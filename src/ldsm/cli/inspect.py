@@ -13,7 +13,7 @@ from .._second_stage.stage import SecondStage
 from .model import Model, ModelArgument, open_model
 from .screen import Screen
 
-# Statistics by tree, as `Forest.tree_statistics` names them, with a head for the table.
+# Names of the statistics in `Forest.tree_statistics` and in the table's head.
 COLUMNS = {
     "nodes": "nodes",
     "leaves": "leaves",
@@ -30,13 +30,13 @@ COLUMNS = {
 def inspect_command(screen: Screen, model: ModelArgument) -> None:
     """Show a model: parameters, sizes, the second stage, and the statistics of every tree.
 
-    The depth is set against log_M K, the depth of a perfectly balanced tree of arity M with a leaf
-    for each of the K labels. Leaves per row is how many leaves a training row reaches on average: 1
-    means that no row was sent several ways.
+    The depth is compared with log_M K, the depth of a perfectly balanced tree of arity M with one
+    leaf per label. "Leaves per row" is the mean number of leaves that a training row reaches; 1
+    means that no row was sent in several directions.
 
-    The second stage blends what is known of a row and a label into log-odds: the trees' score; the
-    margin of the label's linear classifier, and the log-likelihood that goes with it; the label's
-    number of training rows; the squared distance to its centroid.
+    The second stage blends several signals about a row and a label into log-odds: the trees' score,
+    the margin of the label's linear classifier and its log-likelihood, the label's count of
+    training rows, and the squared distance to the label's centroid.
     """
     opened = open_model(model)
     facts = describe(opened)
@@ -59,7 +59,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(stage)})
     if stage is not None:
         terms = [[name, f"{value:+.4f}"] for name, value in stage["coefficients"].items()]
-        screen.table(["what is blended", "coefficient"], terms, title="second stage, log-odds")
+        screen.table(["signal", "coefficient"], terms, title="second stage, log-odds")
     rows: list[list[Any]] = [
         [str(tree), *(statistics[name][tree] for name in COLUMNS)]
         for tree in range(opened.fitted.forest.n_trees)
@@ -69,7 +69,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
 
 
 def describe(model: Model) -> dict[str, Any]:
-    """All that is said of the whole model."""
+    """Facts about the model as a whole."""
     stage = model.fitted.second_stage
     return {
         "file": str(model.path),
@@ -83,7 +83,7 @@ def describe(model: Model) -> dict[str, Any]:
 
 
 def describe_stage(stage: SecondStage) -> dict[str, Any]:
-    """The second stage: what it blends and how, and the size of what it knows of the labels."""
+    """The second stage: its blend, and the sizes of its ranker and centroids."""
     blend = stage.blend
     names = [
         " x ".join(SIGNALS[letter].name for letter in term) or "constant" for term in blend.terms

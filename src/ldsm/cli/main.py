@@ -1,8 +1,8 @@
-"""``ldsm``, the command line: its commands, its errors, its exit codes.
+"""The command line ``ldsm``: commands, errors and exit codes.
 
-Exit codes: 0; 1 for a failure; 2 for wrong use, which includes files that do not exist; 130 for
-Ctrl-C (143 for SIGTERM). Results go to stdout, progress, remarks and errors to stderr. Files are
-written whole or not at all.
+Exit codes: 0 for success; 1 for a failure; 2 for wrong usage, which includes files that do not
+exist; 130 for Ctrl-C (143 for SIGTERM). Results go to stdout; progress, notes and errors go to
+stderr. Files are written completely or not at all.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .tune import tune
 
 app = typer.Typer(
     name="ldsm",
-    help="Multi-label decision trees: from files and texts to tags.",
+    help="Multi-label decision trees: train models that tag texts or label rows of features.",
     epilog=(
         "Start with [bold]ldsm demo[/bold]: it needs no data and takes seconds. "
-        "Exit codes: 0; 1 for a failure, 2 for wrong use, 130 for Ctrl-C."
+        "Exit codes: 0 for success, 1 for a failure, 2 for wrong usage, 130 for Ctrl-C."
     ),
     rich_markup_mode="rich",
     add_completion=False,
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if threading.current_thread() is threading.main_thread():
-        # Whoever is told to stop cleans up first: files in the making are removed on the way out.
+        # Exit through an exception, so that incomplete files are removed.
         signal.signal(signal.SIGTERM, _stop)
     sys.exit(_run(arguments))
 
@@ -69,13 +69,13 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        # Typer's own errors have no public base class, but a message made for users.
+        # Typer's own errors have no public base class, but they have a message for users.
         if not hasattr(error, "format_message"):
             raise
         Screen().error(_usage_message(error))
         return int(getattr(error, "exit_code", 2))
     if not arguments:
-        return 2  # the help was shown, but nothing was asked for
+        return 2  # only the help was shown
     return code if isinstance(code, int) else 0
 
 

@@ -1,4 +1,4 @@
-"""A model file as the commands see it: an estimator with its path."""
+"""A model file as commands use it: an estimator with its path."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A model file.")
 ]
 JobsOption = Annotated[
-    int | None, typer.Option(help="Threads; -1 for all cores. By default what the model says.")
+    int | None, typer.Option(help="Threads; -1 for all cores. Default: the model's own setting.")
 ]
 TailOption = Annotated[
     float,
     typer.Option(
-        min=0, metavar="W", help="Favour rare labels: order by score / propensity^W; 1 suits PSP."
+        min=0, metavar="W", help="Favour rare labels: order by score / propensity^W; 1 for PSP."
     ),
 ]
 
@@ -56,19 +56,19 @@ class Model:
         return self.classifier.model_
 
     def feature_names(self) -> list[str]:
-        """The words of a model that reads texts, else the numbers of features."""
+        """The words of a model that reads texts, else the feature numbers."""
         if isinstance(self.estimator, TextTagger):
             words: list[str] = self.estimator.vectorizer_.get_feature_names_out().tolist()
             return words
         return [str(i) for i in range(self.fitted.n_features)]
 
     def checked(self, data: Dataset) -> Dataset:
-        """The data, if it is what the model reads; the error names the model's file."""
+        """The data, if the model can read it; otherwise an error that names the model's file."""
         check_kind(self.estimator, data, self.path)
         return data
 
     def rows(self, rows: Dataset | Sequence[str]) -> FeatureArrays:
-        """Texts, or rows of features, as the model reads them; unknown features are cut off."""
+        """Texts or rows of features in the model's form; unknown features are left out."""
         if isinstance(rows, Dataset):
             X = model_features(self.estimator, rows, self.path)
         else:
@@ -78,7 +78,7 @@ class Model:
 
 
 def open_model(path: Path, n_jobs: int | None = None) -> Model:
-    """Load a model file, whichever kind it holds."""
+    """Load a model file of any kind."""
     model = Model(path, load(path))
     if n_jobs is not None:
         model.classifier.set_params(n_jobs=n_jobs)

@@ -1,4 +1,4 @@
-"""``ldsm predict``: the best labels of each row, or the set of labels that reach the threshold."""
+"""``ldsm predict``: the best labels of each row, or all labels that reach the threshold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .screen import Screen, json_line
 
 _BEST = 5  # labels per row
 _ROWS_AT_ONCE = 4096
-# A pair is "label score"; pairs of a row are separated so that labels may hold blanks.
+# Between the "label score" pairs of a row; labels may contain spaces.
 _BETWEEN = "\t"
 
 
@@ -32,52 +32,52 @@ def predict(
     model: ModelArgument,
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="Data file; - reads a document a line from stdin."),
+        typer.Argument(metavar="DATA", help="Data file, or - for one text per line from stdin."),
     ] = STDIN,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help=f"Labels per row at most, {_BEST} by default.")
+        int | None, typer.Option("-k", min=1, help=f"Maximum labels per row, {_BEST} by default.")
     ] = None,
     sets: Annotated[
-        bool, typer.Option("--sets", help="All labels that reach the model's threshold.")
+        bool, typer.Option("--sets", help="Predict all labels that reach the model's threshold.")
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option(help="All labels with at least this score; implies --sets.")
+        float | None, typer.Option(help="Predict labels with at least this score; implies --sets.")
     ] = None,
     labels: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LABEL",
-            help="Only this label competes; may be repeated. @FILE: a label a line.",
+            help="Predict only this label; may be repeated. @FILE reads one label per line.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="In place of stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Rows answered together; 1 on a terminal's stdin.")
+        int | None, typer.Option(min=1, help="Rows predicted at once; 1 if stdin is a terminal.")
     ] = None,
     tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
 ) -> None:
     """Predict the labels of texts or rows, best first with their scores.
 
-    A line for each row: label, blank, score, with tabs between the labels. --json gives JSON Lines,
-    an object with "labels" and "scores" for each row. An output file appears whole at the end, or
-    not at all.
+    Prints one line per row: each label and its score separated by a space, with tabs between
+    labels. --json prints JSON Lines, one object with "labels" and "scores" per row. An output file
+    is written completely or not at all.
     """
     if data != STDIN and not data.exists():
         raise wrong_use(f"path {str(data)!r} does not exist.", "DATA")
     if k is not None and (sets or threshold is not None):
-        raise wrong_use("either the k best labels or sets, not both.", "-k")
+        raise wrong_use("cannot be combined with --sets or --threshold.", "-k")
     if tail > 0 and (sets or threshold is not None):
-        raise wrong_use("sets are decided by the scores, whatever the order.", "--tail")
+        raise wrong_use("sets depend on the scores, not on their order.", "--tail")
     opened = open_model(model, n_jobs)
     allowed = _labels(opened, labels)
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
     interactive = data == STDIN and sys.stdin.isatty()
     if interactive:
-        screen.note("one text a line; Ctrl-D ends")
+        screen.note("Enter one text per line; press Ctrl-D to finish.")
     if batch_size is None:
         batch_size = 1 if interactive else _ROWS_AT_ONCE
     ignored = 0
@@ -95,7 +95,7 @@ def predict(
             if output is None:
                 screen.out.file.flush()
     if ignored:
-        screen.note(f"{ignored:,} values of features that training never saw were ignored")
+        screen.note(f"{ignored:,} values of features unknown to the model were ignored")
 
 
 def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:
@@ -113,7 +113,7 @@ def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[An
 
 
 def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | None:
-    """The columns of labels, which come as names, numbers or files of them."""
+    """The columns of labels given as names, as numbers or as files with one per line."""
     if not labels:
         return None
     names: list[str] = []

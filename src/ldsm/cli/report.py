@@ -1,4 +1,4 @@
-"""``ldsm report``: a model on labelled data, told on one HTML page."""
+"""``ldsm report``: one HTML page about a model on labelled data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report_command(
     reader: Reader,
     model: ModelArgument,
     data: Annotated[
-        Path, typer.Option(metavar="TEST", exists=True, help="Labelled data, not that of training.")
+        Path, typer.Option(metavar="TEST", exists=True, help="Labelled data not used in training.")
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
@@ -29,9 +29,9 @@ def report_command(
 ) -> None:
     """Write a report on a model: one HTML page with metrics, figures, labels and examples.
 
-    The page needs nothing else: no network, no scripts. It can be sent, opened anywhere, printed.
-    It shows labels, words and the beginnings of a few documents of the data. Needs matplotlib
-    (pip install 'ldsm\\[plot]').
+    The page is self-contained, without scripts or network access, so it can be sent, opened
+    anywhere and printed. It shows labels, words and the beginnings of a few documents: check it
+    before you share it. Needs matplotlib (pip install 'ldsm\\[plot]').
     """
     import_matplotlib()
     opened = open_model(model, n_jobs)

@@ -1,4 +1,4 @@
-"""Where a command speaks: results on stdout, all else on stderr; to a person, a pipe, a machine."""
+"""The output of a command: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from rich.text import Text
 
 from .._runtime.wording import bare, duration, number
 
-# Called with (done, total), as `LdSMClassifier.fit` calls it; a total of 0 is not known yet.
+# Called with (done, total), like the callback of `LdSMClassifier.fit`; a total of 0 is unknown.
 Report = Callable[[int, int], None]
-# Without a terminal, a line of progress at most this often.
+# Minimum time between two lines of progress without a terminal.
 _LINE_SECONDS = 10.0
 
 
 class Screen:
-    """The two streams of a command, and how much the user wants to read.
+    """The two output streams of a command, with its format and verbosity.
 
     Parameters
     ----------
     json : bool
-        Results as JSON, for machines.
+        Print results as JSON.
     quiet : bool
-        Results and errors only, neither progress nor remarks.
+        Print only results and errors, no progress or notes.
     out, err : Console, optional
-        In place of stdout and stderr.
+        Used instead of stdout and stderr.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Screen:
         self.line(json_line(value))
 
     def line(self, text: str) -> None:
-        """A line of a result exactly as it is: never wrapped, cut or coloured."""
+        """One line of a result, never wrapped, cut or coloured."""
         self.out.file.write(text + "\n")
 
     def show(self, renderable: RenderableType = "") -> None:
-        """Something for people, laid out to the width of the terminal."""
+        """Output for people, laid out to the width of the terminal."""
         self.out.print(renderable)
 
     def table(
@@ -76,7 +76,7 @@ class Screen:
         bold_row: int | None = None,
         text: Sequence[str] = (),
     ) -> None:
-        """A table on a terminal; in a pipe the same cells as lines with tabs between them.
+        """A table on a terminal; in a pipe, lines of the same cells separated by tabs.
 
         The first column and those of `text` are left-aligned, the others hold numbers.
         """
@@ -103,7 +103,7 @@ class Screen:
         self.out.print(Padding(table, (1, 2)) if title else Padding(table, (0, 2, 1, 2)))
 
     def facts(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
-        """Names and values, a box for each section; in a pipe a line for each."""
+        """Names and values, in one box per section; in a pipe, one per line."""
         if not self.out.is_terminal:
             for facts in sections.values():
                 for name, value in facts.items():
@@ -117,22 +117,22 @@ class Screen:
             boxes.append(Panel(grid, title=title, title_align="left", border_style="dim"))
         self.out.print(Columns(boxes))
 
-    # -- remarks ------------------------------------------------------------------------------
+    # -- notes, errors and progress -----------------------------------------------------------
 
     def note(self, text: str, style: str = "") -> None:
-        """A remark on stderr."""
+        """Print a note to stderr unless quiet."""
         if not self.quiet:
             self.err.print(Text(text, style=style), soft_wrap=True)
 
     def error(self, text: str) -> None:
-        """One sentence on stderr, however quiet."""
+        """Print one sentence to stderr, even if quiet."""
         self.err.print(
             Text.assemble(("error: ", "bold red"), " ".join(text.split())), soft_wrap=True
         )
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Report]:
-        """A bar with the time left on a terminal, lines in a pipe, nothing when quiet."""
+        """Show a bar on a terminal, lines in a pipe, nothing if quiet."""
         if self.quiet:
             yield lambda done, total: None
             return
@@ -158,7 +158,7 @@ class Screen:
             nonlocal last, first
             now = time.monotonic()
             if first is None:
-                first = now, done  # trees of a checkpoint are done, but say nothing of the pace
+                first = now, done  # trees from a checkpoint say nothing about the pace
             if now - last < _LINE_SECONDS or done >= total:
                 return
             last = now
@@ -173,7 +173,7 @@ class Screen:
 
 
 def progress_bar(console: Console) -> Progress:
-    """The one look of a bar."""
+    """The progress bar of all commands."""
     return Progress(
         TextColumn("{task.description}", markup=False, table_column=Column(min_width=30)),
         BarColumn(),
@@ -184,12 +184,12 @@ def progress_bar(console: Console) -> Progress:
 
 
 def json_line(value: Any) -> str:
-    """JSON on one line; what JSON cannot say, as NaN, is null."""
+    """JSON on one line; values that JSON cannot represent, such as NaN, become null."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    """The value in Python's own types."""
+    """The value in plain Python types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

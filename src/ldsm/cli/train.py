@@ -1,4 +1,4 @@
-"""``ldsm train``: from a data file to a model file."""
+"""``ldsm train``: train a model on a data file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .options.tagger import TaggerOptions, split_off
 from .screen import Report, Screen
 
 DASK = "--dask"
-_VALIDATION = 0.1  # share of the rows that --tune-threshold holds out, unless told otherwise
+_VALIDATION = 0.1  # default share of the rows that --tune-threshold holds out
 
 
 def train(
@@ -36,30 +36,30 @@ def train(
     params: EstimatorOptions,
     data: Annotated[Path, typer.Argument(metavar="DATA", exists=True, help="Training data.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Model file, by custom .ldsm.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Model file (usually .ldsm).")
     ],
     validation: Annotated[
-        float | None, typer.Option(help="Hold out this share of the rows, and report on them.")
+        float | None, typer.Option(help="Hold out this share of the rows and report metrics.")
     ] = None,
     tune_threshold: Annotated[
         bool,
         typer.Option(
             "--tune-threshold",
-            help=f"Choose the threshold of sets on held-out rows ({_VALIDATION:.0%} by default).",
+            help=f"Tune the threshold for sets on held-out rows, {_VALIDATION:.0%} by default.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the rows held out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the held-out rows.")] = 0,
     compress: Annotated[
         bool,
         typer.Option(
-            "--compress", help="Weights in 16 bits: a file smaller by a fifth to a third."
+            "--compress", help="Store weights in 16 bits; the file is a fifth to a third smaller."
         ),
     ] = False,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Keep finished trees in this folder; a run that was killed goes on from there.",
+            help="Keep finished trees in this folder; an interrupted run continues from there.",
         ),
     ] = None,
     dask: Annotated[
@@ -72,25 +72,25 @@ def train(
 ) -> None:
     """Train a model and save it to one file.
 
-    Texts (JSON Lines, CSV, TSV, or a store of them) give a model that reads texts, features
-    (xmlrepo, svmlight, or a store of them) one that reads features.
+    Texts (JSON Lines, CSV, TSV, or a store of texts) produce a model that reads texts; features
+    (xmlrepo, svmlight, or a store of features) produce a model that reads features.
 
-    The file appears whole at the end, or not at all; an existing one is replaced. With
-    --warm-start, training continues the existing model: its trees are kept, and more are grown from
-    the same data.
+    The file is written completely or not at all; an existing file is replaced. --warm-start
+    continues the existing model: its trees are kept, and more are grown from the same data.
 
-    With --checkpoint every finished tree is kept in a folder, whatever happens to the run: the same
-    command continues from there and ends with the same model. The folder stays; delete it yourself.
+    --checkpoint keeps every finished tree in a folder. If the run is interrupted, the same command
+    continues from there and ends with the same model. The folder is not deleted; remove it when you
+    no longer need it.
 
-    With --dask, DATA must be a store (see `ldsm convert`) and --checkpoint is needed: workers see
-    both under the same path. The model is the same as without.
+    With --dask, DATA must be a store (see `ldsm convert`), and --checkpoint is required. All
+    workers must see both under the same path. The model is the same as without --dask.
     """
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
         raise wrong_use(f"{output} cannot be written.", "--output")
     if dask is not None and (validation is not None or tune_threshold or params.get("warm_start")):
         raise wrong_use(
-            "is not for --validation, --tune-threshold and --warm-start, which change the rows or "
-            "the model here.",
+            "cannot be combined with --validation, --tune-threshold or --warm-start, which change "
+            "the rows or the model on this machine.",
             DASK,
         )
     if validation is None and tune_threshold:
@@ -123,7 +123,7 @@ def train(
 def _rows(
     reader: Reader, data: Path, validation: float | None, seed: int
 ) -> tuple[Dataset | None, Dataset | None]:
-    """Rows to train on and rows held out. Neither: documents are better read one by one."""
+    """Rows to train on and rows held out; neither if documents are to be read one by one."""
     if validation is not None:
         return split_off(reader.load(data), validation, seed)
     if reader.documents(data) is not None:
@@ -176,12 +176,12 @@ def _fit_on_cluster(
     checkpoint: Path | None,
     report: Report,
 ) -> LdSMClassifier:
-    """A classifier whose trees the workers at `address` grow; wrong use if that cannot be."""
+    """A classifier whose trees the workers at `address` grow."""
     if rows is None or rows.store is None or rows.texts is not None:
         raise wrong_use("DATA must be a store of features: see `ldsm convert`.", DASK)
     if checkpoint is None:
         raise wrong_use("--checkpoint must name a folder that all workers share.", DASK)
-    from .. import dask  # Dask is there only where its extra was installed
+    from .. import dask  # an optional extra
     from ..dask.connection import connected
 
     with contextlib.ExitStack() as stack:
@@ -216,9 +216,9 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         f"{facts['second_stage'] or 'none'}, in {duration(seconds)}"
     )
     if isinstance(model.estimator, TextTagger) and model.estimator.rare_tags_:
-        screen.note(f"{len(model.estimator.rare_tags_):,} rare tags were not learned")
+        screen.note(f"{len(model.estimator.rare_tags_):,} rare tags were left out")
     if scores is not None:
         show_scores(screen, scores, f"{scores.n_rows:,} held-out rows")
         if tuned:
-            screen.note("The threshold was tuned on these rows: its F1 is on the bright side.")
+            screen.note("The threshold was tuned on these rows, so this F1 is optimistic.")
     screen.note(f"{model.path}: {size(facts['bytes'])}")

@@ -1,4 +1,4 @@
-"""``ldsm tune``: good parameters for your data, found on held-out rows with Optuna."""
+"""``ldsm tune``: search for good parameters on held-out rows, with Optuna."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 METRICS = ("precision", "ndcg", "recall", "coverage")
 _SHOWN = 10  # trials in the table
-# Heads of its columns, where names are too long.
+# Shorter heads for its columns.
 _HEADS = {
     "integrity_weight": "lambda 1",
     "multiway_penalty": "lambda 2",
@@ -48,36 +48,36 @@ def tune(
     params: EstimatorOptions,
     data: Annotated[Path, typer.Argument(metavar="DATA", exists=True, help="Training data.")],
     trials: Annotated[
-        int, typer.Option(min=1, help="Settings to try, earlier runs included.")
+        int, typer.Option(min=1, help="Number of settings to try, including earlier runs.")
     ] = 20,
     storage: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="SQLite file to keep the trials in.")
+        Path | None, typer.Option(metavar="FILE", help="SQLite file that stores the trials.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Best parameters, as JSON."),
+        typer.Option("--output", "-o", metavar="FILE", help="JSON file for the best parameters."),
     ] = None,
-    validation: Annotated[float, typer.Option(help="Share of the rows to score on.")] = 0.2,
+    validation: Annotated[float, typer.Option(help="Share of the rows to hold out.")] = 0.2,
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help=f"What to raise: {', '.join(METRICS)}.")
+        str, typer.Option(metavar="NAME", help=f"Metric to maximise: {', '.join(METRICS)}.")
     ] = METRICS[0],
-    k: Annotated[int, typer.Option("-k", min=1, help="Predictions of a row that count.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the search, the split and the trees.")] = 0,
+    k: Annotated[int, typer.Option("-k", min=1, help="Predictions per row to evaluate.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for search, split and trees.")] = 0,
 ) -> None:
     """Search for good parameters on held-out rows.
 
-    Tries the estimator's defaults, then settings of the paper's grid, with Optuna
-    (pip install 'ldsm\\[tune]'). Parameters given as options are kept fixed. The grid is one of
-    trees: the second stage is left to --rerank, which by default compares its forms in every trial.
+    Tries the estimator's defaults, then settings of the paper's grid, with Optuna (pip install
+    'ldsm\\[tune]'). Parameters given as options stay fixed. Only parameters of the trees are
+    searched; --rerank decides the second stage, and by default compares its blends in every trial.
 
-    With --storage, a search that was interrupted, or that should go on, continues where it stopped:
-    the same seed tries the same settings, in one run or in several.
+    With --storage, a search can be interrupted, resumed or extended: the same seed tries the same
+    settings, in one run or in several.
     """
     import_optuna()
     if metric not in METRICS:
         raise wrong_use(f"must be one of {', '.join(METRICS)}, got {metric!r}.", "--metric")
     if params.get("warm_start"):
-        raise wrong_use("every trial grows its own trees.", "--warm-start")
+        raise wrong_use("cannot be used here: every trial grows its own trees.", "--warm-start")
     train, held_out = matrices(*split_off(reader.load(data), validation, seed), words)
     fixed = {"random_state": seed, **params}
     search = Search(train, held_out, fixed=fixed, metric=metric, k=k, seed=seed)
@@ -122,7 +122,7 @@ def _show(
         screen.note(f"next: ldsm train {data} -o model.ldsm --params {output}")
 
 
-# -- the search: seeded, the same in one run or in several ------------------------------------
+# -- the search: the same in one run or in several --------------------------------------------
 
 # The paper's grid (its supplement on the experiments).
 GRID: Mapping[str, tuple[Any, ...]] = {
@@ -131,15 +131,15 @@ GRID: Mapping[str, tuple[Any, ...]] = {
     "multiway_penalty": (0.5, 1.0, 1.5, 2.0, 4.0),
     "n_epochs": (1, 2, 3, 5, 10, 20),
 }
-# On a log scale; trees of more nodes than rows are not tried.
+# Ranges on a log scale; trees with more nodes than rows are not tried.
 LEARNING_RATE = (0.001, 1.0)
 MAX_NODES = (63, 65535)
-STEPS = 1000  # that each trial reports as its progress
-REPORTED = (1, 3, 5)  # P@k that every trial notes, whatever it is scored by
+STEPS = 1000  # of progress per trial
+REPORTED = (1, 3, 5)  # every trial records P@k at these, whatever its metric
 
 
 class Search:
-    """The trials of one search: what is tried, on what, and how it is scored.
+    """The trials of one search: the settings, the data and the metric.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class Search:
     fixed : dict
         Parameters of the estimator that are not searched.
     metric, k : str, int
-        Name of a metric of `ldsm.metrics` less ``_at_k``, and how many predictions count.
+        A metric of `ldsm.metrics` without ``_at_k``, and the number of predictions to evaluate.
     seed : int
-        Of the search.
+        Random seed of the search.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Search:
         self.max_nodes = (MAX_NODES[0], max(MAX_NODES[0], min(MAX_NODES[1], len(train))))
 
     def open(self, storage: Path | None) -> optuna.Study:
-        """A new study, or the one that the SQLite file `storage` holds of this same search."""
+        """A new study, or the one of this same search in the SQLite file `storage`."""
         study: optuna.Study = import_optuna().create_study(
             storage=None if storage is None else f"sqlite:///{storage}",
             study_name="ldsm",
@@ -182,15 +182,15 @@ class Search:
             study.set_user_attr("search", fingerprint)
         elif known != fingerprint:
             raise ValueError(
-                f"{storage} holds a search with other data, parameters, metric or seed: name "
-                "another --storage."
+                f"{storage} holds a search with other data, parameters, metric or seed: use "
+                "another file for --storage."
             )
         return study
 
     def fingerprint(self) -> str:
-        """Hash of all that a trial's score depends on, besides what it tries."""
+        """Hash of everything that a trial's score depends on, besides its own setting."""
         settings = {"metric": self.metric, "k": self.k, "seed": self.seed, **self.fixed}
-        settings.pop("n_jobs", None)  # changes no result
+        settings.pop("n_jobs", None)  # does not change results
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         for part in (self.train, self.held_out):
             for matrix in (part.X, part.Y):
@@ -200,7 +200,7 @@ class Search:
         return digest.hexdigest()
 
     def default_point(self) -> dict[str, Any]:
-        """The estimator's own choice, so far as the grid has it: the first that is tried."""
+        """The estimator's defaults, as far as the grid holds them: the first setting tried."""
         chosen = resolve({**defaults(), **self.fixed}, feature_arrays(self.train.X))
         point = {name: getattr(chosen, name) for name in (*GRID, "learning_rate", "max_nodes")}
         point["max_nodes"] = int(np.clip(point["max_nodes"], *self.max_nodes))
@@ -212,11 +212,11 @@ class Search:
         }
 
     def run(self, study: optuna.Study, trials: int, report: Callable[[int], None]) -> None:
-        """Try until so many trials are complete, whichever run they belong to."""
+        """Run trials until this many are complete, counting earlier runs."""
         optuna = import_optuna()
         earlier = len(complete_trials(study))
         while (complete := len(complete_trials(study))) < trials:
-            # Seeded by the number of the trial, so that it does not matter which run it is in.
+            # Seeded by the trial's number, so that it does not matter which run it is in.
             number = len(_trials(study, "COMPLETE", "PRUNED"))
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
             study.sampler = optuna.samplers.TPESampler(seed=int(state), constant_liar=False)
@@ -240,7 +240,7 @@ class Search:
         params = {**defaults(), **self.fixed, **self._suggest(trial)}
         penalty = params["multiway_penalty"]
         if penalty != "auto" and penalty <= params["integrity_weight"] * (params["arity"] - 3):
-            # Beyond the paper's Lemma 2 rows would multiply at each level.
+            # Outside the bound of the paper's Lemma 2, rows would multiply at each level.
             raise import_optuna().TrialPruned
         started = time.perf_counter()
         clf = LdSMClassifier(**params).fit(
@@ -259,7 +259,7 @@ class Search:
 
 
 def import_optuna() -> Any:
-    """Optuna, an extra; it imports slowly, so only where it is needed."""
+    """Import Optuna, an optional extra that is slow to import, only when needed."""
     try:
         import optuna
     except ImportError:

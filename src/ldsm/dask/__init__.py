@@ -1,9 +1,9 @@
 """Training and prediction on a Dask cluster: one task per tree, or per block of rows.
 
 Workers are sent paths, not arrays: of a store (`ldsm.datasets.save_store`), of a model file, of the
-folder that takes the results. All must be the same for the driver and every worker, which is looked
-into before anything starts. Finished work lies on disk: a worker that is lost, or the whole
-cluster, takes none of it along. See ``docs/scaling.md``.
+folder for the results. The driver and every worker must see the same files there, which is checked
+before anything starts. Finished work is on disk: it survives the loss of a worker or of the whole
+cluster. See ``docs/scaling.md``.
 
     client = distributed.Client("tcp://scheduler:8786")
     clf = ldsm.dask.fit(client, "train_store", {"n_estimators": 50}, "/shared/trees")
@@ -15,7 +15,7 @@ try:
     import distributed as _distributed  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        'ldsm.dask needs Dask, which is not installed here: pip install "ldsm[dask]".'
+        'ldsm.dask needs Dask, which is not installed: pip install "ldsm[dask]".'
     ) from error
 
 from .fitting import fit

@@ -1,4 +1,4 @@
-"""Connecting to a cluster by its address, or to one that is started for the occasion."""
+"""Connect to a cluster by its address, or start a local one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from distributed import Client, LocalCluster
 
 from .tasks import ClusterError
 
-_SILENT = logging.CRITICAL + 1  # how it ends is for the caller to say
+_SILENT = logging.CRITICAL + 1  # the caller reports how it ends
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the cluster at an address; ``local:N`` starts one of N processes, then stops it.
+    """A client of the cluster at `address`; ``local:N`` starts N processes and stops them.
 
     Raises
     ------
     ValueError
-        If `address` cannot be an address.
+        If `address` is not a valid address.
     ClusterError
         If no scheduler answers there.
     """
@@ -36,7 +36,7 @@ def connected(address: str) -> Iterator[Client]:
             n_workers=int(address.removeprefix("local:")),
             threads_per_worker=1,
             processes=True,
-            memory_limit=None,  # Dask would count pages of the store, and kill whoever reads it
+            memory_limit=None,  # Dask would count mapped pages of the store and kill workers
             dashboard_address=":0",
             silence_logs=_SILENT,
         ) as cluster,
@@ -50,13 +50,13 @@ def _client(address: str) -> Client:
         logging.getLogger(name).setLevel(_SILENT)
     try:
         return Client(address)
-    except (AssertionError, ValueError):  # Dask has one for each mistake
+    except (AssertionError, ValueError):  # Dask raises either, depending on the mistake
         raise ValueError(
-            "must be local:N, or the address that a scheduler prints, tcp://HOST:PORT or "
+            "must be local:N or the address of a scheduler, tcp://HOST:PORT or "
             f"tls://HOST:PORT. Got {address!r}."
         ) from None
     except (OSError, RuntimeError, TypeError) as error:
         raise ClusterError(
-            f"The scheduler {address!r} cannot be reached: {str(error).rstrip('.')}. It must be "
-            "running; for tls, Dask's configuration here must name certificates."
+            f"Cannot connect to the scheduler {address!r}: {str(error).rstrip('.')}. It must be "
+            "running; for tls, Dask's configuration on this machine must name the certificates."
         ) from error

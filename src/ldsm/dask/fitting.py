@@ -1,4 +1,4 @@
-"""Trees grown by the workers of a cluster, into a checkpoint folder."""
+"""Grow trees on the workers of a cluster, into a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..datasets.dataset import Dataset, StoreLocation
 from .tasks import on_worker, results
 from .workers import check_client, check_workers, most_threads, opened, sees_folder, sees_store
 
-_REPORT_SECONDS = 2.0  # between two messages on how far a tree is
+_REPORT_SECONDS = 2.0  # between two progress messages of a tree
 
 
 def fit(
@@ -36,25 +36,24 @@ def fit(
     *,
     callback: ProgressCallback | None = None,
 ) -> LdSMClassifier:
-    """Fit a classifier on a cluster: the same model, bit for bit, as `LdSMClassifier.fit` gives.
+    """Fit a classifier on a cluster; the model is bit for bit that of `LdSMClassifier.fit`.
 
-    One task per tree, named ``ldsm-tree-00007-...``. A worker opens the store, grows the tree and
-    writes it to `checkpoint_dir`; if it dies, another one starts that tree again. The out-of-bag
-    scores and the second stage are computed by the driver, in `n_jobs` threads.
+    There is one task per tree, named ``ldsm-tree-00007-...``. A worker opens the store, grows the
+    tree and writes it to `checkpoint_dir`; if it dies, another worker starts that tree again. The
+    out-of-bag scores and the second stage are computed by the driver, in `n_jobs` threads.
 
     Parameters
     ----------
     client : distributed.Client
     store : path or Dataset
-        A store, which every worker must see under the same absolute path; or what `open_store`
-        gives.
+        A store that every worker sees under the same absolute path, or the result of `open_store`.
     params : LdSMClassifier or mapping
         An estimator, which is not changed, or the parameters of one.
     checkpoint_dir : path
-        A folder that driver and workers share, new, empty, or of the same fit: see
-        `LdSMClassifier.fit`, which can go on with it, and the other way round.
+        A folder shared by the driver and all workers: new, empty, or the checkpoint of the same
+        fit. See `LdSMClassifier.fit`, which can continue it and be continued from it.
     callback : callable, optional
-        Called about ten times a second with (nodes grown, nodes at most).
+        Called about ten times a second with (nodes grown, maximum number of nodes).
 
     Returns
     -------
@@ -64,16 +63,17 @@ def fit(
     Raises
     ------
     ClusterError
-        If a worker does not see the store, cannot write the folder or has another ldsm, which is
-        said before the start; if a tree fails, the scheduler is lost, or no worker is left. Trees
-        that are finished stay in the folder, and those in the making are put there.
+        Before the start, if a worker does not see the store, cannot write to the folder or has
+        another version of ldsm; later, if a tree fails, the scheduler is lost or no worker is left.
+        Finished trees stay in the folder, and trees that workers have begun are still written
+        there.
     """
     check_client(client)
     check_callback(callback)
     clf = _estimator(params)
     data, location = opened(store)
     if len(data) == 0 or data.X is None:
-        has = "no rows" if len(data) == 0 else "texts, and no features"
+        has = "no rows" if len(data) == 0 else "texts instead of features"
         raise ValueError(f"The store {location.folder!r} has {has} to train on.")
     folder = prepare_folder(checkpoint_dir)
     with sees_folder(folder) as shared:
@@ -96,7 +96,7 @@ def _estimator(params: Any) -> LdSMClassifier:
             f"Got {params!r} instead."
         )
     clf = LdSMClassifier()
-    clf.set_params(**params)  # an unknown one is refused with the names of all
+    clf.set_params(**params)  # an unknown one raises an error with all names
     return clf
 
 
@@ -108,11 +108,11 @@ def _on_cluster(
     progress: NDArray[np.int64],
     token: CancelToken,
 ) -> list[Tree]:
-    """The `TreeExecutor` of a cluster; a finished tree is read while others grow."""
+    """The `_trees.growing.TreeExecutor` of a cluster; finished trees are read while others grow."""
     checkpoint = work.checkpoint
     assert checkpoint is not None
     work = replace(work, data=StoredTrainingData(store), trees_at_once=most_threads(client))
-    # Every call has its own names: a task of a name that Dask knows would not be run again.
+    # Every call uses new names: Dask would not run a task again whose name it knows.
     run = secrets.token_hex(4)
     topic = f"ldsm-progress-{run}"
     place = {tree: i for i, tree in enumerate(trees)}
@@ -136,10 +136,10 @@ def _on_cluster(
         )
         kept = (
             f"Finished trees are kept in {checkpoint.folder!r}: the same fit continues from there, "
-            "with Dask or without."
+            "with or without Dask."
         )
         named = dict(zip(trees, futures, strict=True))
-        del futures  # a task is wanted as long as somebody holds its future
+        del futures  # Dask keeps a task for as long as its future is held
         for tree, receipt in results(client, named, "tree", kept=kept, between=between):
             grown[tree] = checkpoint.get(receipt)
             progress[place[tree]] = work.params.max_nodes
@@ -150,9 +150,9 @@ def _on_cluster(
 
 
 def _grow(work: TreeWork, topic: str, tree: int) -> Any:
-    """Runs on a worker: one tree into the folder."""
+    """Runs on a worker: grows one tree into the folder."""
     assert work.checkpoint is not None
-    # A worker may be lost between the writing of a tree and the reading of its receipt.
+    # A worker may have been lost after writing the tree, before its receipt was read.
     receipt = work.checkpoint.receipt(tree)
     if receipt is not None:
         return receipt
@@ -163,7 +163,7 @@ def _grow(work: TreeWork, topic: str, tree: int) -> Any:
 
 @contextmanager
 def _reporting(topic: str, tree: int, progress: NDArray[np.int64]) -> Iterator[None]:
-    """Report to the driver now and then how many nodes the tree has."""
+    """Regularly report the tree's number of nodes to the driver."""
     worker, done = get_worker(), threading.Event()
 
     def report() -> None:

@@ -54,7 +54,7 @@ from .workers import (
     sees_store,
 )
 
-ROWS = 16384  # of a task: a second of work, a megabyte of results
+ROWS = 16384  # per task: a second of work, a megabyte of results
 _FORMAT, _VERSION = "ldsm-predictions", 1
 _MANIFEST = "predictions.json"
 _opening = threading.Lock()
@@ -71,38 +71,38 @@ def predict(
     rows_per_task: int = ROWS,
     callback: ProgressCallback | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.float32]] | list[str]:
-    """The k best labels of every row of a store, as `LdSMClassifier.predict_topk` gives them.
+    """The k best labels of every row of a store, as from `LdSMClassifier.predict_topk`.
 
     Parameters
     ----------
     client : distributed.Client
     model : path
-        A model file that every worker sees; each reads it once.
+        A model file that every worker can read; each worker loads it once.
     store : path or Dataset
-        The rows: a store that every worker sees, or what `open_store` gives. Of texts, if the model
-        is a TextTagger.
+        The rows: a store that every worker sees, or the result of `open_store`. It must hold texts
+        if the model is a TextTagger.
     k, tail
-        As `LdSMClassifier.predict_topk` has them.
+        See `LdSMClassifier.predict_topk`.
     output_dir : path, optional
-        A folder that driver and workers share, new or empty. Workers write there, block by block,
-        ``part-00000.npz`` and so on with the arrays ``columns`` (of ``classes_``, int32) and
-        ``scores`` (float32); each appears whole or not at all. ``predictions.json`` says what they
-        are. The same call with the same folder leaves out what is there.
+        A new or empty folder shared by the driver and all workers. Workers write ``part-00000.npz``
+        and so on there, one per block of rows, with the arrays ``columns`` (of ``classes_``, int32)
+        and ``scores`` (float32); each is written completely or not at all. ``predictions.json``
+        describes them. Repeating the call with the same folder skips the parts that exist.
     rows_per_task : int, default=16384
     callback : callable, optional
-        Called with (rows done, rows).
+        Called with (rows done, all rows).
 
     Returns
     -------
     labels, scores : ndarray of shape (n_rows, k)
-        Without an `output_dir`: for results that fit in the driver's memory.
+        Without `output_dir`, for results that fit in the driver's memory.
     list of str
-        With one: the paths of the parts, in the order of the rows.
+        With `output_dir`: the paths of the parts, in the order of the rows.
 
     Raises
     ------
     ClusterError
-        As `fit` raises it.
+        As raised by `fit`.
     """
     check_client(client)
     check_callback(callback)
@@ -133,11 +133,11 @@ def evaluate(
     rows_per_task: int = ROWS,
     callback: ProgressCallback | None = None,
 ) -> dict[str, float]:
-    """The metrics of a model on the labelled rows of a store, as `ldsm.metrics.ranking_report`.
+    """Metrics of a model on the labelled rows of a store, as in `ldsm.metrics.ranking_report`.
 
-    Propensities come from the label counts of training, which the model keeps. Labels that training
-    never saw are left out. The other parameters are those of `predict`. What workers return is a
-    few sums and the numbers of the labels that occur.
+    Propensities are computed from the label counts stored in the model. Labels unknown to the model
+    are left out. The other parameters are those of `predict`. Workers return only a few sums and
+    the label numbers that occur.
     """
     check_client(client)
     check_callback(callback)
@@ -147,7 +147,7 @@ def evaluate(
     job = _Job.of(model, store, 1, tail, rows_per_task, labelled=True)
     work = partial(_sums, ks)
     parts = dict(job.run(client, "evaluate", work, callback=callback))
-    # In the order of the rows, so that the same rows give the same last digit.
+    # In the order of the rows, so that the same rows give exactly the same sums.
     total: RankingSums = reduce(add, [parts[block] for block in job.blocks()])
     return total.report()
 
@@ -157,7 +157,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Job:
-    """What to predict for which rows, by paths; small, so that any worker can be handed it."""
+    """What to predict for which rows; only paths and numbers, so that it is quick to send."""
 
     path: str
     checksum: str
@@ -188,7 +188,7 @@ class _Job:
             raise ValueError(f"The store {location.folder!r} has no rows to predict for.")
         check_kind(estimator, data, path)
         if labelled:
-            has_label_names(fitted.classes, data)  # says whether they can be compared
+            has_label_names(fitted.classes, data)  # raises if they cannot be compared
         if data.X is not None and data.n_features != fitted.n_features:
             raise ValueError(
                 f"The store {location.folder!r} must have the {fitted.n_features} features of the "
@@ -209,7 +209,7 @@ class _Job:
         )
 
     def blocks(self) -> range:
-        """The first rows of all blocks."""
+        """The first row of each block."""
         return range(0, self.n_rows, self.rows_per_task)
 
     def block(self, start: int) -> slice:
@@ -230,7 +230,7 @@ class _Job:
         done: Sequence[int] = (),
         kept: str = "",
     ) -> Iterator[tuple[int, Any]]:
-        """Have the work done for all blocks but those that are; the answers as they come."""
+        """Run the work for all blocks that are not done; yields results as they arrive."""
         check_workers(client, [sees_store(self.store), sees_model(self.path), *checks])
         blocks = [block for block in self.blocks() if block not in set(done)]
         n_done = self.n_rows - sum(self.block(b).stop - b for b in blocks)
@@ -241,7 +241,7 @@ class _Job:
             key=[f"ldsm-{what}-{b // self.rows_per_task:05}-{token}" for b in blocks],
         )
         named = dict(zip(blocks, futures, strict=True))
-        del futures  # a result stays with its worker as long as somebody holds the future
+        del futures  # a worker keeps a result for as long as its future is held
         for block, answer in results(client, named, "block of rows from row", kept=kept):
             named.pop(block)
             n_done += self.block(block).stop - block
@@ -251,7 +251,7 @@ class _Job:
 
 
 def _begin(output_dir: PathLike, job: _Job) -> str:
-    """Make a folder one of these predictions, or see that it is; its absolute path."""
+    """Start or check a folder for these predictions; returns its absolute path."""
     folder = folder_path("The 'output_dir' argument", output_dir)
     manifest = {
         "format": _FORMAT,
@@ -268,7 +268,7 @@ def _begin(output_dir: PathLike, job: _Job) -> str:
     if not os.path.exists(path):
         if os.listdir(folder):
             raise ValueError(
-                "The 'output_dir' argument must name a new or empty folder, or one of the same "
+                "The 'output_dir' argument must be a new or empty folder, or one with the same "
                 f"predictions. {folder!r} holds {min(os.listdir(folder))!r}."
             )
         write_manifest(path, manifest, replace=False)
@@ -288,7 +288,7 @@ def _begin(output_dir: PathLike, job: _Job) -> str:
 
 
 def _is_whole(path: str, job: _Job, start: int) -> bool:
-    """Whether a part is there and can be read; a damaged one is made again."""
+    """Whether a part exists and can be read; a damaged part will be written again."""
     rows = job.block(start)
     try:
         with open(path, "rb") as file, np.load(file) as part:
@@ -296,7 +296,7 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile) as error:
-        warnings.warn(f"The part {path!r} is damaged ({error}): it is made again.", stacklevel=3)
+        warnings.warn(f"The part {path!r} is damaged ({error}); writing it again.", stacklevel=3)
         return False
     return shapes == {(rows.stop - rows.start, job.k)}
 
@@ -306,7 +306,7 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Opened:
-    """A model and the rows it is asked about, in one process."""
+    """A model and the rows to predict, in one process."""
 
     estimator: Estimator
     data: Dataset
@@ -316,7 +316,7 @@ class _Opened:
         return classifier_of(self.estimator).model_
 
     def rows(self, rows: slice) -> FeatureArrays:
-        """A block of rows as the model reads them."""
+        """A block of rows in the model's features."""
         X: Any
         if isinstance(self.estimator, TextTagger):
             assert self.data.texts is not None
@@ -335,7 +335,7 @@ def _opened(path: str, expected: str, store: StoreLocation) -> _Opened:
 
 def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     opened = job.opened()
-    # In one thread: a worker's threads have a task each.
+    # One thread: each of a worker's threads has its own task.
     return opened.model.top_columns(opened.rows(job.block(start)), job.k, tail=job.tail, n_jobs=1)
 
 
@@ -355,11 +355,11 @@ def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
 
 @lru_cache(maxsize=1)
 def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
-    """1 where a label of the store (row) is one of the model (column)."""
+    """1 where a label of the store (row) is a label of the model (column)."""
     opened = _opened(path, expected, store)
     model, n_labels, names = opened.model, opened.data.n_labels, opened.data.label_names
     each = sp.eye_array(n_labels, format="csr", dtype=np.int32)
-    # Always by name, even if it is a number: model and store may have different numbers of labels.
+    # Always by name, even for numbers: model and store may have different numbers of labels.
     by_name: Sequence[Any] = range(n_labels) if names is None else names
     return known_labels(each, by_name, model.classes, model.label_form)
 

@@ -1,4 +1,4 @@
-"""Waiting for the tasks of a cluster, with a way out of every wait."""
+"""Wait for the tasks of a cluster; every wait has a time limit."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from distributed import (
     get_worker,
 )
 
-# Without a worker for so long the work is given up: nannies bring one back within seconds.
+# Give up after this time without a worker; nannies restart one within seconds.
 NO_WORKER_SECONDS = 60.0
-# A scheduler that says nothing for so long is taken for lost.
+# A scheduler that does not answer for this long counts as lost.
 ANSWER_SECONDS = 30.0
 _POLL_SECONDS = 0.05
-_ASK_TIMES = 3  # for a result that is there but does not come
-_WORKERS_SECONDS = 2.0  # between two looks at who is there
+_ASK_TIMES = 3  # for a result that exists but does not arrive
+_WORKERS_SECONDS = 2.0  # between two checks for workers
 
 Name = TypeVar("Name")
 
 
 class ClusterError(OSError):
-    """The cluster cannot do the work, or no longer: the message says where, why and what is kept.
+    """The cluster cannot do or continue the work; the message says where, why and what is kept.
 
-    The error of a task that failed is its ``__cause__``.
+    The error of a failed task is its ``__cause__``.
     """
 
 
 def on_worker(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do the work of a task; an error remembers where it happened, which Dask does not tell."""
+    """Do the work of a task; an error records its worker, which Dask does not tell."""
     try:
         return work(*arguments)
     except Exception as error:
@@ -51,17 +51,17 @@ def results(
     kept: str = "",
     between: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Name, Any]]:
-    """The results of tasks as they come in; each is dropped from the cluster once it is here.
+    """The results of tasks as they arrive; each is then released from the cluster.
 
     Parameters
     ----------
     client : Client
     futures : mapping
-        The tasks, by what an error calls them.
+        The tasks, by their names in errors.
     what : str
-        The kind of task: "tree".
+        The kind of task, such as "tree".
     kept : str
-        A sentence on what is not lost, for errors.
+        A sentence for errors that says what is kept.
     between : callable
         Called many times a second; may raise.
 
@@ -98,13 +98,13 @@ def results(
             workers.check(kept)
             time.sleep(_POLL_SECONDS)
     finally:
-        # Without anybody who wants it, a task that has not begun never does.
+        # Tasks that have not begun are dropped once their futures are released.
         for future in waiting.values():
             future.release()
 
 
 class _Workers:
-    """Looks now and then whether anybody is there to work."""
+    """Regularly checks whether the cluster has workers."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -148,7 +148,7 @@ class _TaskFailedError(Exception):
 
 
 def _result(future: Future[Any]) -> Any:
-    """What a future that is no longer pending has."""
+    """The result of a future that is no longer pending."""
     status, error = future.status, None
     try:
         if status == "finished":
@@ -156,7 +156,7 @@ def _result(future: Future[Any]) -> Any:
         if status == "error":
             error = future.exception(timeout=ANSWER_SECONDS)
     except (CancelledError, TimeoutError, OSError) as unreachable:
-        # Most likely whoever had the answer died just now, and the task runs again.
+        # Most likely the worker with the result has just died, and the task runs again.
         if future.status == status:
             raise _NoAnswerError from unreachable
     except Exception as unreadable:
@@ -175,9 +175,9 @@ def _lost(client: Client, kept: str) -> ClusterError:
 def _why(error: BaseException | None) -> str:
     if isinstance(error, KilledWorker):
         return (
-            f"on {error.allowed_failures + 1} workers, which all died in the middle of it, the "
-            f"last of them {error.last_worker.address}: memory may have run out, their logs may "
-            "tell."
+            f"on {error.allowed_failures + 1} workers, which all died while working on it, the "
+            f"last one being {error.last_worker.address}: they may have run out of memory; see "
+            "their logs."
         )
     where = getattr(error, "ldsm_worker", None)
     cause = f"{type(error).__name__}: {error}".rstrip(".")
@@ -185,6 +185,6 @@ def _why(error: BaseException | None) -> str:
 
 
 def address(client: Client) -> str:
-    """Where the scheduler is."""
+    """The address of the scheduler."""
     scheduler = client.scheduler
     return str(scheduler.address) if scheduler is not None else "of this client"

@@ -1,4 +1,4 @@
-"""What every worker must see before work is handed out: this ldsm, the store, the folder."""
+"""Check that every worker has this version of ldsm and sees the store and the folder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_located, open_store
 from .tasks import ANSWER_SECONDS, ClusterError, address
 
-_SHOWN = 3  # complaints of workers in one message
+_SHOWN = 3  # workers' complaints in one message
 # Raises on a worker that cannot do the work.
 Check = Callable[[], None]
 
 
 def check_client(client: Client) -> None:
-    """Raise unless the client can be waited for."""
+    """Raise an error unless the client is connected and synchronous."""
     if not isinstance(client, Client) or client.asynchronous:
         raise ValueError(
             f"The 'client' argument must be a distributed.Client that is not asynchronous. "
@@ -39,26 +39,26 @@ def check_client(client: Client) -> None:
 
 
 def opened(store: PathLike | Dataset) -> tuple[Dataset, StoreLocation]:
-    """The store that was named, as the driver sees it."""
+    """The given store, opened by the driver, and its location."""
     if not isinstance(store, (Dataset, str, os.PathLike)):
         raise ValueError(
-            "The 'store' argument must be the folder of a store, or what open_store gives. "
+            "The 'store' argument must be the folder of a store, or the result of open_store. "
             f"Got {type(store).__name__} instead."
         )
     data = store if isinstance(store, Dataset) else open_store(store)
     if data.store is None:
         raise ValueError(
-            "The 'store' argument must be the folder of a store, or what open_store gives. "
-            f"Got {data!r}, whose rows lie in no store: save them first."
+            "The 'store' argument must be the folder of a store, or the result of open_store. "
+            f"Got {data!r}, whose rows are not in a store: save them first."
         )
     return data, data.store
 
 
 def check_workers(client: Client, checks: Sequence[Check]) -> None:
-    """Raise, by name of worker and path, if some worker is not fit for the work."""
+    """Raise an error that names worker and path if some worker cannot do the work."""
     deadline = time.monotonic() + ANSWER_SECONDS
     try:
-        # Not `wait_for_workers`, whose own questions to the scheduler have no time limit.
+        # Not `wait_for_workers`, whose calls to the scheduler have no time limit.
         while not client.nthreads(callback_timeout=ANSWER_SECONDS):
             if time.monotonic() > deadline:
                 raise ClusterError(
@@ -84,7 +84,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
     complaints = {}
     for worker, answer in answers.items():
         if isinstance(answer, OSError):
-            continue  # it was lost just now, which is no reason to stop the others
+            continue  # it was just lost, which need not stop the others
         if isinstance(answer, Exception):
             answer = f"it cannot run this ldsm: {type(answer).__name__}: {answer}"
         if answer is not None:
@@ -97,7 +97,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
 
 
 def most_threads(client: Client) -> int:
-    """Threads of all workers of one machine; of the machine that has the most."""
+    """Threads of all workers on one machine, for the machine with the most."""
     threads: Counter[str] = Counter()
     for worker, n in client.nthreads(callback_timeout=ANSWER_SECONDS).items():
         threads[urlsplit(worker).hostname or worker] += n
@@ -105,18 +105,18 @@ def most_threads(client: Client) -> int:
 
 
 def sees_store(store: StoreLocation) -> Check:
-    """A check for the store."""
+    """A check that a worker sees the same store."""
     return partial(check_located, store)
 
 
 def sees_model(path: str) -> Check:
-    """A check for the very model file that the driver sees."""
+    """A check that a worker sees the same model file."""
     return partial(check_model, path, checksum(path))
 
 
 @contextmanager
 def sees_folder(folder: str) -> Iterator[Check]:
-    """A check for a folder of results: the same one for all, and not one of each machine."""
+    """A check that a worker sees the same folder of results, not a local one of that name."""
     mark = temporary_path(folder)
     with open(mark, "xb"):
         pass
@@ -128,9 +128,11 @@ def sees_folder(folder: str) -> Iterator[Check]:
 
 
 def check_model(path: str, expected: str) -> None:
-    """Raise unless this process, too, finds that model there."""
+    """Raise an error unless this process finds the same model there."""
     if checksum(path) != expected:
-        raise ValueError(f"The model file {path!r} is another one here: its checksum differs.")
+        raise ValueError(
+            f"The model file {path!r} is a different one on this machine: its checksum differs."
+        )
 
 
 def _check_folder(folder: str, mark: str) -> None:
@@ -138,16 +140,16 @@ def _check_folder(folder: str, mark: str) -> None:
         raise FileNotFoundError(f"There is no folder {folder!r}.")
     if not os.path.exists(os.path.join(folder, mark)):
         raise ValueError(
-            f"The folder {folder!r} is another one here: what the driver wrote is not in it. "
-            "It must be shared."
+            f"The folder {folder!r} is a different one on this machine: it lacks what the driver "
+            "wrote. It must be shared."
         )
     check_writable(folder)
 
 
 def _complaint(version: str, checks: Sequence[Check]) -> str | None:
-    """Runs on a worker: why it cannot do the work, None if it can."""
+    """Runs on a worker: the reason why it cannot do the work, or None."""
     if __version__ != version:
-        return f"it has ldsm {__version__}, and the driver {version}."
+        return f"it has ldsm {__version__}, but the driver has {version}."
     for check in checks:
         try:
             check()

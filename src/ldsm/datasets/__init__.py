@@ -1,8 +1,8 @@
-"""Data sets: the formats people have them in, one form to hold them, and a store to keep them.
+"""Data sets: readers and writers for common formats, the Dataset, and the store.
 
-A :class:`Dataset` is rows with labels. The readers ``load_*`` give one, the writers ``save_*`` take
-one, the iterators ``iter_*`` give it in pieces for files larger than memory. Files that end in
-``.gz`` or ``.bz2`` are compressed. A malformed line is a ValueError with file, line and text.
+A :class:`Dataset` is rows with labels. Readers ``load_*`` return one, writers ``save_*`` take one,
+iterators ``iter_*`` yield one in pieces, for files larger than memory. Files ending in ``.gz`` or
+``.bz2`` are compressed. A malformed line raises a ValueError with file, line and text.
 """
 
 from .._storage.strings import Strings

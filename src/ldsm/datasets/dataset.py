@@ -1,4 +1,4 @@
-"""The one shape of data in this package: rows of features or texts, their labels, their names."""
+"""The Dataset: rows of features or texts, with their labels and names."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class StoreLocation(NamedTuple):
-    """Where a store lies and which one it is: small, so that any process can be handed it."""
+    """The place and identity of a store; small, so that it is quick to send to a process."""
 
     folder: str  # absolute
-    identity: str  # hash of what stands for its content
+    identity: str  # hash of its manifest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +37,7 @@ class Dataset:
     Y : sparse or dense matrix
         1 where a row has a label, kept as ``csr_array`` of int32.
     texts : sequence of str, optional
-        Documents, in place of `X`.
+        Documents, instead of `X`.
     feature_names, label_names : sequence of str, optional
         Names of the columns of `X` and `Y`.
     source : str, default=""
@@ -46,8 +46,8 @@ class Dataset:
     Attributes
     ----------
     store : StoreLocation or None
-        The store that these are the rows of, all of them and unchanged: what ``open_store`` gives
-        has one, whatever is made of it has none.
+        The store that holds exactly these rows: set on what ``open_store`` returns, None on
+        anything derived from it.
 
     Examples
     --------
@@ -68,19 +68,19 @@ class Dataset:
     feature_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
     source: str = ""
-    # No argument of `replace`, so that changed rows never point to the store of the former ones.
+    # Not an argument of `replace`, so that changed rows never refer to the store of the old ones.
     store: StoreLocation | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if (self.X is None) == (self.texts is None):
-            raise ValueError("A Dataset has either X or texts. Got both or none.")
+            raise ValueError("A Dataset must have either X or texts. Got both or neither.")
         object.__setattr__(self, "Y", label_matrix(self.Y))
         if self.X is not None:
             object.__setattr__(self, "X", feature_matrix(self.X))
         rows = len(self.texts) if self.texts is not None else self.X.shape[0]
         if rows != self.Y.shape[0]:
             raise ValueError(
-                f"Features or texts and labels must have as many rows. Got {rows} and "
+                f"Features or texts and labels must have the same number of rows. Got {rows} and "
                 f"{self.Y.shape[0]}."
             )
         for name, columns in (("feature_names", self.n_features), ("label_names", self.n_labels)):
@@ -96,7 +96,7 @@ class Dataset:
     def from_texts(
         cls, texts: Sequence[str], labels: Iterable[Iterable[str]], source: str = ""
     ) -> Dataset:
-        """Documents and the label names of each; a name given twice for a row counts once.
+        """A Dataset of documents with label names; a name given twice for a row counts once.
 
         Examples
         --------
@@ -133,14 +133,14 @@ class Dataset:
 
     @property
     def labels(self) -> list[list[Any]]:
-        """The labels of each row: names, or numbers where there are no names."""
+        """The labels of each row: names, or numbers if there are no names."""
         names = range(self.n_labels) if self.label_names is None else list(self.label_names)
         labels = [names[i] for i in self.Y.indices.tolist()]
         bounds = self.Y.indptr.tolist()
         return [labels[a:b] for a, b in pairwise(bounds)]
 
     def select(self, rows: Any) -> Dataset:
-        """The given rows in the given order, in memory: numbers, a boolean mask or a slice."""
+        """The given rows in the given order, in memory; `rows` is numbers, a mask or a slice."""
         chosen = np.arange(len(self))[rows if isinstance(rows, slice) else _row_index(rows)]
         return replace(
             self,
@@ -150,20 +150,20 @@ class Dataset:
         )
 
     def split(self, validation: float = 0.1, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Rows for training and rows for validation; every label keeps a row in training.
+        """Split off rows for validation; every label keeps a row in training.
 
         Parameters
         ----------
         validation : float or int, default=0.1
             Share of the rows in (0, 1), or their number.
         seed : int, default=0
-            Same seed, same split.
+            The same seed gives the same split.
 
         Returns
         -------
         train, validation : Dataset
-            Rows in their former order, in memory. A label that occurs once is in `train`; if that
-            leaves fewer rows for validation than asked for, a warning says so.
+            Rows in their original order, in memory. A label that occurs once stays in `train`; a
+            warning is issued if that leaves fewer validation rows than requested.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class Dataset:
         if not 1 <= wanted < n:
             raise ValueError(
                 "validation must be a share in (0, 1) or a number of rows that leaves rows on "
-                f"either side of {n}. Got {validation}."
+                f"both sides of the split of {n} rows. Got {validation}."
             )
         indptr, indices = self.Y.indptr, self.Y.indices
         left = np.bincount(indices, minlength=self.n_labels)
@@ -193,17 +193,17 @@ class Dataset:
                     break
         if n_held_out < wanted:
             warnings.warn(
-                f"{n_held_out} rows for validation instead of {wanted}: each of the others holds "
-                "the last training row of some label.",
+                f"{n_held_out} rows for validation instead of {wanted}: each remaining row is the "
+                "last training row of some label.",
                 stacklevel=2,
             )
         return self.select(~held_out), self.select(held_out)
 
     def align(self, train: Dataset) -> tuple[Dataset, Unseen]:
-        """These rows in the columns of a training set, and what training never saw.
+        """These rows in the columns of a training set, and what that set does not have.
 
-        Columns are matched by name where both sets have names, else by number. Labels and features
-        without a column in `train` are left out, and reported.
+        Columns are matched by name if both sets have names, else by number. Labels and features
+        without a column in `train` are left out and reported.
 
         Examples
         --------
@@ -220,7 +220,7 @@ class Dataset:
         Y, unseen_labels, dropped = _align_columns(
             self.Y, self.label_names, train.Y.shape[1], train.label_names, "label_names"
         )
-        # A column that no training row uses is as unseen as one that does not exist.
+        # A label without a training row counts as unseen even if it has a column.
         idle = np.bincount(train.Y.indices, minlength=train.n_labels) == 0
         names = range(train.n_labels) if train.label_names is None else train.label_names
         here = np.bincount(Y.indices, minlength=train.n_labels)
@@ -237,7 +237,7 @@ class Dataset:
         return aligned, Unseen(unseen_labels, unseen_features, dropped)
 
     def vectorize(self, vectorizer: Any, *, fit: bool = True) -> Dataset:
-        """Texts become features by a scikit-learn vectorizer, fitted on them unless `fit` is False.
+        """Turn texts into features with a scikit-learn vectorizer, fitted on them if `fit` is True.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Dataset:
         <Dataset: 2 rows, 4 features, 1 labels>
         """
         if self.texts is None:
-            raise ValueError("This Dataset has features already, and no texts.")
+            raise ValueError("This Dataset already has features, and no texts.")
         X = vectorizer.fit_transform(self.texts) if fit else vectorizer.transform(self.texts)
         names = getattr(vectorizer, "get_feature_names_out", None)
         return replace(self, X=X, texts=None, feature_names=None if names is None else names())
@@ -260,7 +260,7 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """What :meth:`Dataset.align` found in a set that its training set does not have.
+    """What :meth:`Dataset.align` found that the training set does not have.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class Unseen:
     features : dict
         Features without a column in the training set, with their occurrences.
     dropped_per_row : int64 array
-        Labels of each row that have no column any more; recall over all true labels counts them
+        Number of labels of each row that lost their column; recall over all true labels counts them
         as misses.
     """
 
@@ -298,9 +298,9 @@ def _align_columns(
     train_names: Sequence[str] | None,
     kind: str,
 ) -> tuple[Any, dict[Any, int], NDArray[np.int64]]:
-    """The matrix in other columns, the occurrences in columns that went, and those by row."""
+    """The matrix in new columns, the occurrences in dropped columns, and their number by row."""
     if (names is None) != (train_names is None):
-        raise ValueError(f"Both sets must have {kind}, or neither. Got them from one only.")
+        raise ValueError(f"Both data sets must have {kind}, or neither. Only one has them.")
     if names is None or train_names is None:
         mapping = np.arange(matrix.shape[1])
         mapping[mapping >= n_columns] = -1
@@ -310,7 +310,7 @@ def _align_columns(
         if len(column) != len(train_names) or len(set(names)) != len(names):
             raise ValueError(f"{kind} must be unique to be aligned. Some name occurs twice.")
         mapping = np.array([column.get(name, -1) for name in names], dtype=np.int64)
-    if (mapping == np.arange(matrix.shape[1])).all():  # nothing moves: what is mapped stays so
+    if (mapping == np.arange(matrix.shape[1])).all():  # nothing moves: a mapped matrix stays mapped
         if matrix.shape[1] != n_columns:
             matrix = csr(matrix.indptr, matrix.indices, matrix.data, n_columns)
         return matrix, {}, np.zeros(matrix.shape[0], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""One door to every format, by the file's suffix."""
+"""Load a data set of any format, chosen by the file's suffix."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _SUFFIXES = {
 
 
 def guess_format(path: PathLike) -> str:
-    """The format that a path's suffix stands for; a folder is a store."""
+    """The format of a path by its suffix; a folder is a store."""
     if os.path.isdir(path):
         return "store"
     suffix = format_suffix(path)
     if suffix not in _SUFFIXES:
         raise ValueError(
-            f"The format of {printable(path)} must be named ({', '.join(FORMATS)}): its suffix is "
-            f"none of {', '.join(_SUFFIXES)}."
+            f"The format of {printable(path)} must be given ({', '.join(FORMATS)}), because its "
+            f"suffix is none of {', '.join(_SUFFIXES)}."
         )
     return _SUFFIXES[suffix]
 
@@ -56,10 +56,10 @@ def load_dataset(path: PathLike, format: str | None = None, **options: Any) -> D
     path : path
         A file, or the folder of a store.
     format : {"xmlrepo", "svmlight", "jsonl", "table", "store"}, optional
-        By default what the suffix says, below ``.gz`` or ``.bz2``: ``.txt`` is the Extreme
+        By default taken from the suffix, ignoring ``.gz`` or ``.bz2``: ``.txt`` is the Extreme
         Classification Repository's format.
     **options
-        What the format's own reader takes.
+        Options of the format's reader.
 
     Examples
     --------

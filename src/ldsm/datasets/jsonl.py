@@ -1,4 +1,4 @@
-"""Documents with label names as JSON Lines: one object a line."""
+"""Documents with label names as JSON Lines: one object per line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def iter_jsonl(
     Parameters
     ----------
     path : path
-        UTF-8, one JSON object a line; plain, ``.gz`` or ``.bz2``.
+        UTF-8, one JSON object per line; plain, ``.gz`` or ``.bz2``.
     text, labels : str
         The fields that hold the document and the list of its label names. A single string is one
-        label, whole numbers stand for their digits. Other fields are not looked at. None for
-        `labels`: documents without labels.
+        label; whole numbers are read as strings. Other fields are ignored. None for `labels`:
+        documents without labels.
 
     Yields
     ------
@@ -32,7 +32,7 @@ def iter_jsonl(
     Raises
     ------
     ValueError
-        For anything else, with file, line number and text. Empty lines may only end the file.
+        For anything else, with file, line number and text. Empty lines are allowed only at the end.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def save_jsonl(
     '{"text": "to be", "labels": ["a", "b"]}\\n'
     """
     if data.texts is None:
-        raise ValueError("This format holds texts, and the Dataset has features only.")
+        raise ValueError("This format holds texts, but the Dataset has only features.")
     with writing(path) as file:
         for document, names in zip(data.texts, data.labels, strict=True):
             record = {text: document, labels: [str(name) for name in names]}
@@ -126,7 +126,7 @@ def _label_names(value: Any) -> list[str] | None:
         return [value]
     if not isinstance(value, list):
         return None
-    # bool is an int to Python, but "true" is no label anybody meant.
+    # bool is an int in Python, but "true" is not meant as a label.
     if any(isinstance(item, bool) or not isinstance(item, (str, int)) for item in value):
         return None
     return [str(item) for item in value]

@@ -1,4 +1,4 @@
-"""What the repository's format and svmlight share: rows as lines of text, in blocks of lines."""
+"""Shared by the repository's format and svmlight: rows as lines of text, read in blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse_blocks(
     comments: bool = False,
     duplicates: str = "error",
 ) -> Iterator[Dataset]:
-    """One Dataset for each block of lines; without declared widths, as wide as its own numbers."""
+    """One Dataset per block of lines; its width is declared, or from its largest numbers."""
     if duplicates not in ("error", "sum"):
         raise ValueError(f"duplicates must be 'error' or 'sum'. Got {duplicates!r} instead.")
     name = printable(path)
@@ -62,7 +62,7 @@ def join_blocks(
     feature_names: Sequence[str] | PathLike | None = None,
     label_names: Sequence[str] | PathLike | None = None,
 ) -> Dataset:
-    """All blocks in one, as wide as the widest, with the names."""
+    """All blocks as one Dataset, as wide as the widest, with the names."""
     parts = list(blocks)
     return Dataset(
         stack([part.X for part in parts], max(part.n_features for part in parts)),
@@ -74,16 +74,16 @@ def join_blocks(
 
 
 def read_names(names: Sequence[str] | PathLike | None) -> Sequence[str] | None:
-    """Names as they are, or from a text file that has one a line."""
+    """Names as given, or from a text file with one name per line."""
     if isinstance(names, (str, os.PathLike)):
         return [name for _, name in read_lines(names)]
     return names
 
 
 def write_rows(data: Dataset, path: PathLike, header: str, *, zero_based: bool) -> None:
-    """The header and a line for each row."""
+    """Write the header and one line per row."""
     if data.X is None:
-        raise ValueError("This format holds features, and the Dataset has texts: vectorize it.")
+        raise ValueError("This format holds features, but the Dataset has texts: vectorize it.")
     if not np.isfinite(data.X.data).all():
         raise ValueError("X must hold finite numbers to be written. Got NaN or inf.")
     indptr = np.asarray(data.X.indptr, dtype=np.int64)

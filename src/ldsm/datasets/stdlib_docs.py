@@ -1,8 +1,8 @@
-"""A real text corpus that every Python has: the docstrings of its standard library.
+"""A real text corpus that comes with Python: the docstrings of its standard library.
 
-A document is what an object says about itself; its tags are where it lives, what it is and what it
-is called. Sources are parsed, never run. Modules written in C, which have no sources, are read
-through a fixed list of modules whose import does nothing but make their names.
+A document is the docstring of an object; its tags are the object's module, kind and name. Sources
+are parsed, never run. Modules written in C, which have no sources, are imported from a fixed list
+of modules whose import has no side effects.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .dataset import Dataset
 
 __all__ = ["load_stdlib_docs"]
 
-# Left out: tests, what Linux distributions package apart (the corpus should depend on the version
-# of Python, not on who built it), and tables of characters.
+# Left out: tests, parts that Linux distributions package separately (the corpus should depend only
+# on the version of Python), and tables of characters.
 _LEFT_OUT = """
     dist-packages distutils encodings ensurepip idlelib lib2to3 pydoc_data site-packages test tests
     tkinter turtle turtledemo venv
@@ -43,9 +43,8 @@ _SOURCES = {
     "_pydecimal": "decimal",
 }
 
-# Modules in C whose import only makes their names. Their objects are shown by the module of the
-# same name less the underscore, or by the one named after the colon. A module that this platform
-# or version lacks is passed over.
+# Modules in C whose import has no side effects. Their objects belong to the module of the same name
+# without the underscore, or to the one after the colon. A missing module is skipped.
 _COMPILED = """
     builtins _asyncio _bisect _bz2 _codecs _collections _contextvars _csv _functools _heapq _io
     _locale _lzma _operator _pickle _queue _random _signal _socket _sqlite3 _ssl _stat _struct
@@ -134,7 +133,7 @@ class _Object:
 
 @cache
 def _documents() -> tuple[_Object, ...]:
-    """All objects with something to say, by name; of those that say the same, the first."""
+    """All objects with enough text, by name; of those with the same words, the first."""
     by_words: dict[str, _Object] = {}
     for item in sorted((*_parsed(), *_imported()), key=lambda item: item.name):
         text = _prose(item.doc, item.name.rpartition(".")[2])
@@ -195,7 +194,7 @@ def _parsed() -> Iterator[_Object]:
             top = _SOURCES.get(parts[0], parts[0])
             if parts[0] not in sys.stdlib_module_names or top.startswith("_"):
                 continue
-            # A private file of a package holds what the package shows.
+            # The objects in a private file of a package belong to the package.
             public = [top, *takewhile(lambda part: not part.startswith("_"), parts[1:])]
             tree = _tree(Path(folder, file))
             if len(public) == len(parts):
@@ -206,7 +205,7 @@ def _parsed() -> Iterator[_Object]:
 
 def _tree(path: Path) -> ast.Module:
     with warnings.catch_warnings():
-        # Old escapes in a string of the library are none of the caller's business.
+        # Warnings about old escapes in the library's strings do not concern the caller.
         warnings.simplefilter("ignore")
         return ast.parse(path.read_bytes(), str(path))
 

@@ -34,7 +34,7 @@ from .._storage.strings import Strings
 from .dataset import Dataset, StoreLocation
 
 _FORMAT = "ldsm-store"
-_VERSION = 2  # 1 was never released: it was sealed in another way
+_VERSION = 2  # 1 was never released
 _META = "meta.json"
 _DTYPES = {
     "x_indptr": "<i8",
@@ -49,7 +49,7 @@ _DTYPES = {
     "label_names": "|u1",
     "label_name_offsets": "<i8",
 }
-# An overwrite puts its arrays beside the old ones, so their names take a random part.
+# New arrays are written next to the old ones, so their names get a random part.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
 
 
@@ -61,13 +61,13 @@ def save_store(
     Parameters
     ----------
     data : Dataset or iterable of Dataset
-        Blocks, as :func:`iter_xmlrepo` gives them, are written as they come, so the whole need
-        not fit in memory. Their names must agree; the widest block sets the number of columns.
+        Blocks, as from :func:`iter_xmlrepo`, are written one by one, so the whole need not fit in
+        memory. Their names must agree; the widest block sets the number of columns.
     folder : path
-        Becomes a store at the end, or not at all.
+        Becomes a complete store, or is left as it was.
     overwrite : bool, default=False
-        Whether a store of that name is replaced; until the new one is complete the old one
-        stays. A folder with anything else in it is never touched.
+        Replace an existing store, which stays until the new one is complete. A folder that holds
+        anything else is never touched.
 
     Examples
     --------
@@ -109,23 +109,23 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
     Parameters
     ----------
     folder : path
-        What :func:`save_store` or ``ldsm convert`` wrote.
+        A folder written by :func:`save_store` or ``ldsm convert``.
     verify : bool, default=False
         Whether to read everything once and compare all checksums and index ranges.
 
     Returns
     -------
     Dataset
-        `X` is memory-mapped, names and texts are decoded when looked at.
+        `X` is memory-mapped; names and texts are decoded on access.
 
     Raises
     ------
     ValueError
-        If the store is damaged, half-written or of a newer version, with the reason.
+        If the store is damaged, incomplete or of another version; the message says why.
     """
     if os.path.isfile(folder):
         raise NotADirectoryError(
-            f"{printable(folder)} is a file, and a store is a folder: `ldsm convert` makes one."
+            f"{printable(folder)} is a file, but a store is a folder: `ldsm convert` makes one."
         )
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"There is no store {printable(folder)}.")
@@ -133,23 +133,24 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
 
 
 def locate_store(folder: PathLike) -> StoreLocation:
-    """Where a store lies and which one it is; reads no more than its ``meta.json``."""
+    """The place and identity of a store; reads only its ``meta.json``."""
     return _Reader(folder, verify=False).location
 
 
 def open_located(store: StoreLocation) -> Dataset:
-    """Open the very store that was located, perhaps by another process or on another machine."""
+    """Open a store located earlier, perhaps by another process; raises if it has changed."""
     check_located(store)
     return open_store(store.folder)
 
 
 def check_located(store: StoreLocation) -> None:
-    """Raise unless this process, too, finds that store there."""
+    """Raise an error unless this process finds the same store there."""
     if not os.path.isdir(store.folder):
         raise FileNotFoundError(f"There is no store {printable(store.folder)}.")
     if locate_store(store.folder) != store:
         raise ValueError(
-            f"The store {printable(store.folder)} is another one here: its {_META} differs."
+            f"The store {printable(store.folder)} is a different one on this machine: its {_META} "
+            "differs."
         )
 
 
@@ -208,7 +209,7 @@ class _Writer:
     def discard(self) -> None:
         with suppress(OSError, ValueError):
             if read_manifest(os.path.join(self.folder, _META), _FORMAT, _VERSION) == self.meta:
-                return  # interrupted right after the rename: the new store stands
+                return  # interrupted right after the rename: the new store is complete
         for array in self.arrays.values():
             array.file.close()
             os.unlink(array.path)
@@ -230,7 +231,7 @@ class _Writer:
 
 
 class _Reader:
-    """Opens the arrays of a folder and refuses whatever does not fit together."""
+    """Opens the arrays of a folder and checks that they fit together."""
 
     def __init__(self, folder: PathLike, verify: bool) -> None:
         self.folder = os.fspath(folder)
@@ -239,7 +240,7 @@ class _Reader:
 
     @property
     def location(self) -> StoreLocation:
-        # The manifest names the checksums of all arrays: equal ones stand for equal data.
+        # The manifest holds the checksums of all arrays: equal manifests mean equal data.
         return StoreLocation(os.path.abspath(self.folder), identity(self.meta))
 
     def dataset(self) -> Dataset:
@@ -276,13 +277,13 @@ class _Reader:
             meta = read_manifest(os.path.join(self.folder, _META), _FORMAT, _VERSION)
         except FileNotFoundError:
             raise ValueError(
-                f"The folder {printable(self.folder)} has no {_META}: it is not a store, or its "
-                "writing was never finished."
+                f"The folder {printable(self.folder)} has no {_META}: it is not a store, or it was "
+                "never finished."
             ) from None
         except ManifestVersionError as error:
             remedy = "upgrade ldsm" if error.version > _VERSION else "convert the data again"
             raise ValueError(
-                f"The store {printable(self.folder)} has version {error.version}, and this ldsm "
+                f"The store {printable(self.folder)} has version {error.version}, but this ldsm "
                 f"reads version {_VERSION}: {remedy}."
             ) from None
         except ManifestError as error:
@@ -303,7 +304,7 @@ class _Reader:
     def _offsets(self, name: str, rows: int, entries: int) -> NDArray[np.int64]:
         offsets = self._array(name)
         if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != entries:
-            raise self._damaged(f"{name} does not lead from 0 to {entries} in {rows} steps")
+            raise self._damaged(f"{name} does not go from 0 to {entries} in {rows} steps")
         if (offsets[1:] < offsets[:-1]).any():
             raise self._damaged(f"{name} decreases")
         return offsets
@@ -321,14 +322,14 @@ class _Reader:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """One writer at a time; the system lets go of the lock even if the process is killed."""
+    """Allow one writer at a time; the system releases the lock even if the process is killed."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FileExistsError(
-                f"{printable(folder)} is being written by someone else."
+                f"{printable(folder)} is being written by another process."
             ) from None
         yield
     finally:
@@ -336,13 +337,14 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
-    """What a folder holds of a store, or of one that was never finished; refuses anything else."""
+    """The files of a store, complete or not, in a folder; an error if it holds anything else."""
     present = set(os.listdir(folder))
     unfinished = set(filter(is_temporary, present))
     foreign = {name for name in present if not _ARRAY_FILE.fullmatch(name)} - {_META} - unfinished
     if foreign:
         raise FileExistsError(
-            f"{printable(folder)} is not made a store: it holds {min(foreign)!r}, no part of one."
+            f"{printable(folder)} cannot become a store: it holds {min(foreign)!r}, which is not "
+            "part of one."
         )
     if _META in present and not overwrite:
         raise FileExistsError(f"{printable(folder)} is a store; overwrite=True replaces it.")

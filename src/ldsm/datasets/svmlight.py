@@ -1,9 +1,9 @@
 """Multi-label svmlight (LIBSVM) files: the repository's lines without its header.
 
-``#`` starts a comment; a line of comment alone is no row, every other line is one, an empty line
-too. Labels are whole numbers and name columns of `Y` as they stand. Features count from 1, as the
-format's inventor has it, unless `zero_based` says otherwise: that is stated, never guessed, since a
-guess could differ between a training and a test file and shift every feature by one.
+``#`` starts a comment. A line with only a comment is not a row; every other line is, even an empty
+one. Labels are whole numbers: the columns of `Y`. Features are numbered from 1, as in the original
+format, unless `zero_based` is set. This is never guessed, because a guess could differ between a
+training and a test file and shift every feature by one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ def load_svmlight(
     path : path
         The data file.
     zero_based : bool, default=False
-        Whether the first feature is called 0. A feature 0 in a file said to count from 1 is an
-        error.
+        Whether features are numbered from 0. Otherwise a feature 0 is an error.
     n_features, n_labels : int, optional
         Number of columns; numbers beyond are errors. By default as many as the file uses.
     feature_names, label_names : sequence of str or path, optional
-        Names of the columns, or a text file that has one a line.
+        Names of the columns, or a text file with one name per line.
     duplicates : {"error", "sum"}, default="error"
         What to do with a feature that a row gives twice. A label given twice counts once.
 
@@ -79,9 +78,9 @@ def iter_svmlight(
     duplicates: str = "error",
     block_bytes: int = 8 << 20,
 ) -> Iterator[Dataset]:
-    """Read such a file a block of rows at a time, for files larger than memory.
+    """Read a multi-label svmlight file block by block, for files larger than memory.
 
-    Unless `n_features` and `n_labels` are given, each block is as wide as its own numbers.
+    Unless `n_features` and `n_labels` are given, the width of a block is from its largest numbers.
     """
     with reading(path) as file:
         yield from parse_blocks(

@@ -30,7 +30,7 @@ __all__ = ["PRESETS", "Preset", "make_xmc"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Part of the definition of the data, not a tuning knob: another value gives other rows.
+# Part of the definition of the data: another value gives other rows.
 _BLOCK = 1024
 # Share of a row's labels that come from its one topic; the others come from anywhere.
 _TOPICAL = 0.8
@@ -42,7 +42,7 @@ _HEAD = 0.8
 # Draws per wanted distinct id: repeats are what makes term frequencies, and a second round costs
 # more than a few spare draws.
 _SPARE = 1.4
-# What a feature counts as that no word called for, only the number of non-zeros a row must have.
+# Count of a feature that was added only to reach the row's number of non-zeros.
 _FILLER = 0.25
 
 
@@ -50,7 +50,7 @@ _FILLER = 0.25
 class Preset:
     """The shape of one of the paper's data sets, from its table of data set statistics.
 
-    The table has no non-zeros per row: those are the originals', as is whether values are binary.
+    The table has no non-zeros per row: they are from the originals, and so is `binary`.
     """
 
     n_rows: int
@@ -122,7 +122,7 @@ def make_xmc(
     part : {"train", "test"}, default="train"
         Two parts of one seed and shape come from the same labels and topics but share no row.
     seed : int, default=0
-        Same seed, same data; the first rows of a larger `n_rows` are those of a smaller one.
+        The same seed gives the same data; a larger `n_rows` begins with the rows of a smaller one.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def _check(name: str, value: Any, kind: Any, low: int, high: float = math.inf) -
 
 
 class _Model:
-    """What all rows of one data set share: popularity, topics and the words of both."""
+    """What all rows of one data set share: popularity, topics, and the words of both."""
 
     def __init__(self, shape: Preset, noise: float, seed: int) -> None:
         self.shape = shape
@@ -241,7 +241,7 @@ class _Model:
         ends = np.cumsum(np.bincount(self.topic_of, minlength=self.n_topics))
         self.topic_end = self.line[ends]
         self.topic_start = np.concatenate([[0.0], self.topic_end[:-1]])
-        # Feature ids in order of popularity: neither ids nor their order tell anything.
+        # Feature ids in order of popularity: the ids themselves carry no information.
         self.feature_of_rank = rng.permutation(features)
         self.idf = np.empty(features)
         self.idf[self.feature_of_rank] = 1 + np.log(np.arange(1, features + 1))

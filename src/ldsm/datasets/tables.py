@@ -28,16 +28,15 @@ def iter_table(
     Parameters
     ----------
     path : path
-        UTF-8 with a header line, cells quoted as spreadsheets do; plain, ``.gz`` or ``.bz2``.
+        UTF-8 with a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
     text, labels : str
         The columns that hold the document and its labels; None for `labels`: documents without
         labels.
     separator : str, default=","
-        What stands between two labels of a cell. Blanks around a label are not part of it; an
-        empty cell is a row without labels.
+        Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
+        means no labels.
     delimiter : str, optional
-        What stands between two cells; by default a comma in ``.csv``, a tab in ``.tsv`` and
-        ``.tab``.
+        Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
 
     Yields
     ------
@@ -47,7 +46,7 @@ def iter_table(
     ------
     ValueError
         For a row with more or fewer cells than the header, an empty label or broken quotes, with
-        file, line number and text. Empty lines may only end the file.
+        file, line number and text. Empty lines are allowed only at the end.
 
     Examples
     --------
@@ -118,7 +117,7 @@ def save_table(
     separator: str = ",",
     delimiter: str | None = None,
 ) -> None:
-    """Write a Dataset of documents as a table; label names must not hold the separator.
+    """Write a Dataset of documents as a table; label names must not contain the separator.
 
     Examples
     --------
@@ -130,12 +129,12 @@ def save_table(
     'text,labels\\nto be,"a,b"\\n'
     """
     if data.texts is None:
-        raise ValueError("This format holds texts, and the Dataset has features only.")
+        raise ValueError("This format holds texts, but the Dataset has only features.")
     for name in data.label_names or ():
         if separator in name or name != name.strip() or not name:
             raise ValueError(
-                f"The label {name!r} cannot be written: labels must not be empty, hold the "
-                f"separator {separator!r} or have blanks around them."
+                f"The label {name!r} cannot be written: labels must not be empty, contain "
+                f"the separator {separator!r} or have spaces around them."
             )
     with writing(path) as file:
         lines = io.TextIOWrapper(file, encoding="utf-8", newline="")
@@ -144,7 +143,7 @@ def save_table(
         writer.writerow([text, labels])
         for document, names in zip(data.texts, data.labels, strict=True):
             writer.writerow([document, separator.join(str(name) for name in names)])
-        lines.detach()  # flushes; the file is closed by whoever opened it
+        lines.detach()  # flushes, without closing the file
 
 
 def _delimiter(path: PathLike, delimiter: str | None) -> str:
@@ -160,7 +159,7 @@ def _delimiter(path: PathLike, delimiter: str | None) -> str:
 
 def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
-    taken: list[str] = []  # the lines of the row at hand
+    taken: list[str] = []  # the lines of the current row
 
     def lines() -> Iterator[str]:
         # Line ends within quotes belong to the cell, so the reader must see them.
@@ -172,7 +171,7 @@ def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     while True:
         number = reader.line_num + 1
         taken.clear()
-        # A setting of the whole process, so it is borrowed for one row and given back.
+        # A setting of the whole process, so it is changed for one row only.
         limit_before = csv.field_size_limit(_LONGEST_CELL)
         try:
             row = next(reader)
@@ -180,7 +179,7 @@ def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             text = "".join(taken)
-            raise malformed(path, number, f"is no row of a table: {error}", text) from None
+            raise malformed(path, number, f"is not a row of a table: {error}", text) from None
         finally:
             csv.field_size_limit(limit_before)
         yield number, row

@@ -1,6 +1,6 @@
 """The text format of the Extreme Classification Repository.
 
-A header ``rows features labels``, then a line per row, everything counted from 0::
+A header ``rows features labels``, then one line per row, everything counted from 0::
 
     3 5 4
     0,2 1:0.5 4:1
@@ -44,12 +44,12 @@ def load_xmlrepo(
         The data file.
     split_file : path, optional
         A file of row numbers counted from 1, one column for each split, as the repository ships
-        them beside its small data sets (``..._trSplit.txt``, ``..._tstSplit.txt``): only these
-        rows, in this order.
+        them with its small data sets (``..._trSplit.txt``, ``..._tstSplit.txt``): only these rows,
+        in this order.
     split : int, default=0
         Which column of `split_file`, counted from 0.
     feature_names, label_names : sequence of str or path, optional
-        Names of the columns, or a text file that has one a line.
+        Names of the columns, or a text file with one name per line.
     duplicates : {"error", "sum"}, default="error"
         What to do with a feature that a row gives twice. A label given twice counts once.
 
@@ -89,9 +89,9 @@ def load_xmlrepo(
 def iter_xmlrepo(
     path: PathLike, *, duplicates: str = "error", block_bytes: int = 8 << 20
 ) -> Iterator[Dataset]:
-    """Read such a file a block of rows at a time, for files larger than memory.
+    """Read a file of the repository block by block, for files larger than memory.
 
-    Each block is a Dataset of the header's width; at least one comes. ``save_store(iter_xmlrepo(
+    Each block is a Dataset of the header's width; there is at least one. ``save_store(iter_xmlrepo(
     path), folder)`` turns a file of any size into a store.
     """
     with reading(path) as file:
@@ -116,7 +116,7 @@ def iter_xmlrepo(
 
 
 def save_xmlrepo(data: Dataset, path: PathLike) -> None:
-    """Write a Dataset in the repository's format; names have no place in it.
+    """Write a Dataset in the repository's format, which cannot hold names.
 
     Values are written in the fewest digits that read back as the same float32.
 
@@ -134,7 +134,7 @@ def save_xmlrepo(data: Dataset, path: PathLike) -> None:
 
 
 def read_split(path: PathLike, n_rows: int) -> NDArray[np.int64]:
-    """Row numbers from 0 of each split, a column each, of the repository's split file."""
+    """Row numbers, counted from 0, of a split file of the repository, one column per split."""
     table: list[list[int]] = []
     for number, line in read_lines(path):
         words = line.split()

@@ -1,4 +1,4 @@
-"""A model beside labelled rows: metrics, its trees one by one, how far scores can be trusted."""
+"""Evaluate a model on labelled rows: metrics, single trees, calibration of the scores."""
 
 from .evaluation import Evaluation
 from .results import MetricCurve, Scores, SingleTrees

@@ -1,4 +1,4 @@
-"""Rows of a Dataset beside a model: whether the two belong together, and in which columns."""
+"""Check that a Dataset fits a model, and bring its rows into the model's columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Estimator = LdSMClassifier | TextTagger
 
 
 def classifier_of(estimator: Estimator) -> LdSMClassifier:
-    """The fitted classifier; that of a tagger is its own."""
+    """The fitted classifier, or the one inside a tagger."""
     if isinstance(estimator, TextTagger):
         check_is_fitted(estimator, "classifier_")
         return estimator.classifier_
@@ -32,34 +32,34 @@ def classifier_of(estimator: Estimator) -> LdSMClassifier:
 
 
 def check_kind(estimator: Estimator, data: Dataset, name: object = "") -> None:
-    """Raise unless the rows are what the model, called `name`, reads: texts or features."""
+    """Raise an error unless the model, called `name`, reads such rows: texts or features."""
     if (data.texts is not None) != isinstance(estimator, TextTagger):
         has, wants = ("texts", "features") if data.texts is not None else ("features", "texts")
         model = f"The model {name}" if name else "The model"
-        raise ValueError(f"{model} reads {wants}, and the data holds {has}.")
+        raise ValueError(f"{model} reads {wants}, but the data holds {has}.")
 
 
 def has_label_names(classes: NDArray[Any], data: Dataset) -> bool:
-    """Whether the labels of model and rows are names or numbers; raises unless both are alike."""
+    """Whether labels are names, not numbers; an error if model and rows differ in this."""
     named = any(isinstance(label, str) for label in classes[:1].tolist())
     if named != (data.label_names is not None):
         has, wants = ("numbers", "names") if named else ("names", "numbers")
         raise ValueError(
-            f"The model's labels are {wants}, those of the data {has}: they cannot be compared."
+            f"The model's labels are {wants}, but the data's are {has}: they cannot be compared."
         )
     return named
 
 
 def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[Dataset, Unseen]:
-    """The rows in the model's columns, and what the model never saw."""
+    """The rows in the model's columns, and the labels and features unknown to the model."""
     check_kind(estimator, data, name)
     model = classifier_of(estimator).model_
     named = has_label_names(model.classes, data)
     if not named and not np.array_equal(model.classes, np.arange(model.n_labels)):
-        # Numbers that are no column numbers are compared as the names they are.
+        # Numbers that are not column numbers are compared like names.
         named = True
         data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
-    # One row with all labels of training stands for the training set.
+    # One row with all labels of the training set stands for it.
     seen = sp.csr_array((model.label_counts > 0).astype(np.int32)[None, :])
     reference = Dataset(
         None if data.X is None else sp.csr_array((1, model.n_features), dtype=np.float32),
@@ -71,7 +71,7 @@ def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[
 
 
 def model_features(estimator: Estimator, data: Dataset, name: object = "") -> Any:
-    """Rows of features as the model reads them; features that training never saw are cut off."""
+    """Rows in the model's features; features unknown to the model are left out."""
     check_kind(estimator, data, name)
     if isinstance(estimator, TextTagger):
         return estimator.vectorize(data)

@@ -1,4 +1,4 @@
-"""The one evaluator: a model and labelled rows, as a whole and tree by tree."""
+"""Evaluate a model on labelled rows, as a whole and tree by tree."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
 
 
 class Evaluation:
-    """A fitted model beside labelled rows, ideally ones that training has not seen.
+    """Evaluates a fitted model on labelled rows, preferably rows that training has not seen.
 
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
     X : matrix, texts or Dataset
-        What the model's `predict_topk` takes, or a Dataset, which brings its labels along. Labels
-        and features of a Dataset are brought into the model's columns.
+        What the model's `predict_topk` takes, or a Dataset, which includes its labels. Labels and
+        features of a Dataset are brought into the model's columns.
     y : labels, optional
-        In the forms that `fit` takes, or a 0/1 matrix in the columns of `classes_`. Labels that
-        training never saw are left out.
+        In the forms that `fit` takes, or a 0/1 matrix in the columns of `classes_`. Labels unknown
+        to the model are left out.
     feature_names : sequence of str, optional
         For models that read features; by default the Dataset's, the model's own, or x0, x1 ...
 
@@ -50,7 +50,7 @@ class Evaluation:
         Their labels, 0/1.
     texts : list of str or None
     unseen : Unseen
-        What of the data training never saw.
+        Labels and features of the data that training never saw.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Evaluation:
         unseen = None
         if isinstance(X, Dataset):
             if y is not None:
-                raise ValueError("A Dataset brings its own labels: y must be left out.")
+                raise ValueError("A Dataset includes its labels: y must be omitted.")
             if names is None and X.feature_names is not None:
                 names = _fitted_names(X.feature_names, clf.n_features_in_)
             aligned, unseen = in_columns(model, X)
@@ -126,7 +126,7 @@ class Evaluation:
         feature_names: Sequence[str] = (),
         n_jobs: int | None = None,
     ) -> Evaluation:
-        """A model beside rows that are in its columns already."""
+        """An evaluation on rows that already are in the model's columns."""
         evaluation = cls.__new__(cls)
         vars(evaluation).update(
             model=model,
@@ -145,11 +145,11 @@ class Evaluation:
 
     @property
     def n_labelled(self) -> int:
-        """Rows with a label that the model knows."""
+        """Number of rows with a label that the model knows."""
         return int(np.count_nonzero(np.diff(self.truth.indptr)))
 
     def sample(self, most: int) -> Evaluation:
-        """On at most so many rows, evenly spaced over all of them."""
+        """The same on at most `most` rows, evenly spaced."""
         if self.n_rows <= most:
             return self
         rows = np.linspace(0, self.n_rows - 1, most).round().astype(np.int64)
@@ -175,15 +175,15 @@ class Evaluation:
         return self.model.top_columns(self.x, k, tail=tail, n_jobs=self.n_jobs)
 
     def sums(self, ks: Sequence[int], *, tail: float = 0.0) -> RankingSums:
-        """All ranking metrics before the division: those of parts of the rows can be added up.
+        """The sums behind all ranking metrics; sums over parts of the rows can be added up.
 
-        The propensity-scored ones are there if training had at least three rows.
+        Propensity-scored metrics are included if there were at least three training rows.
         """
         columns, _ = self.best(max(ks), tail)
         return ranking_sums(self.truth, columns, ks, propensities=self.model.propensities())
 
     def metrics(self) -> dict[str, float]:
-        """All ranking metrics at 1, 3 and 5; the propensity-scored ones from training's counts."""
+        """All ranking metrics at 1, 3 and 5, with propensities from the model's label counts."""
         propensities = self.model.propensities()
         return ranking_report(self.truth, self.top[0], KS, propensities=propensities)
 
@@ -198,7 +198,7 @@ class Evaluation:
         columns, _ = self.best(max(ks), tail)
         ranking = ranking_report(self.truth, columns, ks, propensities=propensities)
         if self.unseen.dropped_per_row.any():
-            # Over all true labels: those without a column get one that is never predicted.
+            # True labels without a column get one that is never predicted.
             everything = sp.hstack([self.truth, _ones(self.unseen.dropped_per_row)], format="csr")
             for k in ks:
                 ranking[f"recall_all@{k}"] = recall_at_k(everything, columns, k)
@@ -211,7 +211,7 @@ class Evaluation:
         return Scores(ks, ranking, f1, self.unseen, self.n_rows)
 
     def reliability(self, n_bins: int = 10) -> Reliability:
-        """Scores of each row's five best labels against how often they are true."""
+        """Compare the scores of each row's five best labels with how often they are true."""
         return reliability(self.truth, *self.top, n_bins=n_bins)
 
     # -- tree by tree -------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Evaluation:
         The first n trees are the forest that the same fit with ``n_estimators=n`` would have grown.
         """
         n_trees = self.model.forest.n_trees
-        # A point next to the last one would tell nothing new, and their names would overlap.
+        # A point close to the last one would add nothing, and their labels would overlap.
         sizes = [2**i for i in range(n_trees.bit_length()) if 2**i <= 0.8 * n_trees] + [n_trees]
         values = _by_name([self._of_trees(0, n, metric) for n in sizes])
         return MetricCurve(np.array(sizes), values, "trees", whole=self._whole(metric))
@@ -249,7 +249,7 @@ class Evaluation:
 
 
 def _truth(model: FittedModel, y: Any) -> sp.csr_array:
-    if sp.issparse(y) and y.nnz == 0:  # no label at all is wrong in training only
+    if sp.issparse(y) and y.nnz == 0:  # an error only in training
         return sp.csr_array((y.shape[0], model.n_labels), dtype=np.int8)
     return known_labels(y, None, model.classes, model.label_form)
 
@@ -259,7 +259,7 @@ def _nothing_unseen(truth: sp.csr_array) -> Unseen:
 
 
 def _fitted_names(names: Sequence[str], n_features: int) -> list[str]:
-    """The names of the model's features, by number; the data may have more of them or fewer."""
+    """The names of the model's features; the data may have more or fewer features."""
     known = list(names)[:n_features]
     return known + [f"x{i}" for i in range(len(known), n_features)]
 
@@ -269,7 +269,7 @@ def _by_name(points: Sequence[dict[str, float]]) -> dict[str, NDArray[np.float64
 
 
 def _ones(counts: NDArray[np.int64]) -> sp.csr_array:
-    """A 0/1 matrix whose rows begin with so many ones."""
+    """A 0/1 matrix in which row i begins with `counts[i]` ones."""
     indptr = np.concatenate([[0], np.cumsum(counts)])
     columns = np.concatenate([np.arange(count) for count in counts.tolist()])
     shape = (len(counts), int(counts.max(initial=0)))

@@ -1,4 +1,4 @@
-"""What an evaluation ends with: metrics at some k, curves over the trees."""
+"""Results of an evaluation: metrics at k, and curves over the trees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..datasets.dataset import Unseen
 
 KS = (1, 3, 5)
-# What people call the metrics of `ldsm.metrics.ranking_report`.
+# The usual names of the metrics in `ldsm.metrics.ranking_report`.
 SHORT_NAMES = {"precision": "P", "ndcg": "nDCG", "psp": "PSP", "psndcg": "PSnDCG"}
 
 
@@ -24,12 +24,12 @@ class Scores:
     ----------
     ks : sequence of int
     ranking : dict of str to float
-        "precision@1" and so on; "recall_all@1", where labels were unseen in training, counts these
-        as misses.
+        "precision@1" and so on. If some labels have no training row, "recall_all@1" counts them as
+        misses.
     f1 : dict of str to float
-        Of predicted sets, by average; empty where the model predicts one label per row.
+        F1 of predicted sets by average; empty if the model predicts one label per row.
     unseen : Unseen
-        What of the data training never saw.
+        Labels and features of the data that training never saw.
     n_rows : int
     """
 
@@ -59,11 +59,11 @@ class MetricCurve:
     metrics : dict of str to array (n,)
         Shares in [0, 1] by name, such as "P@1".
     what : str
-        What the sizes are, "trees" or "max_nodes" for instance.
+        What the sizes count, for example "trees" or "max_nodes".
     depths : array (n,), optional
-        The depth of the deepest tree of each.
+        The depth of the deepest tree of each model.
     whole : dict of str to float, optional
-        The same metrics of the model with its second stage, if it has one.
+        The same metrics with the model's second stage, if it has one.
     """
 
     sizes: NDArray[Any]
@@ -84,16 +84,16 @@ class MetricCurve:
 
 @dataclass(frozen=True, eq=False)
 class SingleTrees:
-    """Each tree by itself, and all together.
+    """Metrics of each tree alone and of all trees together.
 
     Attributes
     ----------
     single : dict of str to array (n_trees,)
-        Metrics, such as "P@1", of each tree alone.
+        Metrics of each tree alone, by name such as "P@1".
     together : dict of str to float
-        Of the trees together.
+        Metrics of the trees together.
     whole : dict of str to float or None
-        Of the trees with the second stage, if there is one.
+        Metrics with the second stage, if there is one.
     """
 
     single: dict[str, NDArray[np.float64]]

@@ -5,17 +5,17 @@ list of label-id lists, one per row. A list of lists always means label ids.
 
 **Predictions** (`y_pred` of the ``*_at_k`` functions), one of:
 
-- a sparse matrix of scores. Labels that are not stored are not predicted; stored values, zero and
-  negative ones too, rank by value.
-- a dense array of *floating* scores. Every label ranks, zeros too; ``-inf`` means "not predicted".
+- a sparse matrix of scores. Labels that are not stored are not predicted; stored values, including
+  zero and negative ones, are ordered by value.
+- a dense array of *floating* scores. Every label counts, even at 0; ``-inf`` means "not predicted".
 - an array of *integer* label ids, best first, -1 where a prediction is missing.
-- a tuple ``(labels, scores)`` as ``predict_topk`` returns it. The order of the columns is the
-  ranking; the scores are checked, not used.
+- a tuple ``(labels, scores)`` as ``predict_topk`` returns it. The order of the columns
+  counts; the scores are only checked.
 
-So the dtype of a dense array decides: integers are label ids, floats are scores. Equal scores: the
-lower label id first. Where a row has fewer than k predictions the missing ones are misses. Rows
-without true labels count 0 in precision and are left out of nDCG and recall; if no row has a label,
-all metrics but precision are nan. No input is changed.
+So the dtype of a dense array decides: integers are label ids, floats are scores. Ties go to the
+lower label id. If a row has fewer than k predictions, the missing ones are misses. Rows without
+true labels count 0 in precision and are left out of nDCG and recall; if no row has a label, all
+metrics except precision are nan. No input is changed.
 """
 
 from .propensities import propensities

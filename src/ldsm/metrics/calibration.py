@@ -1,4 +1,4 @@
-"""Whether scores are what they say: how often labels of a score are true."""
+"""Calibration: how often labels with a given score are true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .inputs import check_rows, fail, positive, read_labels, read_predictions, w
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Predictions in bins of their score; empty bins are left out.
+    """Predictions in bins by score; empty bins are left out.
 
     Attributes
     ----------
@@ -23,10 +23,10 @@ class Reliability:
     frequencies : float64 (n_bins,)
         Share of the bin's predictions that are true labels.
     counts : int64 (n_bins,)
-        Predictions in the bin.
+        Number of predictions in each bin.
     error : float
-        The expected calibration error (ECE): the distance between the two, averaged over all
-        predictions.
+        The expected calibration error (ECE): the distance between score and frequency, averaged
+        over all predictions.
     """
 
     scores: npt.NDArray[np.float64]
@@ -36,14 +36,14 @@ class Reliability:
 
 
 def reliability(y_true: Any, labels: Any, scores: Any, n_bins: int = 10) -> Reliability:
-    """How well scores agree with how often they are right.
+    """Compare scores with how often they are right.
 
     Parameters
     ----------
     y_true : 0/1 matrix or list of label-id lists
         The true labels, as for `ldsm.metrics`.
     labels, scores : arrays of shape (n_rows, k)
-        Column numbers and their scores in [0, 1], as ``predict_topk`` returns them where Y was a
+        Column numbers and their scores in [0, 1], as returned by ``predict_topk`` if Y was a
         matrix. -1 stands for no prediction.
     n_bins : int, default=10
         Bins of equal width.

@@ -1,4 +1,4 @@
-"""Ranked predictions and the true labels among them: the arithmetic behind `ldsm.metrics`."""
+"""Find the true labels among ranked predictions: the arithmetic behind `ldsm.metrics`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import scipy.sparse as sp
 
 _Floats = npt.NDArray[np.float64]
 _Labels = npt.NDArray[np.integer[Any]]
-_CELLS = 1 << 20  # scores ranked at a time: the temporaries stay in the cache
-_MARKS = 1 << 25  # one-byte marks of the hit search: rows x labels looked at together
+_CELLS = 1 << 20  # scores sorted at a time, so that temporaries stay in the cache
+_MARKS = 1 << 25  # one-byte marks of the hit search: rows x labels searched together
 
 
 class Ranked(NamedTuple):
-    """True labels at their ranks, counted from 0: three parallel arrays."""
+    """True labels and their ranks, counted from 0, as parallel arrays."""
 
     rows: npt.NDArray[np.integer[Any]]
     ranks: npt.NDArray[np.integer[Any]]
@@ -40,7 +40,7 @@ class Ranking:
 
     @cached_property
     def best(self) -> Ranked:
-        """The perfect ranking: the true labels of each row, the heaviest first."""
+        """The best possible order: the true labels of each row by decreasing weight."""
         assert self.weights is not None
         parts = (self.weights[self.truth.indices], self.truth.indices, self.truth.indptr)
         top = top_of_sparse(sp.csr_array(parts, shape=self.truth.shape), self.k)
@@ -64,7 +64,7 @@ class Ranking:
         return _ratio(*self.terms(metric, k))
 
     def terms(self, metric: str, k: int) -> tuple[float, float]:
-        """What is divided by what; those of other rows can be added to them."""
+        """Numerator and denominator; those of other rows can be added to them."""
         if metric == "precision":
             return self.gain(self.hits, k, None, discount=False), len(self.sizes) * k
         if metric == "ndcg":
@@ -77,23 +77,23 @@ class Ranking:
         return hits, best
 
     def covered(self, k: int) -> tuple[_Labels, _Labels]:
-        """The labels that are predicted correctly for some row, and those that are true for one."""
+        """The labels predicted correctly for some row, and the labels true for some row."""
         hit, true = self.hits.labels[self.hits.ranks < k], self.truth.indices
         return np.flatnonzero(np.bincount(hit)), np.flatnonzero(np.bincount(true))
 
 
 @dataclass(frozen=True)
 class RankingSums:
-    """The metrics of some rows before the division, to which those of other rows can be added.
+    """Sums behind the metrics of some rows, to which those of other rows can be added.
 
     Attributes
     ----------
     metrics : sequence of str
-        What to report.
+        The metrics to report.
     terms : dict
-        (metric, k) to what is divided by what.
+        Numerator and denominator by (metric, k).
     covered : dict
-        k to the labels predicted correctly for some row, and those true for one.
+        By k, the labels predicted correctly for some row, and the labels true for some row.
     """
 
     metrics: Sequence[str]
@@ -120,7 +120,7 @@ class RankingSums:
         return RankingSums(self.metrics, terms, covered)
 
     def report(self) -> dict[str, float]:
-        """The metrics of all rows that went in: "precision@1" and so on."""
+        """The metrics of all added rows: "precision@1" and so on."""
         terms_by_name = {
             (name, k): self.terms[name, k] if name != "coverage" else map(len, self.covered[k])
             for name in self.metrics
@@ -130,9 +130,9 @@ class RankingSums:
 
 
 def _find_hits(truth: sp.csr_array, top: npt.NDArray[np.int32]) -> Ranked:
-    """Mark the true labels of some rows in a table of rows x labels, look the predictions up."""
+    """Mark the true labels of some rows in a table of rows x labels, and look up predictions."""
     n_rows, k = top.shape
-    width = truth.shape[1] + 1  # the first cell of a row is never marked: there -1 lands
+    width = truth.shape[1] + 1  # the first cell of a row, where -1 lands, is never marked
     step = max(1, min(_MARKS // max(width, 8 * k), n_rows))
     marks = np.zeros(step * width, dtype=bool)
     hits = []
@@ -159,7 +159,7 @@ def top_of_dense(scores: npt.NDArray[Any], k: int) -> npt.NDArray[np.int32]:
 
 
 def top_of_sparse(scores: sp.csr_array, k: int) -> npt.NDArray[np.int32]:
-    """As for dense scores, on blocks of rows of like length, padded with -inf."""
+    """Like `top_of_dense`, on blocks of rows of similar length, padded with -inf."""
     data = scores.data if scores.data.dtype.kind == "f" else scores.data.astype(np.float64)
     lengths = np.diff(scores.indptr)
     by_length = np.argsort(-lengths, kind="stable")
@@ -181,7 +181,7 @@ def top_of_sparse(scores: sp.csr_array, k: int) -> npt.NDArray[np.int32]:
 def _best_columns(
     scores: npt.NDArray[Any], k: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Columns of each row's k best scores, lower column first among equals; which are -inf."""
+    """Columns of each row's k best scores, ties by column; and which scores are -inf."""
     n_rows, width = scores.shape
     columns = None
     if k < width:
@@ -192,7 +192,7 @@ def _best_columns(
             tied &= np.cumsum(tied, axis=1) <= room
         columns = np.nonzero(keep | tied)[1].reshape(n_rows, k)
         scores = np.take_along_axis(scores, columns, axis=1)
-    # A stable sort for less: sort with equals in any order, then each group of equals by column.
+    # Cheaper than a stable sort: sort with ties in any order, then each group of ties by column.
     order = np.argsort(-scores, axis=1)
     scores = np.take_along_axis(scores, order, axis=1)
     group = np.zeros(order.shape, dtype=np.int32 if order.shape[1] < 2**15 else np.int64)

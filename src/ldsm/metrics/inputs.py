@@ -1,4 +1,4 @@
-"""What users hand to `ldsm.metrics`, checked and brought to one form."""
+"""Check the input of `ldsm.metrics` and bring it to one form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .hits import top_of_dense, top_of_sparse
 
 
 def read_labels(y: Any, name: str) -> tuple[sp.csr_array, bool]:
-    """0/1 CSR matrix without stored zeros, and whether its width is given or just large enough."""
+    """0/1 CSR matrix without stored zeros, and whether its width was given, not inferred."""
     if sp.issparse(y) or getattr(y, "ndim", 1) == 2:
         return label_matrix(y, name), True
     allowed = "a 2-D 0/1 matrix or a list of lists of distinct integer label ids"
@@ -37,7 +37,7 @@ def read_labels(y: Any, name: str) -> tuple[sp.csr_array, bool]:
 
 
 def read_predictions(y_pred: Any, k: int) -> tuple[npt.NDArray[np.int32], int | None]:
-    """Label ids, best first, -1 for none; and the number of labels if these were scores."""
+    """Label ids, best first, -1 for none; and the number of labels if scores were given."""
     if sp.issparse(y_pred) and y_pred.ndim == 2:
         check_structure(y_pred, "y_pred")
         matrix = canonical_csr(y_pred)
@@ -86,7 +86,7 @@ def read_weights(propensities: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def common_width(widths: dict[str, tuple[int, bool]]) -> int:
-    """The number of labels: as the matrices say, which must agree, else the largest label id."""
+    """The number of labels: the common width of the matrices, else from the largest label id."""
     fixed = {name: width for name, (width, is_fixed) in widths.items() if is_fixed}
     if len(set(fixed.values())) > 1:
         fail(" and ".join(fixed), list(fixed.values()), "of the same number of labels")

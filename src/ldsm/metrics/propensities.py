@@ -1,4 +1,4 @@
-"""Propensities: how likely a label was recorded where it applies, by Jain et al. (KDD 2016)."""
+"""Propensities of labels by the model of Jain et al. (KDD 2016)."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ def propensities(
     training rows, ``C = (ln N - 1)(B + 1)^A``.
 
     What A and B mean: a label with one training row always gets ``1 / ln N``, and A and B say how
-    the propensity rises from there towards 1. **A** is the speed: with A near 0 all labels get
-    almost the same propensity, with a large A labels of middling frequency already count as nearly
+    the propensity rises from there towards 1. **A** is the speed: with A near 0, all labels get
+    almost the same propensity; with a large A, even labels of medium frequency count as nearly
     always recorded. **B** is the delay: it is added to every count, so labels with far fewer rows
-    than B are treated alike. Neither can be read off your own labels: the authors estimated them
-    where missing labels could be counted, on Wikipedia and Amazon data, and the general values are
-    the means of the two. Use a data set's own values to compare with published tables, the general
-    ones otherwise.
+    than B are treated alike. Neither can be computed from your own labels: the authors estimated
+    them on Wikipedia and Amazon data, where missing labels could be counted, and the general values
+    are the means of the two. Use a data set's own values to compare with published tables, the
+    general ones otherwise.
 
     Parameters
     ----------
     y_train : 0/1 matrix or list of label-id lists
         The labels of all training rows, at least three.
     dataset : str, optional
-        Take A and B of this data set: 0.5, 0.4 for WikiLSHTC-325K and Wikipedia-500K, 0.6, 2.6 for
-        the Amazon sets (such as ``"amazon-670k"``), the general 0.55, 1.5 for AmazonCat and the
+        Use the A and B of this data set: 0.5, 0.4 for WikiLSHTC-325K and Wikipedia-500K, 0.6, 2.6
+        for the Amazon sets (such as ``"amazon-670k"``), the general 0.55, 1.5 for AmazonCat and the
         other sets of the repository. Case and punctuation are ignored.
     a, b : float, optional
-        A and B, to be given together; 0.55 and 1.5 if neither these nor `dataset` are given.
+        A and B, to be given together; 0.55 and 1.5 if neither they nor `dataset` are given.
     n_labels : int, optional
-        Number of labels, where `y_train` is lists and may lack the last ones.
+        Number of labels, if `y_train` is lists and may lack the last ones.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def propensities_from_counts(
     a: float | None = None,
     b: float | None = None,
 ) -> _Floats | None:
-    """As `propensities`, from the training rows of each label out of `n_rows`.
+    """Like `propensities`, but from the label counts of `n_rows` training rows.
 
-    None for fewer than three training rows. (A file may claim fewer rows than some label has.)
+    None for fewer than three training rows. (A file may state fewer rows than a label count.)
     """
     a, b = _constants(dataset, a, b)
     n_rows = max(n_rows, int(counts.max(initial=0)))

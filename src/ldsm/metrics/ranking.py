@@ -1,4 +1,4 @@
-"""Ranking metrics: precision, nDCG, recall, coverage and their propensity-scored kin, and F1."""
+"""Ranking metrics: precision, nDCG, recall, coverage, their propensity-scored forms, and F1."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : sparse or floating scores, integer label ids, or (labels, scores)
-        The predictions; likewise.
+        The predictions; likewise described there.
     k : int, default=5
-        How many predictions of each row count.
+        Number of predictions per row to evaluate.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 
 
 def ndcg_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
-    """Precision with the hit at rank r counted 1/log2(r + 1), over the best attainable (nDCG@k).
+    """Precision in which a hit at rank r counts 1/log2(r + 1), relative to the best (nDCG@k).
 
     Parameters and result are those of `precision_at_k`.
 
@@ -79,8 +79,8 @@ def recall_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     """Share of the distinct true labels that are predicted correctly for at least one row.
 
-    Low coverage beside high precision: the model lives on the frequent labels. Parameters and
-    result are those of `precision_at_k`.
+    Low coverage with high precision means that the model mostly predicts frequent labels.
+    Parameters and result are those of `precision_at_k`.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 
 
 def psp_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLike) -> float:
-    """Propensity-scored precision (PSP@k): a hit counts 1/propensity, over the best attainable.
+    """Propensity-scored precision (PSP@k): a hit counts 1/propensity, relative to the best.
 
     The argument `propensities` holds one number in (0, 1] per label, as the function of that name
     returns them; the other parameters and the result are those of `precision_at_k`.
@@ -107,8 +107,8 @@ def psp_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLik
 def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLike) -> float:
     """Propensity-scored nDCG (PSnDCG@k).
 
-    Each row's gain, predicted and best attainable alike, is divided by the row's ideal plain DCG;
-    then the sums over the rows are divided. Parameters and result are those of `psp_at_k`.
+    Each row's gain and its best possible gain are divided by the row's ideal plain DCG; the result
+    is the ratio of their sums over the rows. Parameters and result are those of `psp_at_k`.
 
     Examples
     --------
@@ -137,10 +137,10 @@ def f1_score(y_true: Any, y_pred: Any, average: str = "micro") -> float:
     check_rows(true.shape[0], pred.shape[0])
     widths = {"y_true": (true.shape[1], true_fixed), "y_pred": (pred.shape[1], pred_fixed)}
     width = common_width(widths)
-    # scikit-learn takes one column for a binary target: add an empty one, and leave it out again.
+    # scikit-learn takes one column for a binary target: add an empty one and ignore it.
     true, pred = (widen(matrix, max(width, 2)) for matrix in (true, pred))
     labels = None if width > 1 else [0]
-    from sklearn import metrics  # half of what `import ldsm` would take, and only this needs it
+    from sklearn import metrics  # slow to import, and needed only here
 
     return float(metrics.f1_score(true, pred, labels=labels, average=average, zero_division=0))
 
@@ -156,8 +156,8 @@ def ranking_report(
 ) -> dict[str, float]:
     """All ranking metrics in one pass: a dict such as ``{"precision@1": 0.7, ...}``.
 
-    The propensity-scored ones are there if `propensities` are given, or the training labels
-    `y_train` to estimate them from (with A and B of `dataset`).
+    Propensity-scored metrics are included if `propensities` are given, or the training labels
+    `y_train` to estimate them from (with the A and B of `dataset`).
 
     Examples
     --------
@@ -176,7 +176,7 @@ def ranking_report(
 def ranking_sums(
     y_true: Any, y_pred: Any, ks: Sequence[int], *, propensities: npt.ArrayLike | None = None
 ) -> RankingSums:
-    """As `ranking_report`, for a part of the rows: add up those of all parts, then report."""
+    """The sums behind `ranking_report` for a part of the rows, to be added up over all parts."""
     return _sums(rank(y_true, y_pred, ks, propensities), ks)
 
 

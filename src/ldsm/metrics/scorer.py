@@ -18,8 +18,8 @@ def topk_scorer(metric: str = "precision", k: int = 5, *, propensities: Any = No
 
     `metric` is ``"precision"``, ``"ndcg"``, ``"recall"``, ``"coverage"``, ``"psp"`` or
     ``"psndcg"``; the last two need `propensities`, one per column, or a dict by label name where Y
-    is lists of names. An estimator without ``predict_topk``, a pipeline for instance, is ranked by
-    its ``predict_proba`` or ``decision_function``.
+    is lists of names. For an estimator without ``predict_topk``, such as a pipeline,
+    ``predict_proba`` or ``decision_function`` is used.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class TopKScorer:
                 if unknown := set(names) - column.keys() - {-1, None}:
                     fail("estimator", unknown.pop(), "one that predicts labels of its classes_")
                 top = np.array([column.get(n, -1) for n in names], np.int64).reshape(top.shape)
-            # A label that training never saw gets a column beyond the known ones: always a miss.
+            # A label unknown to the model gets a new column, which is always a miss.
             rows = (row if _is_row(row) else [row] for row in y)
             y = [[column.setdefault(name, len(column)) for name in row] for row in rows]
             if propensities is not None:
@@ -78,9 +78,9 @@ def _is_row(row: Any) -> bool:
 
 
 def _is_indicator(y: Any, estimator: Any) -> bool:
-    """Whether y is a 0/1 matrix, as the estimator reads it: nested lists may be one too."""
+    """Whether the estimator reads y as a 0/1 matrix; nested lists may be one too."""
     if sp.issparse(y) or getattr(y, "ndim", 1) == 2:
         return True
     width = len(getattr(estimator, "classes_", ()))
-    # As label names, rows of 0 and 1 only, each as long as there are labels, would be absurd.
+    # Rows of only 0 and 1, each with one entry per label, cannot be meant as label names.
     return all(isinstance(r, list | tuple) and len(r) == width and set(r) <= {0, 1} for r in y)

@@ -1,4 +1,4 @@
-"""A few held-out rows, told apart by how sure the model is and whether it is right, explained."""
+"""Explain a few held-out rows, chosen by how confident the model is and whether it is right."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .html import Markup, element, joined, table
 MOST_WORDS = 6
 NAME_WIDTH = 60  # characters of a label
 _EVERY_REASON = 2**31 - 1
-_CHARACTERS = 420  # of a document that are shown
+_CHARACTERS = 420  # of a document to show
 
 
 def examples(evaluation: Evaluation) -> Iterator[Markup]:
-    """Each example's heading, the row, its labels and why."""
+    """For each example a heading, the row, its labels and the reasons."""
     k = evaluation.top[0].shape[1]
     for title, row in _chosen(evaluation).items():
         model, x = evaluation.model, evaluation.x.rows(row, row + 1)
@@ -40,17 +40,17 @@ def examples(evaluation: Evaluation) -> Iterator[Markup]:
 
 
 def _chosen(evaluation: Evaluation) -> dict[str, int]:
-    """Rows by what they are examples of; equals: the first."""
+    """Rows by what they are examples of; ties go to the first row."""
     columns, scores = evaluation.top
     best = scores[:, 0].astype(np.float64)
     truth = evaluation.truth
     right = np.asarray(truth[np.arange(evaluation.n_rows), columns[:, 0]]).ravel() > 0
     labelled = np.diff(truth.indptr) > 0
     order = {
-        "Surest and right": np.where(right, -best, np.inf),
-        "Surest and wrong": np.where(labelled & ~right, -best, np.inf),
+        "Most confident and right": np.where(right, -best, np.inf),
+        "Most confident and wrong": np.where(labelled & ~right, -best, np.inf),
         "A typical score": np.abs(best - np.median(best)),
-        "Least sure": best,
+        "Least confident": best,
     }
     chosen: dict[str, int] = {}
     for title, key in order.items():
@@ -65,7 +65,7 @@ def _content(evaluation: Evaluation, row: int) -> Markup:
     if evaluation.texts is not None:
         return element("blockquote", shortened(evaluation.texts[row], _CHARACTERS) or "(empty)")
     n = int(evaluation.x.indptr[row + 1] - evaluation.x.indptr[row])
-    return element("p", f"{n:,} feature{'s' * (n != 1)} other than 0.", class_="note")
+    return element("p", f"{n:,} non-zero feature{'s' * (n != 1)}.", class_="note")
 
 
 def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> Markup:
@@ -103,7 +103,7 @@ def _trees(evaluation: Evaluation, explanation: TextExplanation) -> Markup:
     depth = np.mean([leaf.depth for leaf in leaves])
     text = (
         f"In the trees: {len(leaves)} leaves in {len(explanation.paths)} trees, at a mean depth of "
-        f"{depth:.1f}. What pulled the row its way most: {_listed(explanation.words) or 'nothing'}."
+        f"{depth:.1f}. What influenced the path most: {_listed(explanation.words) or 'nothing'}."
     )
     return element("p", text, class_="note")
 

@@ -1,4 +1,4 @@
-"""The page's figures: drawn by `ldsm.plotting`, embedded as SVG in the colours of the page."""
+"""The figures of the page: drawn by `ldsm.plotting`, embedded as SVG in the page's colours."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .html import Markup, element
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ROWS = 10_000  # for the figures that ask every tree by itself
-_SIZE = (4.8, 3.2)  # inches: text as large as the captions', in half the page's width
-_INK = "#010203"  # drawn with this, shown in whatever colour the page's text has
-# Text stays text, in the page's font; the same figure gives the same bytes.
+MOST_ROWS = 10_000  # for the figures that evaluate every tree alone
+_SIZE = (4.8, 3.2)  # inches: at half the page's width, text is as large as the captions
+_INK = "#010203"  # placeholder for the colour of the page's text
+# Keep text as text, in the page's font, and the bytes of a figure reproducible.
 _SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "ldsm",
@@ -37,7 +37,7 @@ _SETTINGS = {
 
 
 def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
-    """All figures of the page, with what they show."""
+    """All figures of the page, with captions."""
     model = evaluation.model
     part = evaluation.sample(MOST_ROWS)
     on = "the held-out rows"
@@ -49,14 +49,14 @@ def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
         "trees",
         lambda ax: plotting.plot_metrics(part.tree_curve(), ax=ax),
         "Precision against the number of trees",
-        f"Of the first 1, 2, 4 ... trees, on {on}: where the lines are flat, more trees bring "
-        f"little.{lines}",
+        f"Precision of the first 1, 2, 4 ... trees on {on}; where the lines are flat, more trees "
+        f"bring little.{lines}",
     )
     yield _figure(
         "single",
         lambda ax: plotting.plot_single_trees(part.single_trees(), ax=ax),
         "Single trees and all together",
-        f"The mean of the single trees, with a bar from the worst to the best of them, beside the "
+        f"The mean of the single trees, with a bar from the worst to the best, compared with the "
         f"whole forest{' and the forest with its second stage' if stage else ''}, on {on}.",
     )
     yield _figure(
@@ -64,32 +64,32 @@ def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
         lambda ax: plotting.plot_reliability(evaluation.reliability(), ax=ax),
         "Scores as probabilities",
         "The five best labels of every row, in ten bins by score: the mean score of a bin against "
-        "the share of its labels that are true. On the diagonal a score is what it says. ECE is "
-        "the mean distance from it.",
+        "the share of its labels that are true. On the diagonal, scores are exact probabilities. "
+        "ECE is the mean distance from it.",
     )
-    if model.forest.is_leaf.all():  # nothing to tell of splits
+    if model.forest.is_leaf.all():  # there are no splits
         return
     yield _figure(
         "depth",
         lambda ax: plotting.plot_leaf_depths(estimator, ax=ax),
         "Depth of the leaves",
-        "Where training rows end, over all trees. A perfectly balanced tree with a leaf for each "
-        "of the K labels has depth log K, to the base of its arity: the dashed line.",
+        "The leaves that training rows reach, over all trees. Dashed: log K to the base of the "
+        "arity, the depth of a perfectly balanced tree with one leaf for each of the K labels.",
     )
     yield _figure(
         "objective",
         lambda ax: plotting.plot_objective(estimator, ax=ax),
         "The objective during training",
         "J after each pass over a node's rows; lower is better. A line is the mean over the splits "
-        "of a level, weighted by rows; level 0 are the roots. J is taken with the integrity weight "
-        "that each split was made with.",
+        "of a level, weighted by rows; level 0 holds the roots. J uses the integrity weight with "
+        "which each split was made.",
     )
     yield _figure(
         "splits",
         lambda ax: plotting.plot_splits(estimator, ax=ax),
         "Balance and purity of the splits",
-        "By level. Balance is 0 where all children get equally many labels, purity 0 where no "
-        "label is in two children. Means weighted by rows; bands hold the middle half.",
+        "By level. Balance is 0 if all children get equally many labels; purity is 0 if no label "
+        "is in two children. Means weighted by rows; bands hold the middle half.",
     )
 
 
@@ -99,7 +99,7 @@ def _figure(name: str, draw: Callable[[Axes], Axes], title: str, text: str) -> M
 
 
 def _svg(name: str, draw: Callable[[Axes], Axes]) -> Markup:
-    """A figure as the markup of an element; ids begin with its name, to be unique on the page."""
+    """A figure as an SVG element; its ids begin with `name`, to be unique on the page."""
     with import_matplotlib().rc_context(_SETTINGS):
         figure: Any = draw(plotting.new_axes(_SIZE)).figure
         file = io.StringIO()
@@ -107,9 +107,9 @@ def _svg(name: str, draw: Callable[[Axes], Axes]) -> Markup:
         figure.savefig(file, format="svg", metadata=nothing)
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)  # HTML knows what svg is
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # would hold for the whole page
-    svg = re.sub(r" font-family: [^;]*;", "", svg)  # the page's own
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)  # not needed within HTML
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # would apply to the whole page
+    svg = re.sub(r" font-family: [^;]*;", "", svg)  # use the page's font
     svg = svg.replace("xlink:href", "href").replace(_INK, "currentColor")
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)

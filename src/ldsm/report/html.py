@@ -1,4 +1,4 @@
-"""Just enough HTML: whatever is not markup already is escaped."""
+"""Just enough HTML: everything that is not markup is escaped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-VOID = ("meta", "br")  # elements without an end
+VOID = ("meta", "br")  # elements without an end tag
 
 STYLE = """
 :root { --ink: #1b1e23; --soft: #5c636e; --line: #d9dce1; --page: #fff; --wash: #f5f6f8;
@@ -60,11 +60,11 @@ blockquote { margin: .6rem 0; padding: .5rem .9rem; background: var(--wash);
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
 
 def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
-    """One element. Attributes: `class_` for class; children and values are escaped."""
+    """One element; `class_` sets the class. Children and values are escaped."""
     shown = "".join(f' {key.rstrip("_")}="{html.escape(str(v))}"' for key, v in attributes.items())
     if name in VOID:
         return Markup(f"<{name}{shown}>")
@@ -98,7 +98,7 @@ def facts(pairs: dict[str, Any]) -> Markup:
 
 
 def page(title: str, *body: Markup) -> str:
-    """The whole document: nothing in it is loaded from elsewhere, nothing in it runs."""
+    """The whole document, which loads nothing and runs no scripts."""
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -1,4 +1,4 @@
-"""Label by label on held-out rows: what is found, what is mixed up, what takes the longest way."""
+"""Labels on held-out rows: which are found, which are confused, which are slow to predict."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Each label on the held-out rows, with as many predictions a row as `Evaluation.top` has.
+    """Counts of each label on the held-out rows, with the predictions of `Evaluation.top`.
 
     Attributes
     ----------
     rows, predicted, right : int64 (n_labels,)
-        Rows that have the label; rows with the label among their best; rows of which both are
-        true.
+        Rows that have the label; rows with the label among their best predictions; rows with both.
     """
 
     rows: NDArray[np.int64]
@@ -35,17 +34,17 @@ class LabelCounts:
 
     @property
     def recall(self) -> NDArray[np.float64]:
-        """The share of a label's rows for which it is found; 0 where it has none."""
+        """The share of a label's rows for which it is predicted; 0 if it has no rows."""
         return np.asarray(self.right / np.maximum(self.rows, 1))
 
     def enough(self, wanted: int) -> int:
-        """Rows that a label must have to be compared: ten, or fewer if `wanted` have not ten."""
+        """Rows that a label needs to be compared: ten, or fewer if too few labels have ten."""
         most = np.sort(self.rows)[::-1]
         return max(1, min(ENOUGH_ROWS, int(most[min(wanted, len(most)) - 1])))
 
 
 class Confusion(NamedTuple):
-    """A true label that was missed in so many rows where the other was said instead."""
+    """A true label, a label predicted instead, and the number of rows where this happened."""
 
     true: int
     predicted: int
@@ -53,7 +52,7 @@ class Confusion(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """The way of each row through the forest: splits evaluated, leaves reached, their depth."""
+    """The work for each row: splits evaluated, leaves reached, and their mean depth."""
 
     splits: NDArray[np.int64]
     leaves: NDArray[np.int64]
@@ -61,11 +60,11 @@ class Ways(NamedTuple):
 
 
 def count_labels(evaluation: Evaluation) -> LabelCounts:
-    """How often each label is true, said, and both."""
+    """How often each label is true, predicted, and both."""
     columns, scores = evaluation.top
     n_labels = evaluation.truth.shape[1]
     hits = Ranking(evaluation.truth, columns, columns.shape[1], None).hits
-    predicted = scores > 0  # a label without a score only fills the list
+    predicted = scores > 0  # labels without a score only fill the list
     right = hits.labels[predicted[hits.rows, hits.ranks]]
     return LabelCounts(
         *(
@@ -76,10 +75,10 @@ def count_labels(evaluation: Evaluation) -> LabelCounts:
 
 
 def confusions(evaluation: Evaluation, most: int) -> list[Confusion]:
-    """The pairs of labels that are mixed up in most rows.
+    """The pairs of labels that are confused in the most rows.
 
-    A row with n true labels is judged by its n best predictions (five at most): each true label
-    that is missing there is paired with each prediction there that is wrong.
+    A row with n true labels is judged by its n best predictions (at most five): each true label
+    missing from them is paired with each wrong label among them.
     """
     columns, scores = evaluation.top
     truth = evaluation.truth
@@ -103,7 +102,7 @@ def confusions(evaluation: Evaluation, most: int) -> list[Confusion]:
 
 
 def ways(forest: Forest, x: FeatureArrays) -> Ways:
-    """How far each row has to go, over all trees."""
+    """The work of predicting each row, over all trees."""
     leaf, depth = forest.is_leaf, forest.node_depth()
     parts = []
     for start in range(0, x.n_rows, _ROWS_AT_ONCE):
@@ -116,7 +115,7 @@ def ways(forest: Forest, x: FeatureArrays) -> Ways:
 
 
 def mean_by_label(values: NDArray[np.generic], evaluation: Evaluation) -> NDArray[np.float64]:
-    """For each label the mean of a number over its rows; 0 where it has none."""
+    """For each label, the mean of `values` over its rows; 0 if it has no rows."""
     rows = np.bincount(evaluation.truth.indices, minlength=evaluation.truth.shape[1])
     return np.asarray((evaluation.truth.T @ values.astype(np.float64)) / np.maximum(rows, 1))
 
@@ -124,7 +123,7 @@ def mean_by_label(values: NDArray[np.generic], evaluation: Evaluation) -> NDArra
 def _indicator(
     columns: NDArray[np.int32], chosen: NDArray[np.bool_], n_labels: int
 ) -> sp.csr_array:
-    """1 where one of a row's columns is chosen."""
+    """A 0/1 matrix with 1 for each chosen column of a row."""
     indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
     values = np.ones(indptr[-1], dtype=np.int32)
     matrix = sp.csr_array((values, columns[chosen], indptr), shape=(len(columns), n_labels))
@@ -133,6 +132,6 @@ def _indicator(
 
 
 def _sums(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums of the parts between offsets; parts may be empty."""
+    """Sums of the values between consecutive offsets; parts may be empty."""
     total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
     return np.diff(total[offsets])

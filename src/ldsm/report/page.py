@@ -31,21 +31,21 @@ MOST_LABELS = 10
 
 @dataclass(frozen=True)
 class Report:
-    """A report that is ready.
+    """A finished report.
 
     Attributes
     ----------
     html : str
-        The page: one document without scripts, which loads nothing.
+        The page: one document without scripts that loads nothing.
     metrics : dict of str to float
-        Its table of metrics, as `ldsm.metrics.ranking_report` names them, and more.
+        All metrics, with the names of `ldsm.metrics.ranking_report`.
     """
 
     html: str
     metrics: dict[str, float]
 
     def save(self, path: PathLike) -> None:
-        """Write the page to a file that appears whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         with writing(path) as file:
             file.write(self.html.encode("utf-8", "backslashreplace"))
 
@@ -59,7 +59,7 @@ def make_report(
     data_name: str = "held-out rows",
     feature_names: Sequence[str] | None = None,
 ) -> Report:
-    """Judge a model on labelled rows that training has not seen, and tell it on one HTML page.
+    """Evaluate a model on labelled rows that training has not seen; report on one HTML page.
 
     The same model and rows give the same page. Needs matplotlib: ``pip install "ldsm[plot]"``.
 
@@ -69,7 +69,7 @@ def make_report(
     X, y
         Rows or texts with their labels, or a Dataset alone; see `ldsm.evaluation.Evaluation`.
     model_name, data_name : str
-        What the page calls them.
+        How the page names them.
     feature_names : sequence of str, optional
 
     Examples
@@ -82,7 +82,7 @@ def make_report(
     >>> report.html[:15], sorted(report.metrics)[:2]
     ('<!DOCTYPE html>', ['coverage@1', 'coverage@3'])
     """
-    import_matplotlib()  # said before the work, if it is missing
+    import_matplotlib()  # fail before the work if it is missing
     evaluation = Evaluation(model, X, y, feature_names=feature_names)
     metrics = evaluation.metrics()
     counts = count_labels(evaluation)
@@ -90,13 +90,13 @@ def make_report(
     fingerprint = str(model.fingerprint_)
     parts = [
         _head(title, evaluation, fingerprint, reads_texts=isinstance(model, TextTagger)),
-        _section("How good it is", _metrics(evaluation, metrics)),
+        _section("Metrics", _metrics(evaluation, metrics)),
         _section(
             "Figures", element("div", joined(figures(evaluation, model), "\n"), class_="figures")
         ),
-        _section("Labels that are mixed up", *_confused(evaluation, counts)),
-        _section("Labels found and not found", *_found(evaluation, counts)),
-        _section("Labels that take the longest way", *_slow(evaluation, counts)),
+        _section("Confused labels", *_confused(evaluation, counts)),
+        _section("Labels by recall", *_found(evaluation, counts)),
+        _section("Slowest labels", *_slow(evaluation, counts)),
         _section("Examples", _how_scores_arise(evaluation), *examples(evaluation)),
         _section("Parameters", facts(_parameters(classifier_of(model)))),
     ]
@@ -109,13 +109,13 @@ def _how_scores_arise(evaluation: Evaluation) -> Markup:
     text = "The score of a label is its mean share in the leaves that the row reaches."
     if stage is not None:
         text = (
-            "Beside the score: what each stage adds to its log-odds, counted from the mean of the "
-            "row's candidates (base)."
+            "Next to the score: what each stage adds to its log-odds, relative to the mean over "
+            "the row's shortlist (base)."
         )
     if stage is not None and stage.ranker is not None:
         text += (
-            f" The {kind} are those that its linear classifier heeds most here, with what each "
-            "adds to the margin: above 0 it speaks for the label, below 0 against it."
+            f" The {kind} shown contribute most to the margin of the label's linear classifier: "
+            "values above 0 speak for the label, values below 0 against it."
         )
     return element("p", text, class_="note")
 
@@ -129,8 +129,8 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
     known, stage = model_facts(model), model.second_stage
     lead = (
         f"A model that reads {'texts' if reads_texts else 'features'} and predicts "
-        f"{'one label' if model.label_form == 'single' else 'any number of labels'} a row, out of "
-        f"{known['labels']:,}; judged on {evaluation.n_rows:,} "
+        f"{'one label' if model.label_form == 'single' else 'any number of labels'} per row, out "
+        f"of {known['labels']:,}; evaluated on {evaluation.n_rows:,} "
         f"row{'s' * (evaluation.n_rows != 1)}, {evaluation.n_labelled:,} of them with labels."
     )
     shown = {
@@ -175,10 +175,11 @@ def _metrics(evaluation: Evaluation, metrics: dict[str, float]) -> Markup:
         rows.append([short, *(percent(metrics[f"{name}@{k}"]) for k in KS), number(over)])
     shown = table(["%", *(f"@{k}" for k in KS), "rows"], rows)
     text = (
-        "At 1, 3 and 5 predictions a row. P: the share of them that are true. nDCG: the same with "
-        "early hits counting more, over the best attainable. PSP and PSnDCG: hits on rare labels "
-        "count more, by propensities from training's label counts (A = 0.55, B = 1.5), over the "
-        "best attainable. Rows without labels count as misses in P and are left out elsewhere."
+        "At 1, 3 and 5 predictions per row. P: the share of them that are true. nDCG: the same, "
+        "but early hits count more, relative to the best possible value. PSP and PSnDCG: hits on "
+        "rare labels count more, by propensities from the model's label counts (A = 0.55, "
+        "B = 1.5), relative to the best possible value. Rows without labels count as misses in P "
+        "and are left out elsewhere."
     )
     notes = [text]
     if evaluation.unseen.labels or evaluation.unseen.features:
@@ -190,15 +191,15 @@ def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     text = element(
         "p",
         "A row with n true labels is judged by its n best predictions, five at most. Each true "
-        "label that is missing there is paired with each label there that is wrong; a pair counts "
-        "once a row.",
+        "label missing from them is paired with each wrong label among them; a pair counts once "
+        "per row.",
         class_="note",
     )
     pairs = confusions(evaluation, MOST_PAIRS)
     if not pairs:
-        return [text, element("p", "None was mixed up.")]
+        return [text, element("p", "No labels were confused.")]
     names = _names(evaluation, [label for pair in pairs for label in (pair.true, pair.predicted)])
-    heads = ["missed", "said instead", "rows", "of the missed label's rows", "%"]
+    heads = ["missed", "predicted instead", "rows", "of the missed label's rows", "%"]
     rows = [
         [
             names[pair.true],
@@ -209,7 +210,7 @@ def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
         ]
         for pair in pairs
     ]
-    return [text, table(heads, rows, text=["said instead"])]
+    return [text, table(heads, rows, text=["predicted instead"])]
 
 
 def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
@@ -219,8 +220,8 @@ def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
         "p",
         f"Recall@5: the share of a label's rows that have it among their five best predictions. "
         f"Only labels with {enough} or more rows here: {len(able):,} of {len(counts.rows):,}. "
-        "Said: for how many rows the label is among the five. Equal ones: the one with more rows "
-        "first.",
+        '"Predicted" is the number of rows that have the label among their five best '
+        "predictions. Ties are ordered by the number of rows.",
         class_="note",
     )
     if not len(able):
@@ -232,7 +233,7 @@ def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     sides = []
     for title, labels in (("Found worst", worst), ("Found best", best)):
         if len(labels):
-            heads = ["label", "recall@5, %", "rows", "said", "training rows"]
+            heads = ["label", "recall@5, %", "rows", "predicted", "training rows"]
             cells = _label_rows(
                 evaluation,
                 labels,
@@ -253,12 +254,12 @@ def _slow(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     n_trees = evaluation.model.forest.n_trees
     text = element(
         "p",
-        "How far rows have to go through the trees, all of them together: splits evaluated, each "
-        f"one linear regressor per child; leaves reached, {n_trees:,} if no row is sent several "
-        "ways; the mean depth of these leaves. For a label the mean over its rows here; the labels "
-        f"with most splits, of those with {enough} or more rows. A row of all rows takes "
-        f"{ways_taken.splits.mean():.1f} splits to {ways_taken.leaves.mean():.1f} leaves at a "
-        f"mean depth of {ways_taken.depth.mean():.1f}.",
+        "The work of predicting a row, over all trees: splits evaluated, with one linear regressor "
+        f"per child; leaves reached, {n_trees:,} if no row is sent in several directions; and the "
+        "mean depth of these leaves. The table shows means over the rows of a label, for the "
+        f"labels with the most splits among those with {enough} or more rows. The mean over all "
+        f"rows is {ways_taken.splits.mean():.1f} splits and {ways_taken.leaves.mean():.1f} leaves "
+        f"at a mean depth of {ways_taken.depth.mean():.1f}.",
         class_="note",
     )
     able = np.flatnonzero(counts.rows >= enough)
@@ -288,13 +289,13 @@ def _label_rows(
 
 
 def _names(evaluation: Evaluation, labels: Sequence[int]) -> dict[int, str]:
-    """Labels as the page writes them."""
+    """Labels as the page shows them."""
     classes = evaluation.model.classes
     return {label: shortened(str(classes[label]), NAME_WIDTH) for label in labels}
 
 
 def _parameters(clf: LdSMClassifier) -> dict[str, str]:
-    """As they were given, and what "auto" became."""
+    """The parameters as given, with the values of "auto"."""
     stage = clf.second_stage_
     used = {**clf.tree_params_.as_dict(), "rerank": "none" if stage is None else stage.blend.kind}
     shown = {}

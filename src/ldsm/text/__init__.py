@@ -1,4 +1,4 @@
-"""Texts in, tags out: the tagger, its features, and why a text gets its tags."""
+"""Tagging texts: the tagger, its features and its explanations."""
 
 from .explanations import TagLeaf, TagScore, TextExplanation, TextPath, WordStep
 from .features import default_vectorizer

@@ -1,7 +1,7 @@
-"""Documents and their tags as users hand them in, one at a time, so that none need stay in memory.
+"""Read documents and their tags one at a time, so that none need stay in memory.
 
-Three forms of the same corpus: texts and tags side by side, pairs of both, or a Dataset of texts.
-Each may be read but once: lists, packed strings, generators and open files are all alike.
+A corpus has one of three forms: texts and tags side by side, pairs of both, or a Dataset of texts.
+It is read only once, so lists, packed strings, generators and open files all work.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..datasets.dataset import Dataset
 Pair = tuple[str, list[str]]
 _MISSING = object()
 _FORMS = (
-    "texts and tags must be given side by side, as (text, tags) pairs, such as "
-    "datasets.iter_jsonl(path) yields, or as a Dataset of texts"
+    "texts and tags must be given side by side, as (text, tags) pairs, as yielded by "
+    "datasets.iter_jsonl(path), or as a Dataset of texts"
 )
 
 
 def read_texts(texts: Any) -> Iterator[str]:
-    """Documents one after the other; a Dataset's own, or those of any iterable of str."""
+    """The documents of a Dataset or of any iterable of str, one after the other."""
     if isinstance(texts, Dataset):
         texts = _texts_of(texts)
     if isinstance(texts, str | bytes):
@@ -39,10 +39,10 @@ def read_texts(texts: Any) -> Iterator[str]:
 
 
 def read_pairs(texts: Any, tags: Any = None) -> Iterator[Pair]:
-    """Documents with their tags, one after the other, whatever form they came in."""
+    """Documents with their tags, one after the other, from any of the three forms."""
     if isinstance(texts, Dataset):
         if tags is not None:
-            raise ValueError("A Dataset brings its own tags: tags must be left out.")
+            raise ValueError("A Dataset includes its tags: tags must be omitted.")
         return _pairs_of(texts)
     documents = read_texts(texts) if tags is not None or isinstance(texts, str | bytes) else texts
     if tags is None:
@@ -67,7 +67,7 @@ def in_chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 class TagCollector:
-    """Passes documents on and keeps their tags, as numbers in order of appearance."""
+    """Passes documents on and keeps their tags as numbers, in order of appearance."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         self._pairs = pairs
@@ -77,7 +77,7 @@ class TagCollector:
         self.finished = False  # all documents were taken
 
     def texts(self) -> Iterator[str]:
-        """The documents; the tags of those that were taken are kept."""
+        """The documents; the tags of each one that is taken are kept."""
         number = self._number
         for text, tags in self._pairs:
             # A tag given twice counts once.
@@ -90,7 +90,7 @@ class TagCollector:
         return len(self._ends) - 1
 
     def matrix(self, min_count: int) -> tuple[sp.csr_array, list[str], dict[str, int]]:
-        """0/1 matrix of documents x tags, the tags' names, and the rare ones, left out."""
+        """0/1 matrix of documents x tags, the names of its tags, and the rare tags left out."""
         names = sorted(self._number)
         column = np.empty(len(names), dtype=np.int32)
         column[[self._number[name] for name in names]] = np.arange(len(names))
@@ -118,7 +118,7 @@ def _checked_tags(tags: Any, row: int) -> list[str]:
     for tag in tags:
         if not isinstance(tag, str):
             raise ValueError(f"The tags of document {row} must be str. Got {_shown(tag)}.")
-        checked.append(str(tag))  # NumPy's own kind of str becomes Python's
+        checked.append(str(tag))  # NumPy's str becomes Python's
     return checked
 
 
@@ -148,11 +148,11 @@ def _texts_of(data: Dataset) -> Iterable[str]:
 
 
 def _pairs_of(data: Dataset) -> Iterator[Pair]:
-    """The documents of a Dataset; without names its columns are called by their numbers."""
+    """The documents of a Dataset; labels without names are called by their numbers."""
     names = data.label_names
     if names is None:
         names = [str(i) for i in range(data.n_labels)]
-    names = list(names)  # packed ones would be decoded anew for every document
+    names = list(names)  # packed names would be decoded again for every document
     bounds = pairwise(data.Y.indptr.tolist())
     for row, (text, (start, stop)) in enumerate(zip(_texts_of(data), bounds, strict=True)):
         tags = [names[i] for i in data.Y.indices[start:stop].tolist()]

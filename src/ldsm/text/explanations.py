@@ -11,7 +11,7 @@ import numpy as np
 from .._model.explain import LabelScore
 from .._trees.paths import Leaf, Step, TreePath
 
-BIAS = "(bias)"  # pulls every text alike; no word is spelt with brackets
+BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
 
 Weighted = list[tuple[str, float]]
@@ -19,12 +19,12 @@ Weighted = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class WordStep:
-    """One split that the text passed: where it went, and the words that sent it there."""
+    """One split on the text's path: where it went, and the words that sent it there."""
 
     node: int
     depth: int
     directions: tuple[int, ...]  # the children it went to, counted from 0
-    words: Weighted  # by how far each pulled towards them (below 0: away), strongest first
+    words: Weighted  # with their pull towards these children (below 0: away), strongest first
 
     def __str__(self) -> str:
         to = " and ".join(map(str, self.directions))
@@ -33,7 +33,7 @@ class WordStep:
 
 @dataclass(frozen=True)
 class TagLeaf:
-    """One leaf that the text ended in: how many training texts did, and their tags' shares."""
+    """One leaf that the text reached: its number of training texts and their tags' shares."""
 
     node: int
     depth: int
@@ -46,7 +46,7 @@ class TagLeaf:
 
 @dataclass(frozen=True)
 class TextPath:
-    """The text's way through one tree, from the root down."""
+    """The text's path through one tree, from the root down."""
 
     tree: int
     steps: list[WordStep]
@@ -69,7 +69,7 @@ class TagScore:
         What each stage adds to the log-odds of the score.
     bias : float or None
     words : list of (word, contribution)
-        What speaks for the tag (above 0) and against it, by its linear classifier, strongest first.
+        Words for the tag (above 0) and against it in its linear classifier, strongest first.
     """
 
     tag: str
@@ -95,13 +95,13 @@ class TextExplanation:
     Attributes
     ----------
     tags : list of (tag, score)
-        The best tags of all stages together.
+        The best tags, by all stages together.
     scores : list of TagScore
-        Where the scores of these come from.
+        Where the scores of these tags come from.
     words : list of (word, pull)
         The words that decided, over all splits of all trees, strongest first.
     paths : list of TextPath
-        The text's way through each tree.
+        The text's path through each tree.
     """
 
     tags: Weighted
@@ -111,7 +111,7 @@ class TextExplanation:
 
     def __str__(self) -> str:
         lines = [f"tags: {_listed(self.tags)}"]
-        # With the trees alone the score says it all.
+        # With the trees alone there is nothing to add to the score.
         lines += [f"  {score}" for score in self.scores if len(score.shares) > 1]
         lines.append(f"words: {_listed(self.words, '+.2f')}")
         lines += map(str, self.paths[:_TREES_SHOWN])
@@ -129,7 +129,7 @@ def in_words(
     max_words: int,
     max_tags: int,
 ) -> TextExplanation:
-    """Paths and scores in numbers, with all their reasons, turned into words and tags."""
+    """Turn paths and scores with all their reasons from column numbers into words and tags."""
     total: dict[str, float] = {}
     text_paths = []
     for path in paths:

@@ -1,7 +1,7 @@
-"""Features of texts: the default vectorizer, and any vectorizer as settings and arrays of a file.
+"""Features of texts: the default vectorizer, and vectorizers as settings and arrays of a file.
 
-Of a vectorizer a file can name none but the settings below, and no function. What they may be is
-checked by scikit-learn, as for any vectorizer.
+A file can hold only the settings below, and no function. scikit-learn checks their values, as for
+any vectorizer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._model.names import Arrays, names_from_arrays, names_to_arrays, plain
 
-# Every parameter of a TfidfVectorizer but `input`, which is "content", the functions, which cannot
-# be stored, and the vocabulary, which is an array.
+# All parameters of a TfidfVectorizer except `input`, which is "content", the functions, which
+# cannot be stored, and the vocabulary, which is an array.
 SETTINGS = (
     "encoding",
     "decode_error",
@@ -42,10 +42,10 @@ DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def default_vectorizer(**changes: Any) -> TfidfVectorizer:
-    """What a TextTagger makes features with, unless told otherwise; `changes` are parameters.
+    """The vectorizer that a TextTagger uses by default; `changes` override its parameters.
 
-    scikit-learn's words, if they occur in two or more documents: this halves the vocabulary, and
-    keeps what only one document says out of the model. A word's weight grows with the logarithm of
+    Features are the words that occur in two or more documents: this halves the vocabulary, and
+    keeps words of a single document out of the model. A word's weight grows with the logarithm of
     its count. Stop words, other word patterns and other minimum counts made no measurable
     difference to precision on random held-out training documents of two corpora.
 
@@ -58,7 +58,7 @@ def default_vectorizer(**changes: Any) -> TfidfVectorizer:
 
 
 def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:
-    """The parameters as JSON holds them; functions by their names."""
+    """The parameters as JSON values; functions by their names."""
     params = vectorizer.get_params(deep=False)
     settings = {name: params[name] for name in SETTINGS}
     for name in FUNCTIONS:
@@ -78,7 +78,7 @@ def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Array
     Raises
     ------
     ValueError
-        If a function, or the code of a subclass, takes part in it.
+        If it uses a custom function or is of a subclass.
     """
     if type(vectorizer) is not TfidfVectorizer:
         raise ValueError(
@@ -87,8 +87,8 @@ def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Array
     for name in FUNCTIONS:
         if callable(function := getattr(vectorizer, name)):
             raise ValueError(
-                f"A vectorizer with a function of one's own cannot be saved: a model file holds no "
-                f"code. Got {name}={function!r}."
+                "A vectorizer with a custom function cannot be saved, because a model file holds "
+                f"no code. Got {name}={function!r}."
             )
     settings = vectorizer_settings(vectorizer)
     if settings["dtype"] not in DTYPES:
@@ -100,7 +100,7 @@ def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Array
 
 
 def unfitted_vectorizer(settings: Mapping[str, Any], words: list[str] | None) -> TfidfVectorizer:
-    """The vectorizer that the settings describe; with `words`, for these and no others."""
+    """The vectorizer that the settings describe; `words` fixes its vocabulary."""
     if settings.keys() != set(SETTINGS):
         unknown = min(settings.keys() ^ set(SETTINGS))
         raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
@@ -113,12 +113,12 @@ def unfitted_vectorizer(settings: Mapping[str, Any], words: list[str] | None) ->
 
 
 def vectorizer_from_state(settings: Mapping[str, Any], arrays: Arrays) -> TfidfVectorizer:
-    """The fitted vectorizer; its arrays are taken out of the others."""
+    """The fitted vectorizer; its arrays are removed from `arrays`."""
     words = names_from_arrays("words", arrays)
     vectorizer = unfitted_vectorizer(settings, words)
     try:
-        # With a given vocabulary nothing is learned from the text. It makes the vectorizer check
-        # its parameters and get ready. What it warns of was said when it was fitted.
+        # With a fixed vocabulary this learns nothing, but makes the vectorizer check its parameters
+        # and get ready. Its warnings were shown when it was first fitted.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             vectorizer.fit([""])

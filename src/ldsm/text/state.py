@@ -1,4 +1,4 @@
-"""A fitted tagger as a header and arrays, and back: the classifier's, and those of the words."""
+"""Convert a fitted tagger to a header and arrays, and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tagger_to_state(tagger: TextTagger, *, compress: bool = False) -> tuple[dict
     text = {
         "vectorizer": settings,
         "default_vectorizer": tagger.vectorizer is None,
-        # By the parameter: a vectorizer that was loaded always has a vocabulary given.
+        # Asked of the parameter, because a loaded vectorizer always has a given vocabulary.
         "given_words": tagger.vectorizer is not None and tagger.vectorizer.vocabulary is not None,
         "default_classifier": tagger.classifier is None,
         "min_tag_count": int(tagger.min_tag_count),
@@ -45,7 +45,7 @@ def restore_tagger(
     *,
     verify: bool,
 ) -> None:
-    """Give a new tagger what `tagger_to_state` described; what does not fit is a ValueError."""
+    """Restore what `tagger_to_state` stored to a new tagger; invalid content is a ValueError."""
     text, rest = header["text"], dict(arrays)
     if not isinstance(text, dict) or not isinstance(text.get("vectorizer"), dict):
         raise ValueError("its header has no proper entry 'text'")

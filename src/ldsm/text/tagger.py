@@ -1,4 +1,4 @@
-"""TextTagger: documents and tag names in, tag names and scores out."""
+"""TextTagger: a model that reads documents and predicts tags with scores."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from .explanations import TextExplanation, in_words
 from .features import default_vectorizer, vectorizer_settings
 from .state import restore_tagger, tagger_to_state
 
-CHUNK = 1024  # documents vectorized together: all that is held of a stream
+CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 _EVERY_REASON = 2**31 - 1
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
-    """Learns to tag documents: TF-IDF features and LdSM trees in one object, one file.
+    """Learns to tag documents: TF-IDF features and LdSM trees in one object and one file.
 
     Parameters
     ----------
     classifier : LdSMClassifier, optional
-        What learns, with any parameters; cloned at fit. None: ``LdSMClassifier()``. Its parameters
-        are reached as ``classifier__n_estimators`` and so on.
+        The classifier, with any parameters; cloned in fit. None: ``LdSMClassifier()``. Its
+        parameters are available as ``classifier__n_estimators`` and so on.
     vectorizer : TfidfVectorizer, optional
-        scikit-learn's, with any parameters; cloned at fit. None: `ldsm.text.default_vectorizer()`,
-        which takes parameters too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``.
+        The vectorizer, with any parameters; cloned in fit. None: `ldsm.text.default_vectorizer()`,
+        which also takes parameters: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``.
     min_tag_count : int, default=1
-        Tags of fewer documents are not learned; `rare_tags_` names them.
+        Tags with fewer documents are not learned; they are listed in `rare_tags_`.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray of str
         The tags, sorted.
     rare_tags_ : dict of str to int
-        Tags left out for want of documents, with their counts.
+        Tags left out because they have too few documents, with their counts.
     fingerprint_ : str
-        Hash of all that decides a prediction: equal for equal models.
+        Hash of everything that determines a prediction; equal models have equal fingerprints.
 
     Examples
     --------
@@ -101,19 +101,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     ) -> TextTagger:
         """Learn words and trees, in one pass over the documents.
 
-        No document is kept: what grows with the corpus is its sparse matrix, about 8 bytes for
-        each distinct word of a document (while it is made, some 20), and the words themselves.
+        No document is kept. What grows with the corpus is its sparse matrix, about 8 bytes for each
+        distinct word of a document (about 20 while it is built), and the words themselves.
 
         Parameters
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
-            Documents; or, without `tags`, pairs of a document and its tags, such as
-            ``datasets.iter_jsonl(path)`` yields, or a Dataset of texts. Anything that can be read
-            once will do.
+            Documents; or, without `tags`, pairs of a document and its tags, as from
+            ``datasets.iter_jsonl(path)``, or a Dataset of texts. Any iterable will do; it is read
+            once.
         tags : iterable of lists of str, optional
-            The tags of each document; there may be none.
+            The tags of each document; a list may be empty.
         callback : callable, optional
-            Called about ten times a second with (nodes grown, nodes at most).
+            Called about ten times a second with (nodes grown, maximum number of nodes).
         checkpoint_dir : path, optional
             A folder that keeps finished trees, see `LdSMClassifier.fit`; the documents are read
             again each time.
@@ -126,15 +126,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
         vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
         if checkpoint_dir is not None:
-            prepare_folder(checkpoint_dir)  # refused, if need be, before the corpus is read
+            prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
         collector = TagCollector(read_pairs(texts, tags))
         try:
             X = vectorizer.fit_transform(collector.texts())
         except ValueError as error:
-            if not collector.finished:  # a document is wrong, not the words
+            if not collector.finished:  # the error is about a document
                 raise
             raise ValueError(
-                f"The {len(collector)} documents give no features: {str(error).rstrip('.')} "
+                f"The {len(collector)} documents have no features: {str(error).rstrip('.')} "
                 f"(the vectorizer's min_df is {vectorizer.min_df})."
             ) from None
         Y, names, rare = collector.matrix(self.min_tag_count)
@@ -150,13 +150,13 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The tags in the order of columns."""
+        """The tags in column order."""
         check_is_fitted(self, "classifier_")
         return self.classifier_.classes_
 
     @property
     def fingerprint_(self) -> str:
-        """Hash of everything that decides a prediction."""
+        """Hash of everything that determines a prediction."""
         check_is_fitted(self, "classifier_")
         digest = hashlib.sha256(self.classifier_.fingerprint_.encode())
         words = self.vectorizer_.get_feature_names_out().tolist()
@@ -176,9 +176,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         ----------
         texts : iterable of str, or Dataset
         k : int, default=5
-            Tags per document at most: a tag without a score is not given.
+            Maximum number of tags per document; tags without a score are left out.
         tags : sequence of str, optional
-            Only these compete; the others are not predicted.
+            Predict only these tags.
         tail : float >= 0, default=0
             Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
 
@@ -192,7 +192,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def iter_predict(
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
     ) -> Iterator[LabelScores]:
-        """As `predict`, one document after the other, for streams of any length."""
+        """Like `predict`, but one document at a time, for streams of any length."""
         allowed = self._allowed(tags)
         check_tail(tail)
         if not Number(1, integer=True).allows(k):
@@ -204,7 +204,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             for x in chunks:
                 yield from model.best_labels(x, most, allowed=allowed, tail=tail, n_jobs=n_jobs)
 
-        return answers(self._chunks(texts))  # wrong arguments were refused before the first answer
+        return answers(self._chunks(texts))  # arguments were checked before the first answer
 
     def predict_sets(self, texts: Any, *, tags: Any = None) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
@@ -222,7 +222,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def predict_topk(
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The k best tags of each document and their scores as two arrays, as the classifier's.
+        """The k best tags of each document and their scores, as two arrays.
 
         Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
         """
@@ -230,7 +230,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return self.classifier_.predict_topk(self.vectorize(texts), k, labels=tags, tail=tail)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
-        """The features of documents, as the trees read them: what `classifier_` takes as X."""
+        """The features of documents: what `classifier_` takes as X."""
         check_is_fitted(self, "classifier_")
         chunks = list(map(self.vectorizer_.transform, in_chunks(read_texts(texts), CHUNK)))
         if not chunks:
@@ -238,14 +238,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return sp.csr_array(sp.vstack(chunks, format="csr"))
 
     def _chunks(self, texts: Any) -> Iterator[FeatureArrays]:
-        # Not a generator: what is no iterable of texts is refused here and now.
+        # Not a generator: wrong arguments are refused at the call.
         return map(self._rows, in_chunks(read_texts(texts), CHUNK))
 
     def _rows(self, texts: list[str]) -> FeatureArrays:
         return new_rows(self.classifier_, self.vectorizer_.transform(texts))
 
     def _allowed(self, tags: Any) -> NDArray[np.uint8] | None:
-        """1 for each of the tags that compete, all of them known; None: all tags do."""
+        """1 for each tag that may be predicted; None if all may."""
         check_is_fitted(self, "classifier_")
         if tags is None:
             return None
@@ -263,15 +263,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     ) -> TextTagger:
         """Choose the threshold of `predict_sets` for the highest F1 on held-out documents.
 
-        `texts` and `tags` in the forms that `fit` takes; for the rest, and a word of caution, see
-        `LdSMClassifier.tune_threshold`.
+        `texts` and `tags` take the same forms as in `fit`. See `LdSMClassifier.tune_threshold` for
+        the other parameters and a caution.
         """
         X, true = self._with_tags(texts, tags)
         self.classifier_.tune_threshold(X, true, average=average, per_label=per_label)
         return self
 
     def score(self, texts: Any, tags: Any = None) -> float:
-        """Precision at 1: the share of documents whose best tag is one of theirs."""
+        """Precision at 1: the share of documents whose best predicted tag is true."""
         X, true = self._with_tags(texts, tags)
         return self.classifier_.score(X, true)
 
@@ -286,7 +286,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         return self.vectorize(documents()), true
 
-    # -- looking inside -----------------------------------------------------------------------
+    # -- explaining ---------------------------------------------------------------------------
 
     def explain(self, text: str, *, max_words: int = 5, max_tags: int = 5) -> TextExplanation:
         """Why a document gets its tags: what each stage adds, the words that decided, the leaves.
@@ -295,7 +295,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         ----------
         text : str
         max_words, max_tags : int, default=5
-            How many to name at each place.
+            The most to show in each place.
 
         Returns
         -------
@@ -334,13 +334,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Write words and trees to one file, which `ldsm.load` reads; see `LdSMClassifier.save`.
 
         The file holds the words and the tags of the training documents, rare tags included, but
-        none of the documents. With centroids, that of a tag of one document tells the words of
-        this document: `min_tag_count`, or the classifier's `tail_min_rows`, keeps such tags out.
+        none of the documents. If the model has centroids, the centroid of a tag with one document
+        reveals the words of that document: `min_tag_count` or the classifier's `tail_min_rows`
+        prevents this.
 
         Raises
         ------
         ValueError
-            If the vectorizer has a function of one's own, such as a tokenizer.
+            If the vectorizer uses a custom function, such as a tokenizer.
 
         Examples
         --------
@@ -367,14 +368,14 @@ def tagger_from_state(
 
 
 def _check_parts(tagger: TextTagger) -> None:
-    """Raise unless the parameters are what a TextTagger can be made of."""
+    """Raise an error unless the parameters are valid."""
     kinds = {"classifier": LdSMClassifier, "vectorizer": TfidfVectorizer}
     for name, kind in kinds.items():
         value = getattr(tagger, name)
         if value is not None and not isinstance(value, kind):
             raise _wrong(name, f"a {kind.__name__} or None", value)
     if tagger.vectorizer is not None and tagger.vectorizer.input != "content":
-        # "filename" would open whatever files the documents happen to name.
+        # "filename" would open the files that documents happen to name.
         raise _wrong("vectorizer", "one with input='content'", tagger.vectorizer)
     count = Number(1, integer=True)
     if not count.allows(tagger.min_tag_count):

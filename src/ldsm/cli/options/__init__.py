@@ -1,1 +1,1 @@
-"""Options that several commands share, collected into one object each."""
+"""Groups of options that several commands share, each collected into one object."""

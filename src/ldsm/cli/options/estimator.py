@@ -1,8 +1,8 @@
-"""The estimator's parameters as options, read off its signature, constraints and docstring.
+"""The estimator's parameters as options, taken from its signature, constraints and docstring.
 
-Nothing is written twice: names and defaults are those of ``LdSMClassifier.__init__``, what is
-allowed those of ``params.CONSTRAINTS``, the help that of the docstring. An option that is not given
-stays with the estimator.
+Names and defaults come from ``LdSMClassifier.__init__``, the allowed values from
+``_trees.params.CONSTRAINTS``, the help from the docstring. An option that is not given keeps the
+estimator's default.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS = {"none": None, "true": True, "false": False, "yes": True, "no": False}
 
 
 class EstimatorOptions(dict[str, Any]):
-    """The parameters that were given, by name; a bundle of options."""
+    """The given parameters by name; a bundle of options."""
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
@@ -67,7 +67,7 @@ def defaults() -> dict[str, Any]:
 
 
 def parse(name: str, text: str) -> Any:
-    """The value that a text stands for; wrong use if the parameter does not allow it."""
+    """The value of a text; wrong usage if the parameter does not allow it."""
     rules = CONSTRAINTS.get(name, _UNDECLARED)
     for value in _readings(text):
         for rule in rules:
@@ -78,7 +78,7 @@ def parse(name: str, text: str) -> Any:
 
 
 def read_params(file: Path) -> dict[str, Any]:
-    """Parameters from a JSON object; its values are checked as options are."""
+    """Parameters from a JSON object; the values are checked like options."""
     try:
         params = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -99,12 +99,12 @@ def flag(name: str) -> str:
 
 @cache
 def described() -> Mapping[str, str]:
-    """What the docstring says of each parameter, on one line."""
+    """The docstring's text on each parameter, on one line."""
     return describe(LdSMClassifier)
 
 
 def describe(owner: type) -> dict[str, str]:
-    """The "Parameters" section of a numpydoc docstring, names to texts."""
+    """The "Parameters" section of a numpydoc docstring: texts by name."""
     section = re.search(
         r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)",
         inspect.getdoc(owner) or "",
@@ -123,7 +123,7 @@ def describe(owner: type) -> dict[str, str]:
 
 
 def _readings(text: str) -> list[Any]:
-    """What a word on the command line may mean, the most particular first."""
+    """The values that a word on the command line may stand for, the most specific first."""
     readings: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
     for kind in (int, float):
         try:
@@ -138,7 +138,7 @@ def _option(name: str, default: Any) -> inspect.Parameter:
     text = described().get(name, "")
     settings: dict[str, Any] = {"rich_help_panel": _PANEL, "show_default": False}
     if _is_switch(name):
-        # One switch, away from the default: a pair would take a column of its own in the help.
+        # One switch, away from the default: a pair would add a column to the help.
         state = "on" if default else "off"
         text = f"{escape(text)} [dim]\\[default: {state}][/dim]"
         switch = flag(f"no_{name}" if default else name)

@@ -1,4 +1,4 @@
-"""Data for commands: which format, which options of its reader, whole or block by block."""
+"""How commands read data: the format, the options of its reader, whole or block by block."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ..command import option, wrong_use
 Piece = TypeVar("Piece")
 
 STDIN = Path("-")
-LINES = "lines"  # a document a line, for prediction
-# Formats whose rows come one block, or one document, at a time.
+LINES = "lines"  # one document per line, for prediction
+# Formats that can be read one block, or one document, at a time.
 _BLOCKS: dict[str, Callable[..., Iterator[Dataset]]] = {
     "xmlrepo": iter_xmlrepo,
     "svmlight": iter_svmlight,
@@ -33,32 +33,32 @@ _DOCUMENTS: dict[str, Callable[..., Iterator[tuple[str, list[str]]]]] = {
     "jsonl": iter_jsonl,
     "table": iter_table,
 }
-# Option -> the reader's argument, its type and help. Defaults are the readers' own.
+# Option -> the reader's argument, its type and help. The readers have the defaults.
 _OPTIONS: dict[str, tuple[str, Any, str]] = {
-    "text_field": ("text", str, "Field or column of the document; default `text`."),
-    "label_field": ("labels", str, "Field or column of the labels; default `labels`."),
-    "separator": ("separator", str, "What stands between two labels of a table's cell."),
-    "delimiter": ("delimiter", str, "What stands between two cells of a table."),
-    "zero_based": ("zero_based", bool, "svmlight: the first feature is called 0, not 1."),
-    "feature_names": ("feature_names", Path, "Text file with a feature's name a line."),
-    "label_names": ("label_names", Path, "Text file with a label's name a line."),
-    "split_file": ("split_file", Path, "xmlrepo: file of row numbers, only these rows."),
-    "split": ("split", int, "xmlrepo: which column of --split-file, from 0."),
+    "text_field": ("text", str, "Field or column with the text; default `text`."),
+    "label_field": ("labels", str, "Field or column with the labels; default `labels`."),
+    "separator": ("separator", str, "Separator between the labels in a table cell."),
+    "delimiter": ("delimiter", str, "Separator between the cells of a table."),
+    "zero_based": ("zero_based", bool, "svmlight: features are numbered from 0, not from 1."),
+    "feature_names": ("feature_names", Path, "Text file with one feature name per line."),
+    "label_names": ("label_names", Path, "Text file with one label name per line."),
+    "split_file": ("split_file", Path, "xmlrepo: read only the rows numbered in this file."),
+    "split": ("split", int, "xmlrepo: column of --split-file, counted from 0."),
 }
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How files are to be read; a bundle of options."""
+    """How to read data files; a bundle of options."""
 
     format: str | None
-    arguments: dict[str, Any]  # of the reader, by option
+    arguments: dict[str, Any]  # of the reader, by option name
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
         panel = "Data files"
         names = ", ".join((*FORMATS, LINES))
-        text = f"Format, if not what the suffix says: {names} (of texts to predict)."
+        text = f"Format, if the suffix does not tell: {names} (one text per line)."
         parameters = [
             option("format", str | None, None, metavar="NAME", help=text, rich_help_panel=panel)
         ]
@@ -66,7 +66,7 @@ class Reader:
             settings: dict[str, Any] = {"help": text, "rich_help_panel": panel}
             if kind is Path:
                 settings |= {"exists": True, "dir_okay": False, "metavar": "FILE"}
-            # Without a name of its own a switch would get a "--no-" twin.
+            # Without an explicit name a switch would also get a "--no-" form.
             decl = (f"--{name.replace('_', '-')}",) if kind is bool else ()
             parameters.append(option(name, kind | None, None, *decl, **settings))
         return parameters
@@ -79,7 +79,7 @@ class Reader:
         return Reader(format, {name: v for name, v in values.items() if v is not None})
 
     def format_of(self, path: Path) -> str:
-        """The format that was named, or that the suffix stands for."""
+        """The given format, or else the one of the suffix."""
         if self.format is not None:
             return self.format
         try:
@@ -91,7 +91,7 @@ class Reader:
         """All rows; a store stays memory-mapped."""
         format = self.format_of(path)
         if format == LINES:
-            raise wrong_use("lines of text have no labels: they are for prediction.", "--format")
+            raise wrong_use("plain lines have no labels; they can only be predicted.", "--format")
         return FORMATS[format](path, **self._arguments(format))
 
     def blocks(self, path: Path) -> Iterator[Dataset] | None:
@@ -103,8 +103,7 @@ class Reader:
         return self._pieces(_DOCUMENTS, path)
 
     def texts(self, path: Path) -> Iterator[str]:
-        """Documents alone, whether they have labels or not: lines of text, unless it is known
-        that they are something else."""
+        """Documents without their labels; plain lines unless format or suffix say otherwise."""
         format = self.format
         if format is None:
             format = LINES if path == STDIN or format_suffix(path) == ".txt" else guess_format(path)
@@ -117,7 +116,7 @@ class Reader:
         else:
             data = self.load(path)
             if data.texts is None:
-                raise ValueError(f"The model reads texts, and {path} holds features.")
+                raise ValueError(f"The model reads texts, but {path} holds features.")
             yield from data.texts
 
     def _pieces(
@@ -127,15 +126,15 @@ class Reader:
         if format not in readers:
             return None
         arguments = self._arguments(format)
-        # Names of columns and splits need the whole file.
+        # Column names and splits need the whole file.
         if not arguments.keys() <= inspect.signature(readers[format]).parameters.keys():
             return None
         return readers[format](path, **arguments)
 
     def _arguments(self, format: str) -> dict[str, Any]:
-        """What was given, by the reader's names; an option that it does not know is wrong use."""
+        """The given options by the reader's names; an option it does not know is wrong usage."""
         known = inspect.signature(FORMATS[format]).parameters
         for name in self.arguments:
             if _OPTIONS[name][0] not in known:
-                raise wrong_use(f"is not for the format {format}.", f"--{name.replace('_', '-')}")
+                raise wrong_use(f"is not used with format {format}.", f"--{name.replace('_', '-')}")
         return {_OPTIONS[name][0]: value for name, value in self.arguments.items()}

@@ -1,4 +1,4 @@
-"""Training data and the models to train: rows held out, texts made into features."""
+"""Options for texts, and how training data is split and turned into features."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..command import option, wrong_use
 from .estimator import EstimatorOptions, describe
 
 _PANEL = "Words: for texts only"
-# Options of scikit-learn's TfidfVectorizer that change results most; others are for scripts.
+# The options of scikit-learn's TfidfVectorizer that matter most; scripts can set the others.
 _VECTORIZER: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "min_df": (int, {"min": 1}, "Documents that a word must occur in to be learned."),
-    "max_words": (int, {"min": 1}, "Only so many words, the most frequent ones."),
-    "ngrams": (int, {"min": 1}, "Runs of up to so many words count as words too."),
-    "stop_words": (str, {"metavar": "LANGUAGE"}, "Leave out frequent small words: `english`."),
+    "min_df": (int, {"min": 1}, "Minimum number of documents that a word must occur in."),
+    "max_words": (int, {"min": 1}, "Maximum number of words; the most frequent ones are kept."),
+    "ngrams": (int, {"min": 1}, "Also use sequences of up to this many words."),
+    "stop_words": (str, {"metavar": "LANGUAGE"}, "Leave out stop words: `english`."),
 }
 
 
 @dataclass(frozen=True)
 class TaggerOptions:
-    """What is to be done with texts before the trees see them; a bundle of options."""
+    """How texts become features; a bundle of options."""
 
     min_tag_count: int | None
     words: dict[str, Any]  # settings of the vectorizer, by option
@@ -59,12 +59,12 @@ class TaggerOptions:
         chosen = {name: value for name, value in values.items() if value is not None}
         if chosen.get("stop_words", "english") != "english":
             raise wrong_use(
-                f"scikit-learn knows 'english' only, got {chosen['stop_words']!r}.", "--stop-words"
+                f"only 'english' is available, got {chosen['stop_words']!r}.", "--stop-words"
             )
         return TaggerOptions(count, chosen)
 
     def vectorizer(self) -> Any:
-        """The tagger's own vectorizer, with what was given."""
+        """The tagger's default vectorizer with the given options."""
         names = {"max_words": "max_features", "ngrams": "ngram_range"}
         changes = {
             names.get(name, name): (1, value) if name == "ngrams" else value
@@ -77,7 +77,7 @@ class TaggerOptions:
         return TextTagger(LdSMClassifier(**params), self.vectorizer(), **more)
 
     def refuse(self, data: str) -> None:
-        """Options for words make no sense where there are none."""
+        """Raise an error if options for texts are given with data of features."""
         named = [*self.words, *(["min_tag_count"] if self.min_tag_count is not None else [])]
         if named:
             flag = f"--{named[0].replace('_', '-')}"
@@ -92,7 +92,7 @@ def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dat
 
 
 def matrices(train: Dataset, held_out: Dataset, words: TaggerOptions) -> tuple[Dataset, Dataset]:
-    """Texts as features, by the words of the rows to train on."""
+    """Turn texts into features, with the words of the rows to train on."""
     if train.texts is None:
         words.refuse(train.source)
         return train, held_out
