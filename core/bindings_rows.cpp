@@ -61,7 +61,7 @@ std::optional<CheckedFeatures> CheckedFeatures::if_canonical(In<int64_t> indptr,
         return std::nullopt;
     bool unit = true, equal = true;
     for (int64_t row = 0; row < n_rows; ++row) {
-        // Each row is looked at before the next one's offset is: both ends are checked.
+        // Checked before the row is read, so that nothing outside the arrays is.
         if (offsets[row + 1] < offsets[row] || offsets[row + 1] > n) return std::nullopt;
         int64_t before = -1;
         bool fine = true;
@@ -90,7 +90,8 @@ CheckedFeatures CheckedFeatures::rows(int64_t start, int64_t stop) const {
     CheckedFeatures out(*this);
     out.view_.indptr += start;
     out.view_.n_rows = stop - start;
-    // What all rows have, some have; what not all have, the first of them mostly lack.
+    // What holds for all rows holds for these. If it does not, these are looked at, which mostly
+    // ends at the first value.
     const float* first = view_.values + view_.indptr[start];
     const float* last = view_.values + view_.indptr[stop];
     out.view_.all_unit = view_.all_unit || std::all_of(first, last, is_unit);
