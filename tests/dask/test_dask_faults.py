@@ -137,7 +137,7 @@ def test_a_scheduler_that_is_lost_leaves_a_checkpoint_to_go_on_from(store, tmp_p
     "deadly, message",
     [
         (False, r"Tree 2 failed on worker tcp://.*: MemoryError: no room for tree 2\. "),
-        (True, r"Tree 2 failed on 2 workers, which all died .* the last of them tcp://.*memory"),
+        (True, r"Tree 2 failed on 2 workers, which all died .* the last one being tcp://.*memory"),
     ],
 )
 def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(

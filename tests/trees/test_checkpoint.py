@@ -186,7 +186,7 @@ def test_a_seed_that_was_drawn_is_kept(tmp_path, make):
     moved_on = np.random.RandomState(99)
     third = small(random_state=moved_on).fit(XS, YS, checkpoint_dir=folder)
     assert third.fingerprint_ == again.fingerprint_
-    with pytest.raises(ValueError, match="the seed .* there. Choose"):
+    with pytest.raises(ValueError, match="the seed .* but was .*. Choose"):
         small(random_state=np.int64(3)).fit(XS, YS, checkpoint_dir=folder)
 
 
