@@ -372,7 +372,7 @@ HEADERS = {
     "form of labels": (entry("model", label_form="tuple"), "unknown form of labels, 'tuple'"),
     "seed as text": (entry("model", seed="1"), "no proper entry 'seed'"),
     "optimizer as a number": (tree_param(optimizer=1), "no proper entry 'optimizer'"),
-    "infinite learning rate": (tree_param(learning_rate=1e999), "no proper"),
+    "infinite learning rate": (tree_param(learning_rate=1e999), "Infinity is not a number"),
     "no tree parameters": (without("model", "tree_params"), "no proper entry 'tree_params'"),
     "unknown parameter": (entry("parameters", depth=3), "parameter .* does not know, 'depth'"),
     "nested parameter": (entry("parameters", arity__x=3), "does not know, 'arity__x'"),
@@ -381,7 +381,7 @@ HEADERS = {
     "random_state as text": (entry("parameters", random_state="x"), "'random_state' is not an int"),
     "training as text": (facts(training='"x"'), "no proper entry 'training'"),
     "training of no rows": (without("training", "rows"), "no proper entry 'rows'"),
-    "training for infinity": (entry("training", seconds=1e999), "no proper"),
+    "training for infinity": (entry("training", seconds=1e999), "Infinity is not a number"),
 }
 
 
