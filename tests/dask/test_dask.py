@@ -263,7 +263,9 @@ def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypa
         with pytest.raises(ClusterError, match=start + ".*No such file.*model.ldsm"):
             ldsm.dask.predict(client, path + "model.ldsm", store)
         small(1).fit(datasets.open_store(store)).save(there / "model.ldsm")
-        with pytest.raises(ClusterError, match=start + f"The model file '{path}model.ldsm' is a different one"):
+        with pytest.raises(
+            ClusterError, match=start + f"The model file '{path}model.ldsm' is a different one"
+        ):
             ldsm.dask.predict(client, path + "model.ldsm", store)
         # A version that differs, and a worker that may not write.
         client.run(set_version, "0.0.7", workers=[apart])

@@ -160,11 +160,16 @@ def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(
 def test_a_cluster_without_workers_is_not_waited_for(store, tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "NO_WORKER_SECONDS", 0.5)
     with cluster(1) as client:
-        stop = threading.Thread(target=lambda: (time.sleep(0.5), client.cluster.scale(0)))
-        stop.start()
+        stopped = threading.Event()
+
+        def stop(done, total):
+            if done > 0 and not stopped.is_set():
+                stopped.set()
+                client.cluster.scale(0)
+
         with pytest.raises(ClusterError, match="has had no worker for 0 s.*trees are kept"):
-            ldsm.dask.fit(client, store, small(n_estimators=500), tmp_path)
-        stop.join()
+            ldsm.dask.fit(client, store, small(n_estimators=500), tmp_path, callback=stop)
+        assert stopped.is_set()
         monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
         with pytest.raises(ClusterError, match="has had no worker for 0 s"):
             ldsm.dask.fit(client, store, small(), tmp_path)

@@ -53,6 +53,7 @@ def run(module, monkeypatch, tmp_path):
     return program
 
 
+@pytest.mark.long
 def test_a_fit_in_a_process_of_its_own(module, tmp_path):
     kept_runs = module("kept_runs")
     settings = {"rerank": None}
@@ -129,6 +130,7 @@ def test_arrivals(module):
     assert frontier.arrivals({"a": points}, (70, 61))[0]["point"] is None
 
 
+@pytest.mark.long
 def test_scaling(run, module, monkeypatch, tmp_path):
     monkeypatch.setattr(module("scaling"), "REPEATS", 1)
     results = run("scaling")

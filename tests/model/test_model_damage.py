@@ -121,7 +121,10 @@ BROKEN = {
         "of tree 0 has 0 parents",
     ),
     "a node too many": (put("forest.tree_offsets", 1, START + 1), "of tree 0"),
-    "weights do not begin at 0": (put("forest.weight_offsets", 0, 1), "weight_offsets must go from 0"),
+    "weights do not begin at 0": (
+        put("forest.weight_offsets", 0, 1),
+        "weight_offsets must go from 0",
+    ),
     "weights end late": (put("forest.weight_offsets", -1, 2**62), "weight_offsets must go from 0"),
     "weight offsets fall": (put("forest.weight_offsets", 3, 2**50), "weight_offsets decrease"),
     "weight offsets negative": (put("forest.weight_offsets", 3, -7), "weight_offsets decrease"),
@@ -139,7 +142,10 @@ BROKEN = {
     "means too few": (become("forest.weight_means", lambda a: a[1:]), "weight_means must have"),
     "scales missing": (become("forest.weight_scales", lambda a: a[:0]), "weight_scales must have"),
     "histograms do not begin": (put("forest.histogram_offsets", 0, -1), "histogram_offsets must"),
-    "histograms end early": (put("forest.histogram_offsets", -1, 0), "histogram_offsets must go from 0"),
+    "histograms end early": (
+        put("forest.histogram_offsets", -1, 0),
+        "histogram_offsets must go from 0",
+    ),
     "histogram offsets fall": (
         put("forest.histogram_offsets", LEAVES[2], 2**40),
         "histogram_offsets decrease",
