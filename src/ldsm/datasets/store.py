@@ -71,11 +71,8 @@ def save_store(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> folder = pathlib.Path(tempfile.mkdtemp(), "tiny")
-    >>> datasets.save_store(datasets.Dataset([[0, 2], [1, 0]], [[1], [0]]), folder)
-    >>> datasets.open_store(folder).X.toarray()
+    >>> save_store(Dataset([[0, 2], [1, 0]], [[1], [0]]), "tiny")
+    >>> open_store("tiny").X.toarray()
     array([[0., 2.],
            [1., 0.]], dtype=float32)
     """

@@ -66,11 +66,9 @@ def load_xmlrepo(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
-    >>> _ = path.write_text("3 5 4\\n0,2 1:0.5 4:1\\n 0:0.25\\n3\\n")
-    >>> data = datasets.load_xmlrepo(path)
+    >>> from pathlib import Path
+    >>> _ = Path("tiny.txt").write_text("3 5 4\\n0,2 1:0.5 4:1\\n 0:0.25\\n3\\n")
+    >>> data = load_xmlrepo("tiny.txt")
     >>> data.X.shape, data.labels
     ((3, 5), [[0, 2], [], [3]])
     """
@@ -122,11 +120,9 @@ def save_xmlrepo(data: Dataset, path: PathLike) -> None:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
-    >>> datasets.save_xmlrepo(datasets.Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), path)
-    >>> path.read_text()
+    >>> from pathlib import Path
+    >>> save_xmlrepo(Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), "tiny.txt")
+    >>> Path("tiny.txt").read_text()
     '2 2 2\\n1 0:0.1\\n 1:2\\n'
     """
     header = f"{len(data)} {data.n_features} {data.n_labels}\n"
