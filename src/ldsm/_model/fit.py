@@ -50,17 +50,9 @@ def fit_model(
 ) -> Fit:
     """Grow the trees that are missing, then train the second stage on all of them.
 
-    Parameters
-    ----------
-    settings : mapping
-        The estimator's parameters, checked.
-    data : TrainingData
-    former : FittedModel, optional
-        A model of the same data whose trees are kept; more are added to them.
-    executor : callable, optional
-        Grows the trees; by default joblib does, in `n_jobs` threads.
-    callback, checkpoint_dir
-        See `LdSMClassifier.fit`.
+    `settings` are the estimator's parameters, checked. The trees of a `former` model of the same
+    data are kept, and more are added to them. By default joblib is the executor, with `n_jobs`
+    threads. The rest is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
     params = resolve(settings, data.x)

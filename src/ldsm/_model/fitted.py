@@ -36,42 +36,19 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """The result of a fit. Frozen: changes make a new one (`dataclasses.replace`).
-
-    Attributes
-    ----------
-    forest : Forest
-    second_stage : SecondStage or None
-        None: the trees' own scores are used.
-    classes : ndarray (n_labels,)
-        The labels in column order.
-    label_form : {"sparse", "dense", "lists", "single"}
-        The form of Y, which predictions take too.
-    label_counts : int64 (n_labels,)
-        Training rows per label.
-    leaf_scores : {"probability", "histogram"}
-        Whether leaves divide by their rows or, as in the paper, by the sum of their label counts.
-    tree_params : TreeParams
-        The trees' parameters, "auto" resolved.
-    seed : int
-    training : dict
-        Facts about the training, not part of the fingerprint; JSON values may be added.
-    feature_names : ndarray of object or None
-    threshold : float, or float32 ndarray (n_labels,)
-        The lowest score at which a label is predicted.
-    """
+    """The result of a fit. Frozen: changes make a new one (`dataclasses.replace`)."""
 
     forest: Forest
-    second_stage: SecondStage | None
-    classes: NDArray[Any]
-    label_form: LabelForm
-    label_counts: NDArray[np.int64]
-    leaf_scores: str
+    second_stage: SecondStage | None  # None: the trees' own scores are used
+    classes: NDArray[Any]  # the labels in column order
+    label_form: LabelForm  # the form of Y, which predictions take too
+    label_counts: NDArray[np.int64]  # training rows per label
+    leaf_scores: str  # as in LdSMClassifier
     tree_params: TreeParams
     seed: int
-    training: dict[str, Any]
+    training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
     feature_names: NDArray[Any] | None = None
-    threshold: Threshold = DEFAULT_THRESHOLD
+    threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
 
     @property
     def n_features(self) -> int:

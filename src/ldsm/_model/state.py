@@ -36,20 +36,10 @@ _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 def model_to_state(
     model: FittedModel, params: Mapping[str, Any], *, compress: bool = False
 ) -> tuple[dict[str, Any], Arrays]:
-    """A fitted model as header entries and arrays.
+    """A fitted model and the parameters of its estimator as header entries and arrays.
 
-    Parameters
-    ----------
-    model : FittedModel
-    params : mapping
-        The parameters of the estimator that holds it.
-    compress : bool, default=False
-        Store the weights as float16, unless one is too large for it.
-
-    Raises
-    ------
-    ValueError
-        If a label is not a str, an int or a bool, or if the trees are damaged.
+    With `compress`, weights become float16, unless one is too large for it. Damaged trees and
+    labels other than str, int and bool raise a ValueError.
     """
     params = {name: plain(value) for name, value in params.items()}
     params["leaf_scores"] = model.leaf_scores  # of the fit, even if it was changed later
@@ -108,19 +98,9 @@ def model_from_state(
 ) -> tuple[dict[str, Any], FittedModel]:
     """The estimator's parameters and the fitted model that `model_to_state` described.
 
-    Parameters
-    ----------
-    header, arrays
-        As returned by `model_to_state`; the header may have more entries, but not the arrays.
-    known_params : mapping
-        The parameters that an estimator has, with their defaults.
-    verify : bool, default=True
-        Check every number of the trees. False: only what can be checked without reading them.
-
-    Raises
-    ------
-    ValueError
-        If they do not describe a valid model.
+    The header may have more entries than those, but not the arrays. `known_params` are all
+    parameters of an estimator, with their defaults. With `verify`, every number of the trees is
+    checked, otherwise only what can be checked without reading them.
     """
     arrays = dict(arrays)
     params = _params(_entry(header, "parameters", dict), known_params)

@@ -18,20 +18,11 @@ _CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once
 
 @dataclass(frozen=True, eq=False)
 class SecondStage:
-    """Rescores shortlists; trained in ``ldsm._second_stage.training``.
-
-    Attributes
-    ----------
-    blend : Blend
-    label_counts : int64 (n_labels,)
-        Training rows per label.
-    ranker, centroids : LabelVectors or None
-        The vectors that the blend needs.
-    """
+    """Rescores shortlists; trained in ``ldsm._second_stage.training``."""
 
     blend: Blend
-    label_counts: NDArray[np.int64]
-    ranker: LabelVectors | None = None
+    label_counts: NDArray[np.int64]  # training rows per label
+    ranker: LabelVectors | None = None  # None unless the blend needs it
     centroids: LabelVectors | None = None
 
     def pairs(

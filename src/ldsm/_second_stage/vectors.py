@@ -15,17 +15,10 @@ from .._arrays.features import FeatureArrays
 
 @dataclass(frozen=True, eq=False)
 class LabelVectors:
-    """One sparse vector per label; feature number D is a constant 1.
+    """One sparse vector per label; feature number D is a constant 1."""
 
-    Attributes
-    ----------
-    offsets : int64 (n_labels + 1,)
-    features : int32 (n,), ascending within a label
-    weights : float32 (n,)
-    """
-
-    offsets: NDArray[np.int64]
-    features: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # n_labels + 1
+    features: NDArray[np.int32]  # ascending within a label
     weights: NDArray[np.float32]
 
     def __post_init__(self) -> None:

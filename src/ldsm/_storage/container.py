@@ -70,31 +70,12 @@ def write(
     *,
     cached: bool = True,
 ) -> str:
-    """Write a model file, completely or not at all; see `atomic_file`.
+    """Write a model file as `atomic_file` does; returns its checksum, as :func:`checksum` does.
 
-    Parameters
-    ----------
-    path : path
-        A symbolic link is followed: its target is replaced.
-    header : mapping
-        ``kind``, a str, names the kind of model; the other values are anything that JSON can
-        represent. The format, its version and the library's version are added.
-    arrays : mapping of str to ndarray
-        One or two dimensions, of the numeric types of safetensors; no bool.
-    cached : bool, default=True
-        False: the system need not keep the file in its cache.
-
-    Returns
-    -------
-    str
-        The file's checksum, as returned by :func:`checksum`.
-
-    Raises
-    ------
-    ValueError
-        If the header or an array cannot be stored.
-    OSError
-        If the system cannot write; an existing file stays as it was. The error names the path.
+    The header's entry ``kind``, a str, names the kind of model; the others are anything that JSON
+    can represent. The format, its version and the library's version are added. Arrays have one or
+    two dimensions and the numeric types of safetensors; no bool. Unless `cached`, the system need
+    not keep the file in its cache. A header or array that cannot be stored is a ValueError.
     """
     contents = {
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -194,29 +175,13 @@ def _digest(
 def read(
     path: PathLike, verify: bool = True, *, cached: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a model file.
+    """The header and the arrays of a model file.
 
-    Parameters
-    ----------
-    path : path
-    verify : bool, default=True
-        Read everything into memory and compare the checksum. False: map the arrays, which opens a
-        file of any size at once and reads only what is used. The file must not be changed in place
-        while the arrays are in use.
-    cached : bool, default=True
-        False: the system need not keep the file in its cache after reading.
-
-    Returns
-    -------
-    header : dict
-        What was given to :func:`write`, with ``format_version`` (int) and ``library_version``.
-    arrays : dict of str to ndarray
-        Read-only.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, newer than this library, or not a model file.
+    The header is what :func:`write` got, with ``format_version`` (int) and ``library_version``; the
+    arrays are read-only. With `verify`, everything is read into memory and the checksum compared.
+    Otherwise the arrays are mapped, which opens a file of any size at once and reads only what is
+    used; the file must not be changed in place meanwhile. A file that is damaged, newer than this
+    library or not a model file raises a ModelFileError.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise refused(path, "it is not a regular file")

@@ -81,20 +81,10 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The trees of one fit in a folder; small, so that it is quick to send to a process.
+    """The trees of one fit in a folder; small, so that it is quick to send to a process."""
 
-    Attributes
-    ----------
-    folder : str
-        Absolute path.
-    identity : str
-        Hash of everything that determines the trees; stored in the file of every tree.
-    params, n_features, n_labels, seed
-        Of the fit.
-    """
-
-    folder: str
-    identity: str
+    folder: str  # absolute
+    identity: str  # hash of what determines the trees; stored in the file of every tree
     params: TreeParams
     n_features: int
     n_labels: int
@@ -139,10 +129,6 @@ class Checkpoint:
             )
         return arrays
 
-    def check_writable(self) -> None:
-        """Raise an error now rather than after the first tree."""
-        check_writable(self.folder)
-
     def _read(self, tree: int) -> Tree:
         path = self.path(tree)
         header, arrays = read(path, cached=False)
@@ -179,23 +165,11 @@ class Checkpoint:
 def open_checkpoint(
     folder: PathLike, data: TrainingData, params: TreeParams, *, seed: int, seed_given: bool
 ) -> Checkpoint:
-    """Open the checkpoint of a fit, or start one.
+    """Open the checkpoint of a fit, or start one in a new or empty folder.
 
-    Parameters
-    ----------
-    folder : path
-        New, empty, or a checkpoint of the same fit; the number of trees may differ.
-    data, params, seed
-        What determines the trees.
-    seed_given : bool
-        False: the seed was just drawn, and a stored one takes precedence.
-
-    Raises
-    ------
-    ValueError
-        If the folder is something else, damaged, or the checkpoint of another fit.
-    OSError
-        If the system cannot create, read or write it.
+    Data, parameters and seed determine the trees; their number may differ. Unless `seed_given`, the
+    seed was just drawn, and a stored one takes precedence. A folder that is something else,
+    damaged, or the checkpoint of another fit is a ValueError.
     """
     path = prepare_folder(folder)
     _remove_stale_files(path)

@@ -28,12 +28,8 @@ THREADS = min(8, os.cpu_count() or 1)
 def check_forest(forest: Forest, *, everything: bool = True) -> None:
     """Raise a ValueError that names the node unless the arrays are valid trees.
 
-    Parameters
-    ----------
-    forest : Forest
-    everything : bool, default=True
-        False: check only types, sizes and the links between nodes, which are small next to the
-        weights. The router checks the rest as it uses it.
+    Unless `everything` is to be checked, only types, sizes and the links between nodes are, which
+    are small next to the weights. The router checks the rest as it uses it.
     """
     _check_sizes(forest)
     _check_ends(forest.tree_offsets, forest.n_nodes, "tree_offsets")

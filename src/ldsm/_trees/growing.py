@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._runtime.cancellation import CancelToken
 from .._runtime.memory import random_access, tree_memory
+from .._storage.atomic import check_writable
 from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
 from .params import TreeParams
@@ -86,7 +87,7 @@ def grow_forest(
     n_taken = len(trees)
     missing = [number for number in numbers if number not in trees]
     if checkpoint is not None and missing:
-        checkpoint.check_writable()
+        check_writable(checkpoint.folder)  # an error now rather than after the first tree
     token = CancelToken.for_tasks(len(missing))
     progress = np.zeros(len(missing), dtype=np.int64)
 

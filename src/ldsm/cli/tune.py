@@ -139,18 +139,10 @@ REPORTED = (1, 3, 5)  # every trial records P@k at these, whatever its metric
 
 
 class Search:
-    """The trials of one search: the settings, the data and the metric.
+    """The trials of one search on rows to train on and rows to score on, with the same columns.
 
-    Parameters
-    ----------
-    train, held_out : Dataset
-        Rows to train on and rows to score on, with the same columns.
-    fixed : dict
-        Parameters of the estimator that are not searched.
-    metric, k : str, int
-        A metric of `ldsm.metrics` without ``_at_k``, and the number of predictions to evaluate.
-    seed : int
-        Random seed of the search.
+    The `fixed` parameters of the estimator are not searched; `metric` is the name of one of
+    `ldsm.metrics`, without ``_at_k``.
     """
 
     def __init__(

@@ -53,22 +53,9 @@ def results(
 ) -> Iterator[tuple[Name, Any]]:
     """The results of tasks as they arrive; each is then released from the cluster.
 
-    Parameters
-    ----------
-    client : Client
-    futures : mapping
-        The tasks, by their names in errors.
-    what : str
-        The kind of task, such as "tree".
-    kept : str
-        A sentence for errors that says what is kept.
-    between : callable
-        Called many times a second; may raise.
-
-    Raises
-    ------
-    ClusterError
-        If a task fails, the scheduler is lost or does not answer, or no worker is left.
+    If a task fails, the scheduler is lost or does not answer, or no worker is left, a ClusterError
+    names the task (a `what`, such as "tree", and its key in `futures`) and ends with the sentence
+    `kept`, which says what is kept. `between` is called many times a second and may raise.
     """
     waiting = dict(futures)
     workers, unanswered = _Workers(client), Counter[Name]()

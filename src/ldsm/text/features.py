@@ -73,13 +73,7 @@ def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:
 
 
 def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Arrays]:
-    """Settings and arrays of a fitted vectorizer.
-
-    Raises
-    ------
-    ValueError
-        If it uses a custom function or is of a subclass.
-    """
+    """Settings and arrays of a fitted vectorizer; a ValueError for one that cannot be saved."""
     if type(vectorizer) is not TfidfVectorizer:
         raise ValueError(
             f"Only a TfidfVectorizer itself can be saved. Got {type(vectorizer).__name__}."
