@@ -67,7 +67,7 @@ def explain_scores(
             raise ValueError(f"The {name!r} parameter must be {allowed}. Got {value!r} instead.")
     stage = model.second_stage
     length = min(k, model.n_labels) if stage is None else model.shortlist_length()
-    columns, tree_scores = (part[0] for part in model.tree_columns(row, length))
+    columns, tree_scores = (part[0] for part in model.tree_columns(row, length, None, None))
     columns, tree_scores = columns[tree_scores > 0], tree_scores[tree_scores > 0]
     names = model.classes[columns].tolist()
     if stage is None or len(columns) == 0:

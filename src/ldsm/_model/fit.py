@@ -18,7 +18,6 @@ from .._second_stage.stage import SHORTLIST
 from .._second_stage.training import TailParams, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
-from .._trees.forest import Forest
 from .._trees.growing import (
     ProgressCallback,
     TreeExecutor,
@@ -79,14 +78,19 @@ def fit_model(
         None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
         joblib.effective_n_jobs(settings["n_jobs"]),
     )
-    forest, n_taken = _all_trees(
-        work,
-        executor or joblib_executor(settings["n_jobs"]),
-        former,
-        first_tree,
-        settings["n_estimators"],
-        callback or (report_on_stderr if settings["verbose"] else None),
-    )
+    n_missing = settings["n_estimators"] - first_tree
+    if former is not None and n_missing == 0:
+        forest, n_taken = former.forest, 0
+    else:
+        forest, n_taken = grow_forest(
+            work,
+            executor or joblib_executor(settings["n_jobs"]),
+            first_tree=first_tree,
+            n_trees=n_missing,
+            callback=callback or (report_on_stderr if settings["verbose"] else None),
+        )
+        if former is not None:
+            forest = former.forest.extended(forest)
     lists = stage = None
     if params.subsample < 1:
         lists = out_of_bag(
@@ -132,20 +136,3 @@ def fit_model(
         data.feature_names,
     )
     return Fit(model, None if lists is None else lists.matrix(data.n_labels))
-
-
-def _all_trees(
-    work: TreeWork,
-    executor: TreeExecutor,
-    former: FittedModel | None,
-    first_tree: int,
-    n_trees: int,
-    callback: ProgressCallback | None,
-) -> tuple[Forest, int]:
-    """The existing and the missing trees, and how many came from the checkpoint."""
-    if former is not None and first_tree == n_trees:
-        return former.forest, 0
-    forest, n_taken = grow_forest(
-        work, executor, first_tree=first_tree, n_trees=n_trees - first_tree, callback=callback
-    )
-    return (forest if former is None else former.forest.extended(forest)), n_taken

@@ -29,6 +29,7 @@ from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 # Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
 
+Allowed = NDArray[np.uint8]  # 1 for each column that may be predicted
 TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
 LabelScores = list[tuple[Any, float]]  # labels with their scores, best first
 Answer = TypeVar("Answer")
@@ -102,14 +103,13 @@ class FittedModel:
         x: FeatureArrays,
         k: int,
         *,
-        allowed: NDArray[np.uint8] | None = None,
+        allowed: Allowed | None = None,
         tail: float = 0.0,
         n_jobs: int | None = None,
     ) -> TopColumns:
         """The k best columns of each row, best first, and their scores.
 
-        `allowed` has 1 for each column that may be predicted. A positive `tail` favours rare labels
-        in the order: score / propensity ** tail.
+        A positive `tail` favours rare labels in the order: score / propensity ** tail.
         """
         weights = self._label_weights(tail)
         stage = self.second_stage
@@ -128,11 +128,7 @@ class FittedModel:
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
     def tree_columns(
-        self,
-        x: FeatureArrays,
-        k: int,
-        allowed: NDArray[np.uint8] | None = None,
-        cancel: CancelFlag | None = None,
+        self, x: FeatureArrays, k: int, allowed: Allowed | None, cancel: CancelFlag | None
     ) -> TopColumns:
         """The k best columns of each row by the trees alone, and the trees' scores."""
         return self.forest.top_labels(
@@ -140,11 +136,7 @@ class FittedModel:
         )
 
     def scores(
-        self,
-        x: FeatureArrays,
-        *,
-        allowed: NDArray[np.uint8] | None = None,
-        n_jobs: int | None = None,
+        self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array:
         """Every positive score; with a second stage, those of the shortlists."""
         if self.second_stage is not None:
@@ -161,7 +153,7 @@ class FittedModel:
         return scores
 
     def _shortlist_scores(
-        self, x: FeatureArrays, allowed: NDArray[np.uint8] | None, n_jobs: int | None
+        self, x: FeatureArrays, allowed: Allowed | None, n_jobs: int | None
     ) -> sp.csr_array:
         length = self.shortlist_length(allowed)
         columns, scores = self.top_columns(x, length, allowed=allowed, n_jobs=n_jobs)
@@ -175,11 +167,7 @@ class FittedModel:
         )
 
     def probabilities(
-        self,
-        x: FeatureArrays,
-        *,
-        allowed: NDArray[np.uint8] | None = None,
-        n_jobs: int | None = None,
+        self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array | NDArray[np.float64]:
         """The scores in the form of Y: sparse, or dense for dense Y and for one label per row.
 
@@ -194,7 +182,7 @@ class FittedModel:
             dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return dense
 
-    def shortlist_length(self, allowed: NDArray[np.uint8] | None = None) -> int:
+    def shortlist_length(self, allowed: Allowed | None = None) -> int:
         """The largest number of labels per row that the second stage rescores."""
         most = self.n_labels if allowed is None else int(allowed.sum())
         return min(SHORTLIST, most)
@@ -224,8 +212,8 @@ class FittedModel:
             names = self.classes[columns[order]].tolist()
             yield list(zip(names, values[order].tolist(), strict=True))
 
-    def allowed_columns(self, labels: Iterable[Any]) -> NDArray[np.uint8]:
-        """1 for each column whose label is among `labels`."""
+    def allowed_columns(self, labels: Iterable[Any]) -> Allowed:
+        """The columns whose label is among `labels`."""
         if isinstance(labels, str):
             raise ValueError(f"The 'labels' parameter must be a list of labels. Got {labels!r}.")
         number = {label: i for i, label in enumerate(self.classes.tolist())}

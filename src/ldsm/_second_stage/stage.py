@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
+from .._runtime.cancellation import CancelFlag
 from .blend import Blend, Pairs
 from .vectors import LabelVectors
 
@@ -31,7 +32,7 @@ class SecondStage:
         indptr: NDArray[np.int64],
         labels: NDArray[np.int32],
         tree_scores: NDArray[np.float32],
-        cancel: NDArray[np.int32] | None = None,
+        cancel: CancelFlag | None = None,
     ) -> Pairs:
         """The signals of the labels on each row's shortlist."""
         margins = distances = None
@@ -46,7 +47,7 @@ class SecondStage:
         x: FeatureArrays,
         labels: NDArray[np.int32],
         tree_scores: NDArray[np.float32],
-        cancel: NDArray[np.int32] | None = None,
+        cancel: CancelFlag | None = None,
     ) -> NDArray[np.float32]:
         """Probabilities of the labels on each row's shortlist, an array of the same shape.
 

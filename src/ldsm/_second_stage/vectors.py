@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._runtime.cancellation import CancelFlag
+
+Offsets = NDArray[np.int64]
+Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +49,7 @@ class LabelVectors:
         return self.offsets.nbytes + self.features.nbytes + self.weights.nbytes
 
     def products(
-        self,
-        x: FeatureArrays,
-        indptr: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        cancel: NDArray[np.int32] | None = None,
+        self, x: FeatureArrays, indptr: Offsets, labels: Labels, cancel: CancelFlag | None
     ) -> NDArray[np.float32]:
         """Products of each row, scaled to unit length, with the vectors of its labels."""
         return _core.label_products(
@@ -57,11 +57,7 @@ class LabelVectors:
         )
 
     def squared_distances(
-        self,
-        x: FeatureArrays,
-        indptr: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        cancel: NDArray[np.int32] | None = None,
+        self, x: FeatureArrays, indptr: Offsets, labels: Labels, cancel: CancelFlag | None = None
     ) -> NDArray[np.float64]:
         """Squared distances of each row, scaled to unit length, to the vectors of its labels."""
         products = self.products(x, indptr, labels, cancel).astype(np.float64)
@@ -69,7 +65,7 @@ class LabelVectors:
         own = np.repeat(lengths, np.diff(indptr))
         return np.maximum(own - 2 * products + self._squared_norms(labels), 0.0)
 
-    def _squared_norms(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _squared_norms(self, labels: Labels) -> NDArray[np.float64]:
         """Squared norms of the vectors of `labels`, each computed once."""
         chosen, place = np.unique(labels, return_inverse=True)
         starts, lengths = self.offsets[chosen], self.offsets[chosen + 1] - self.offsets[chosen]

@@ -15,18 +15,17 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.cancellation import in_pool
 from .._runtime.memory import empty_array
 from .atomic import atomic_file
 from .header import (
     CHECKSUM,
     CHECKSUM_BYTES,
-    FORMAT_VERSION,
     MAX_HEADER_BYTES,
     Tensor,
     UnknownVersion,
@@ -36,13 +35,12 @@ from .header import (
 )
 from .paths import PathLike
 
-__all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "refused", "write"]
+Arrays = dict[str, NDArray[Any]]
 
 # Each chunk has its own checksum, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
 UNCACHED_BYTES = 4 * CHUNK_BYTES  # written between two syncs of an uncached file
 CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can drop cached pages
-THREADS = min(8, os.cpu_count() or 1)
 
 
 class ModelFileError(ValueError):
@@ -90,7 +88,7 @@ def write(
         end += contents[name].nbytes
     with atomic_file(path) as file:
         # In one thread: more would only wait for the file and keep processors busy.
-        digest = _digest(spans, end, _writer(file.fileno(), cached), 1)
+        digest = _digest(spans, end, _writer(file.fileno(), cached), threaded=False)
         _write_all(file.fileno(), memoryview(digest), end)
     return digest.hex()
 
@@ -133,12 +131,11 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
 
 
 def _digest(
-    spans: list[_Span], end: int, move: Callable[[int, memoryview], None], threads: int
+    spans: list[_Span], end: int, move: Callable[[int, memoryview], None], *, threaded: bool
 ) -> bytes:
     """The checksum of the file's first `end` bytes, which `move` reads or writes.
 
-    It is the SHA-256 of the CRC-32 of each chunk. Chunks can be processed in several threads,
-    because checksums and input/output release the interpreter lock.
+    It is the SHA-256 of the CRC-32 of each chunk.
     """
     starts = [span.start for span in spans]
 
@@ -157,16 +154,8 @@ def _digest(
         return crc.to_bytes(4, "little")
 
     chunks = range(0, end, CHUNK_BYTES)
-    if len(chunks) == 1 or threads == 1:
-        return hashlib.sha256(b"".join(map(one, chunks))).digest()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        crcs = [pool.submit(one, first) for first in chunks]
-        wait(crcs, return_when=FIRST_EXCEPTION)  # instead of waking up for each
-        return hashlib.sha256(b"".join(crc.result() for crc in crcs)).digest()
-    finally:
-        # Running threads use the file's descriptor, which must stay open for them.
-        pool.shutdown(wait=True, cancel_futures=True)
+    crcs = in_pool(one, chunks) if threaded and len(chunks) > 1 else map(one, chunks)
+    return hashlib.sha256(b"".join(crcs)).digest()
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -174,7 +163,7 @@ def _digest(
 
 def read(
     path: PathLike, verify: bool = True, *, cached: bool = True
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a model file.
 
     The header is what :func:`write` got, with ``format_version`` (int) and ``library_version``; the
@@ -199,6 +188,22 @@ def read(
     return header, arrays
 
 
+def take(arrays: Arrays, name: str) -> NDArray[Any]:
+    """Take an array that a model must have out of the others; raises for `refused`."""
+    if name not in arrays:
+        raise ValueError(f"it lacks the array {name!r}")
+    return arrays.pop(name)
+
+
+def take_weights(arrays: Arrays, name: str) -> NDArray[np.float32]:
+    """Likewise weights, as float32 also if they were saved as float16."""
+    weights = take(arrays, name)
+    if weights.dtype == np.float16:
+        weights = weights.astype(np.float32)
+        weights.flags.writeable = False
+    return weights
+
+
 def checksum(path: PathLike) -> str:
     """The checksum at the end of a file, in hexadecimal digits; it is not verified."""
     with open(path, "rb", buffering=0) as file:
@@ -218,9 +223,7 @@ def _read_prefix(descriptor: int, size: int) -> bytes:
     return os.pread(descriptor, 8 + length, 0)
 
 
-def _load(
-    descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool
-) -> dict[str, NDArray[Any]]:
+def _load(descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool) -> Arrays:
     """Read all arrays into memory, with the checksum computed on the way."""
     arrays = {tensor.name: empty_array(tensor.shape, tensor.dtype) for tensor in tensors}
     spans = [_Span(0, memoryview(prefix))]
@@ -236,7 +239,7 @@ def _load(
             if CAN_FORGET and not cached:
                 os.posix_fadvise(descriptor, at, len(data), os.POSIX_FADV_DONTNEED)
 
-    if _digest(spans, stored.start, fill, THREADS) != stored.data:
+    if _digest(spans, stored.start, fill, threaded=True) != stored.data:
         raise ValueError("its checksum does not match: it was damaged or altered")
     del arrays[CHECKSUM]
     for array in arrays.values():
@@ -252,7 +255,7 @@ def _read_all(descriptor: int, data: memoryview, at: int) -> None:
         data, at = data[done:], at + done
 
 
-def _map(file: BinaryIO, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+def _map(file: BinaryIO, tensors: list[Tensor]) -> Arrays:
     whole = np.memmap(file, dtype=np.uint8, mode="r")
     return {
         tensor.name: whole[tensor.start : tensor.stop].view(tensor.dtype).reshape(tensor.shape)

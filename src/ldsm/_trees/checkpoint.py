@@ -40,7 +40,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, folder_path
 from .._version import __version__
 from .checks import check_forest
-from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
+from .forest import TREE_ARRAYS, Forest
 from .params import TreeParams
 from .training_data import TrainingData
 
@@ -49,7 +49,6 @@ Tree = dict[str, NDArray[Any]]
 FORMAT = "ldsm-checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
-TREE_ARRAYS = [name for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS) if name != "tree_offsets"]
 # Age of an unfinished file after which its process must have been killed.
 STALE_SECONDS = 3600.0
 # A network file system may hide a new file for this long.
@@ -111,7 +110,7 @@ class Checkpoint:
             except FormatVersionError:
                 raise
             except ModelFileError as error:
-                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=7)
+                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=6)
         return trees_here
 
     def receipt(self, tree: int) -> Receipt | None:

@@ -6,15 +6,15 @@ the file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
+from .._runtime.cancellation import in_pool
+from .forest import ARRAYS, Forest
 
 LARGEST = np.iinfo(np.int32).max
 MOST_FEATURES = LARGEST - 8  # as in the core
@@ -22,7 +22,6 @@ MOST_FEATURES = LARGEST - 8  # as in the core
 BLOCK = 1 << 17
 # Entries per task of a thread.
 SHARE = 1 << 22
-THREADS = min(8, os.cpu_count() or 1)
 
 
 def check_forest(forest: Forest, *, everything: bool = True) -> None:
@@ -41,7 +40,7 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
     _check_rising(forest, "weight_offsets")
     _check_rising(forest, "histogram_offsets")
     tasks = [
-        (check, share)
+        partial(check, forest, share)
         for check, length in (
             (_check_weights, len(forest.weights)),
             (_check_features, len(forest.weight_features)),
@@ -50,11 +49,7 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         )
         for share in _cut(slice(0, length), SHARE)
     ]
-    with ThreadPoolExecutor(THREADS) as pool:  # NumPy releases the interpreter lock while it works
-        outcomes = [pool.submit(check, forest, share) for check, share in tasks]
-        wait(outcomes, return_when=FIRST_EXCEPTION)
-        for outcome in outcomes:
-            outcome.result()
+    in_pool(lambda check: check(), tasks)
 
 
 def _check_sizes(forest: Forest) -> None:
@@ -80,7 +75,7 @@ def _check_sizes(forest: Forest) -> None:
         "histogram_counts": (len(forest.histogram_labels),),
         "epoch_objective": (n_splits, forest.epoch_objective.shape[-1]),
     }
-    for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
+    for name, dtype in ARRAYS.items():
         array, shape = getattr(forest, name), shapes.get(name, (n_nodes,))
         if array.dtype != dtype:
             raise ValueError(f"{name} must be of type {np.dtype(dtype)}, but is {array.dtype}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._model.facts import model_facts
+from .._model.facts import model_facts, shown_params
 from .._runtime.wording import number, size
 from .._second_stage.blend import SIGNALS
 from .._second_stage.stage import SecondStage
@@ -44,18 +44,13 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     if screen.json:
         screen.data({**facts, "tree_statistics": statistics})
         return
-    params, used = facts.pop("params"), facts.pop("tree_params")
-    stage = facts.pop("second_stage")
-    used["rerank"] = "none" if stage is None else stage["kind"]
+    params = shown_params(facts.pop("params"), opened.fitted, number)
+    stage, _ = facts.pop("second_stage"), facts.pop("tree_params")
     shown = {name.replace("_", " "): value for name, value in facts.items()}
     shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory"):
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
-    for name, value in params.items():
-        params[name] = _word(value)
-        if value == "auto" and name in used:
-            params[name] = f"auto: {_word(used[name])}"
     screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(stage)})
     if stage is not None:
         terms = [[name, f"{value:+.4f}"] for name, value in stage["coefficients"].items()]
@@ -118,9 +113,3 @@ def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
             shown[f"{name}: labels"] = number(vectors["labels"])
             shown[f"{name}: weights per label"] = f"{vectors['weights_per_label']:,.1f}"
     return shown
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "none" if value is None else number(value)

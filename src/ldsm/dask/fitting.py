@@ -22,8 +22,9 @@ from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tr
 from .._trees.training_data import StoredTrainingData
 from ..classifier import LdSMClassifier, fit_classifier
 from ..datasets.dataset import Dataset, StoreLocation
+from ..datasets.store import check_located
 from .tasks import on_worker, results
-from .workers import check_client, check_workers, most_threads, opened, sees_folder, sees_store
+from .workers import check_client, check_workers, most_threads, opened, sees_folder
 
 _REPORT_SECONDS = 2.0  # between two progress messages of a tree
 
@@ -77,7 +78,7 @@ def fit(
         raise ValueError(f"The store {location.folder!r} has {has} to train on.")
     folder = prepare_folder(checkpoint_dir)
     with sees_folder(folder) as shared:
-        check_workers(client, [sees_store(location), shared])
+        check_workers(client, [partial(check_located, location), shared])
     return fit_classifier(
         clf,
         data,

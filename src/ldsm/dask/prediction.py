@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from numbers import Integral
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -36,23 +36,19 @@ from .._storage.paths import PathLike, folder_path
 from .._storage.text_files import writing
 from .._trees.growing import ProgressCallback, check_callback
 from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.store import open_located
+from ..datasets.store import check_located, open_located
 from ..evaluation import Evaluation
-from ..evaluation.alignment import Estimator, check_kind, classifier_of, has_label_names
+from ..evaluation.alignment import (
+    Estimator,
+    check_kind,
+    classifier_of,
+    has_label_names,
+    model_features,
+)
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
-from ..text import TextTagger
 from .tasks import on_worker, results
-from .workers import (
-    Check,
-    check_client,
-    check_model,
-    check_workers,
-    opened,
-    sees_folder,
-    sees_model,
-    sees_store,
-)
+from .workers import Check, check_client, check_model, check_workers, opened, sees_folder
 
 ROWS = 16384  # per task: a second of work, a megabyte of results
 _FORMAT, _VERSION = "ldsm-predictions", 1
@@ -113,11 +109,11 @@ def predict(
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return classifier_of(load(job.path, verify=False)).classes_[columns], scores
     folder = _begin(output_dir, job)
-    paths = {block: _path(folder, block // rows_per_task) for block in job.blocks()}
+    paths = {block: _path(folder, job, block) for block in job.blocks()}
     kept = f"Finished parts are kept in {folder!r}: the same call continues from there."
     with sees_folder(folder) as shared:
-        work = partial(_write, folder, rows_per_task)
         done = [block for block, path in paths.items() if _is_whole(path, job, block)]
+        work = partial(_write, folder)
         for _ in job.run(client, "predict", work, [shared], callback, done, kept):
             pass
     return list(paths.values())
@@ -231,7 +227,9 @@ class _Job:
         kept: str = "",
     ) -> Iterator[tuple[int, Any]]:
         """Run the work for all blocks that are not done; yields results as they arrive."""
-        check_workers(client, [sees_store(self.store), sees_model(self.path), *checks])
+        same_store = partial(check_located, self.store)
+        same_model = partial(check_model, self.path, self.checksum)
+        check_workers(client, [same_store, same_model, *checks])
         blocks = [block for block in self.blocks() if block not in set(done)]
         n_done = self.n_rows - sum(self.block(b).stop - b for b in blocks)
         token = secrets.token_hex(4)
@@ -304,8 +302,7 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
 # -- the workers -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Opened:
+class _Opened(NamedTuple):
     """A model and the rows to predict, in one process."""
 
     estimator: Estimator
@@ -317,13 +314,7 @@ class _Opened:
 
     def rows(self, rows: slice) -> FeatureArrays:
         """A block of rows in the model's features."""
-        X: Any
-        if isinstance(self.estimator, TextTagger):
-            assert self.data.texts is not None
-            texts = [self.data.texts[i] for i in range(rows.start, rows.stop)]
-            X = self.estimator.vectorize(texts)
-        else:
-            X = self.data.select(rows).X
+        X = model_features(self.estimator, self.data.select(rows))
         return new_rows(classifier_of(self.estimator), X)
 
 
@@ -339,10 +330,9 @@ def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.f
     return opened.model.top_columns(opened.rows(job.block(start)), job.k, tail=job.tail, n_jobs=1)
 
 
-def _write(folder: str, rows_per_part: int, job: _Job, start: int) -> None:
+def _write(folder: str, job: _Job, start: int) -> None:
     columns, scores = _top_columns(job, start)
-    path = _path(folder, start // rows_per_part)
-    with writing(path) as file:
+    with writing(_path(folder, job, start)) as file:
         np.savez(file, columns=columns, scores=scores)
 
 
@@ -364,5 +354,5 @@ def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     return known_labels(each, by_name, model.classes, model.label_form)
 
 
-def _path(folder: str, part: int) -> str:
-    return os.path.join(folder, f"part-{part:05}.npz")
+def _path(folder: str, job: _Job, start: int) -> str:
+    return os.path.join(folder, f"part-{start // job.rows_per_task:05}.npz")

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from .._model.names import Arrays, names_from_arrays, names_to_arrays, plain
+from .._model.names import names_from_arrays, names_to_arrays, plain
+from .._storage.container import Arrays
 
 # All parameters of a TfidfVectorizer except `input`, which is "content", the functions, which
 # cannot be stored, and the vocabulary, which is an array.
