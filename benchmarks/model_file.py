@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from ldsm import Forest, LdSMClassifier, load
 from ldsm._model.state import model_to_state
-from ldsm._runtime.cancellation import POOL_THREADS
+from ldsm._runtime.threads import POOL_THREADS
 from ldsm._storage import container as model_file
 from ldsm._trees.checks import check_forest
 from ldsm.classifier import hold_model

@@ -18,7 +18,7 @@ from sklearn.utils import gen_even_slices
 
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
-from .._runtime.cancellation import CancelFlag, in_threads
+from .._runtime.threads import CancelFlag, in_threads
 from .._second_stage.stage import SHORTLIST, SecondStage, best_first
 from .._second_stage.state import stage_to_state
 from .._trees.forest import Forest
@@ -111,7 +111,9 @@ class FittedModel:
 
         A positive `tail` favours rare labels in the order: score / propensity ** tail.
         """
-        weights = self._label_weights(tail)
+        check_tail(tail)
+        propensities = self.propensities() if tail else None
+        weights = None if propensities is None else np.asarray(propensities**-tail)
         stage = self.second_stage
         reorder = stage is not None or weights is not None
         length = max(k, self.shortlist_length(allowed)) if reorder else k
@@ -227,12 +229,6 @@ class FittedModel:
         if not allowed.any():
             raise ValueError("The 'labels' parameter must name at least one label. Got none.")
         return allowed
-
-    def _label_weights(self, tail: float) -> NDArray[np.float64] | None:
-        """Factors of the labels' scores for the order; None if there are none."""
-        check_tail(tail)
-        propensities = self.propensities() if tail else None
-        return None if propensities is None else np.asarray(propensities**-tail)
 
 
 def fill_order(label_counts: NDArray[np.int64]) -> NDArray[np.int32]:

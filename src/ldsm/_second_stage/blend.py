@@ -10,8 +10,9 @@ Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,14 +165,10 @@ def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> list[Flo
         signals["z"] = -np.logaddexp(0.0, -2.0 * signals["m"])
     if pairs.distances is not None:
         signals["q"] = pairs.distances.astype(np.float64)
-    return [_product([signals[name] for name in term], len(scores)) for term in KINDS[kind].terms]
-
-
-def _product(factors: Sequence[Floats], n: int) -> Floats:
-    out = np.ones(n)
-    for factor in factors:
-        out = out * factor
-    return out
+    one = np.ones(len(scores))
+    return [
+        reduce(np.multiply, [signals[name] for name in term], one) for term in KINDS[kind].terms
+    ]
 
 
 def _logistic(odds: Floats) -> Floats:

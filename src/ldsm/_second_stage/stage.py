@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
-from .._runtime.cancellation import CancelFlag
+from .._runtime.threads import CancelFlag
 from .blend import Blend, Pairs
 from .vectors import LabelVectors
 

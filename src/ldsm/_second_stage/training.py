@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._runtime.cancellation import in_threads
+from .._runtime.threads import in_threads
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
-from .blend import Blend, Pairs, fit_blend, tail_scores
+from .blend import Pairs, fit_blend, tail_scores
 from .shortlists import Shortlists
 from .stage import SecondStage
 from .vectors import LabelVectors
@@ -117,7 +117,7 @@ class _Training:
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
         blend = fit_blend("tail", pairs, self.truth, tree_share=share, gamma=gamma)
-        return self._stage(blend, centroids=self._centroids())
+        return SecondStage(blend, self.y.counts, centroids=self._centroids())
 
     # -- the linear ranker --------------------------------------------------------------------
 
@@ -127,8 +127,9 @@ class _Training:
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
         blend = fit_blend(self._best_kind(pairs) if choose else "linear", pairs, self.truth)
-        return self._stage(
+        return SecondStage(
             blend,
+            self.y.counts,
             ranker=ranker if "ranker" in blend.needs else None,
             centroids=self._centroids() if "centroids" in blend.needs else None,
         )
@@ -197,9 +198,6 @@ class _Training:
 
     def _held_pairs(self, **signals: NDArray[Any] | None) -> Pairs:
         return Pairs(self.held.scores, self.y.counts[self.held.labels], **signals)
-
-    def _stage(self, blend: Blend, **vectors: LabelVectors | None) -> SecondStage:
-        return SecondStage(blend, self.y.counts, **vectors)
 
     def _best_kind(self, pairs: Pairs) -> str:
         kind, precision = "trees", self._precision(pairs.tree_scores)

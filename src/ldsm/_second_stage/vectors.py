@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._runtime.cancellation import CancelFlag
+from .._runtime.threads import CancelFlag
 
 Offsets = NDArray[np.int64]
 Labels = NDArray[np.int32]

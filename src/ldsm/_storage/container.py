@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.cancellation import in_pool
 from .._runtime.memory import empty_array
+from .._runtime.threads import in_pool
 from .atomic import atomic_file
 from .header import (
     CHECKSUM,

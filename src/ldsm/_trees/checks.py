@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.cancellation import in_pool
+from .._runtime.threads import in_pool
 from .forest import ARRAYS, Forest
 
 LARGEST = np.iinfo(np.int32).max

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._runtime.cancellation import CancelFlag
 from .._runtime.memory import concatenated
+from .._runtime.threads import CancelFlag
 
 # Arrays that prediction reads, with the type that each must have. Offsets are int64, because they
 # may exceed 2**31. Numbers of nodes, features and labels are int32.

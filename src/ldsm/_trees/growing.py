@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._runtime.cancellation import CancelToken
 from .._runtime.memory import random_access, tree_memory
+from .._runtime.threads import CancelToken, at_intervals
 from .._storage.atomic import check_writable
 from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
@@ -194,28 +193,22 @@ def _reporting(
     if callback is None:
         yield
         return
-    done = threading.Event()
     errors: list[BaseException] = []
 
-    def watch() -> None:
-        while not done.wait(_POLL_SECONDS):
-            try:
+    def report() -> None:
+        try:
+            if not errors:
                 callback(min(done_so_far(), total), total)
-            except BaseException as error:
-                errors.append(error)
-                token.cancel()
-                return
+        except BaseException as error:
+            errors.append(error)
+            token.cancel()
 
-    watcher = threading.Thread(target=watch, name="ldsm-progress", daemon=True)
-    watcher.start()
     try:
-        yield
+        with at_intervals(_POLL_SECONDS, report):
+            yield
     except BaseException:
         if not errors:
             raise
-    finally:
-        done.set()
-        watcher.join()
     if errors:
         raise errors[0]
     callback(total, total)

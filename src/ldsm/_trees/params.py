@@ -53,6 +53,10 @@ class Number:
             return f"{kind} {'>' if self.open_low else '>='} {self.low:.12g}"
         return f"{kind} in {'(' if self.open_low else '['}{self.low}, {self.high}]"
 
+    def check(self, name: str, value: Any) -> None:
+        if not self.allows(value):
+            raise ValueError(f"The {name!r} parameter must be {self}. Got {value!r} instead.")
+
 
 @dataclass(frozen=True)
 class NonZero:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._runtime.cancellation import CancelToken
+from .._runtime.threads import CancelToken, at_intervals
 from .._storage.paths import PathLike
 from .._trees.checkpoint import Tree, prepare_folder
 from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tree
@@ -157,24 +156,6 @@ def _grow(work: TreeWork, topic: str, tree: int) -> Any:
     receipt = work.checkpoint.receipt(tree)
     if receipt is not None:
         return receipt
-    progress = np.zeros(1, dtype=np.int64)
-    with _reporting(topic, tree, progress):
+    progress, worker = np.zeros(1, dtype=np.int64), get_worker()
+    with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (tree, int(progress[0])))):
         return grow_tree(work, tree, progress=progress)
-
-
-@contextmanager
-def _reporting(topic: str, tree: int, progress: NDArray[np.int64]) -> Iterator[None]:
-    """Regularly report the tree's number of nodes to the driver."""
-    worker, done = get_worker(), threading.Event()
-
-    def report() -> None:
-        while not done.wait(_REPORT_SECONDS):
-            worker.log_event(topic, (tree, int(progress[0])))
-
-    thread = threading.Thread(target=report, name="ldsm-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,13 +98,8 @@ def iter_xmlrepo(
         first = next(blocks)
         end = first.find(b"\n") + 1 or len(first)
         rows, features, labels = _parse_header(path, first[:end])
-
-        def body() -> Iterator[bytes]:
-            yield first[end:]
-            yield from blocks
-
         yield from parse_blocks(
-            body(),
+            chain([first[end:]], blocks),
             path,
             first_line=2,
             n_rows=rows,

@@ -192,8 +192,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Like `predict`, but one document at a time, for streams of any length."""
         allowed = self._allowed(tags)
         check_tail(tail)
-        if not Number(1, integer=True).allows(k):
-            raise ValueError(f"The 'k' parameter must be an int >= 1. Got {k!r} instead.")
+        Number(1, integer=True).check("k", k)
         model, n_jobs = self.classifier_.model_, self.classifier_.n_jobs
         most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
 

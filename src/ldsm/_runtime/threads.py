@@ -1,11 +1,13 @@
-"""Cancel work in threads: calls into the core are told to stop, and waited for.
+"""Work in threads: tasks that can be cancelled, short tasks, calls at intervals.
 
-A thread that is still in compiled code when the interpreter exits would crash the process.
+Calls into the core are told to stop, and waited for: a thread that is still in compiled code when
+the interpreter exits would crash the process.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -82,6 +84,24 @@ def in_threads(
     with token.cancel_on_error():
         tasks = (joblib.delayed(run)(task) for task in range(n_tasks))
         return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
+
+
+@contextmanager
+def at_intervals(seconds: float, call: Callable[[], None]) -> Iterator[None]:
+    """Call a function that raises nothing every few seconds, in a thread of its own."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            call()
+
+    thread = threading.Thread(target=repeat, name="ldsm-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def in_pool(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
