@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from .._second_stage.shortlists import out_of_bag
 from .._second_stage.stage import SHORTLIST
-from .._second_stage.training import TailParams, train_second_stage
+from .._second_stage.training import train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
 from .._trees.growing import (
@@ -104,13 +104,7 @@ def fit_model(
         )
     kind = rerank_kind(settings, data.n_rows)
     if kind is not None and lists is not None:
-        gamma = settings["tail_gamma"]
-        tail = TailParams(
-            settings["tail_blend"],
-            None if gamma == AUTO else float(gamma),
-            settings["tail_min_rows"],
-        )
-        stage = train_second_stage(kind, data, lists, tail, seed=seed, n_jobs=settings["n_jobs"])
+        stage = train_second_stage(kind, data, lists, settings, seed)
     seconds = time.perf_counter() - started
     training = {
         "seed": seed,

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.memory import empty_array
+from .._runtime.memory import bytes_of, empty_array, write_all
 from .._runtime.threads import in_pool
 from .atomic import atomic_file
 from .header import (
@@ -84,12 +84,12 @@ def write(
     end = len(prefix)
     for name in file_order(contents):
         if contents[name].nbytes:
-            spans.append(_Span(end, _bytes_of(contents[name])))
+            spans.append(_Span(end, bytes_of(contents[name])))
         end += contents[name].nbytes
     with atomic_file(path) as file:
         # In one thread: more would only wait for the file and keep processors busy.
         digest = _digest(spans, end, _writer(file.fileno(), cached), threaded=False)
-        _write_all(file.fileno(), memoryview(digest), end)
+        write_all(file.fileno(), memoryview(digest), end)
     return digest.hex()
 
 
@@ -99,7 +99,7 @@ def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
 
     def move(at: int, data: memoryview) -> None:
         nonlocal dropped
-        _write_all(descriptor, data, at)
+        write_all(descriptor, data, at)
         end = at + len(data)
         if CAN_FORGET and not cached and end - dropped >= UNCACHED_BYTES:
             os.fdatasync(descriptor)
@@ -107,12 +107,6 @@ def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
             dropped = end
 
     return move
-
-
-def _write_all(descriptor: int, data: memoryview, at: int) -> None:
-    while len(data):
-        done = os.pwrite(descriptor, data, at)
-        data, at = data[done:], at + done
 
 
 # -- the checksum -----------------------------------------------------------------------------
@@ -123,11 +117,6 @@ class _Span(NamedTuple):
 
     start: int
     data: memoryview
-
-
-def _bytes_of(array: NDArray[Any]) -> memoryview:
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
 
 
 def _digest(
@@ -229,7 +218,7 @@ def _load(descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool) -
     spans = [_Span(0, memoryview(prefix))]
     for tensor in tensors:
         if tensor.stop > tensor.start:
-            spans.append(_Span(tensor.start, _bytes_of(arrays[tensor.name])))
+            spans.append(_Span(tensor.start, bytes_of(arrays[tensor.name])))
     stored = spans.pop()
     _read_all(descriptor, stored.data, stored.start)
 

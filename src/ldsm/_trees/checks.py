@@ -39,13 +39,15 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         return
     _check_rising(forest, "weight_offsets")
     _check_rising(forest, "histogram_offsets")
+    features, n_features = forest.weight_features, forest.n_features + 1  # the last is the bias
+    labels = forest.histogram_labels
     tasks = [
-        partial(check, forest, share)
+        partial(check, share)
         for check, length in (
-            (_check_weights, len(forest.weights)),
-            (_check_features, len(forest.weight_features)),
-            (_check_labels, len(forest.histogram_labels)),
-            (_check_counts, forest.n_nodes),
+            (partial(_check_weights, forest), len(forest.weights)),
+            (partial(_check_numbers, forest, "weight", "features", n_features), len(features)),
+            (partial(_check_numbers, forest, "histogram", "labels", forest.n_labels), len(labels)),
+            (partial(_check_counts, forest), forest.n_nodes),
         )
         for share in _cut(slice(0, length), SHARE)
     ]
@@ -169,20 +171,10 @@ def _check_weights(forest: Forest, share: slice) -> None:
                 _refuse(forest, bad, part, f"{name} are not finite", forest.weight_offsets)
 
 
-def _check_features(forest: Forest, share: slice) -> None:
-    limit = forest.n_features + 1  # the last one is the bias
-    _check_numbers(forest, "weight_features", limit, forest.weight_offsets, share)
-
-
-def _check_labels(forest: Forest, share: slice) -> None:
-    _check_numbers(forest, "histogram_labels", forest.n_labels, forest.histogram_offsets, share)
-
-
-def _check_numbers(
-    forest: Forest, name: str, limit: int, offsets: NDArray[np.int64], share: slice
-) -> None:
+def _check_numbers(forest: Forest, part_of: str, kind: str, limit: int, share: slice) -> None:
     """Numbers of features or labels are in range and increase within each node."""
-    numbers = getattr(forest, name)
+    name = f"{part_of}_{kind}"
+    numbers, offsets = getattr(forest, name), getattr(forest, f"{part_of}_offsets")
     for part in _cut(share):
         block = numbers[part]
         if block.view(np.uint32).max() >= limit:  # negative numbers look large

@@ -43,6 +43,7 @@ _MIN_COUNT = 5  # documents per tag; rarer tags are mostly words of a single nam
 _HELD_OUT = 0.2
 
 Result = TypeVar("Result")
+Answers = dict[str, list[tuple[str, float]]]  # tags and their scores by question
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return work(), time.perf_counter() - started
 
 
-def _show(
-    screen: Screen,
-    methods: Sequence[Method],
-    answers: dict[str, list[tuple[str, float]]],
-    save: Path | None,
-) -> None:
+def _show(screen: Screen, methods: Sequence[Method], answers: Answers, save: Path | None) -> None:
     rows = [
         [m.name, *(percent(m.precision[k]) for k in KS)]
         + [f"{m.train_seconds:.2f}", f"{m.predict_seconds:.2f}"]
@@ -149,7 +145,7 @@ def _show(
         screen.note(f"  {command.ljust(max(map(len, commands)))}  # {why}")
 
 
-def _show_answers(screen: Screen, answers: dict[str, list[tuple[str, float]]]) -> None:
+def _show_answers(screen: Screen, answers: Answers) -> None:
     grid = Table.grid(padding=(0, 2))
     for question, tags in answers.items():
         line = Text()
@@ -174,11 +170,7 @@ def next_commands(save: Path | None) -> dict[str, str]:
 
 
 def _as_dict(
-    train: Dataset,
-    test: Dataset,
-    methods: Sequence[Method],
-    answers: dict[str, list[tuple[str, float]]],
-    save: Path | None,
+    train: Dataset, test: Dataset, methods: Sequence[Method], answers: Answers, save: Path | None
 ) -> dict[str, Any]:
     return {
         "documents": len(train),
