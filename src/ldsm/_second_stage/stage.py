@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from .._arrays.features import FeatureArrays
 from .._runtime.threads import CancelFlag
 from .blend import Blend, Pairs
-from .vectors import LabelVectors
+from .vectors import Labels, LabelVectors, Offsets
 
+Scores = NDArray[np.float32]
 SHORTLIST = 100  # labels per row that the second stage rescores
 _CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them
 
@@ -29,9 +30,9 @@ class SecondStage:
     def pairs(
         self,
         x: FeatureArrays,
-        indptr: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        tree_scores: NDArray[np.float32],
+        indptr: Offsets,
+        labels: Labels,
+        tree_scores: Scores,
         cancel: CancelFlag | None = None,
     ) -> Pairs:
         """The signals of the labels on each row's shortlist."""
@@ -45,10 +46,10 @@ class SecondStage:
     def scores(
         self,
         x: FeatureArrays,
-        labels: NDArray[np.int32],
-        tree_scores: NDArray[np.float32],
+        labels: Labels,
+        tree_scores: Scores,
         cancel: CancelFlag | None = None,
-    ) -> NDArray[np.float32]:
+    ) -> Scores:
         """Probabilities of the labels on each row's shortlist, an array of the same shape.
 
         Labels with a tree score of 0 keep 0, and so do all after the first `SHORTLIST`, so that a
@@ -62,14 +63,9 @@ class SecondStage:
             rows = slice(start, min(start + _CHUNK, x.n_rows))
             mask = known[rows]
             indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-            part = self.pairs(
-                x.rows(rows.start, rows.stop),
-                indptr,
-                labels[rows][mask],
-                tree_scores[rows][mask],
-                cancel,
-            )
-            out[rows][mask] = self.blend.probabilities(part)
+            part = x.rows(rows.start, rows.stop)
+            pairs = self.pairs(part, indptr, labels[rows][mask], tree_scores[rows][mask], cancel)
+            out[rows][mask] = self.blend.probabilities(pairs)
         return out
 
     def vectors(self) -> Iterator[tuple[str, LabelVectors]]:
@@ -80,11 +76,8 @@ class SecondStage:
 
 
 def best_first(
-    labels: NDArray[np.int32],
-    scores: NDArray[np.float32],
-    k: int,
-    label_weights: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    labels: Labels, scores: Scores, k: int, label_weights: NDArray[np.float64] | None = None
+) -> tuple[Labels, Scores]:
     """The k best of each row's labels and their scores.
 
     `label_weights` change the order, not the scores. Ties go to the lower label; labels with score

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from .._runtime.threads import in_pool
 from .forest import ARRAYS, Forest
 
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 LARGEST = np.iinfo(np.int32).max
 MOST_FEATURES = LARGEST - 8  # as in the core
 # Entries checked together, so that temporaries stay in the cache.
@@ -87,7 +89,7 @@ def _check_sizes(forest: Forest) -> None:
         raise ValueError("the forest has no trees")
 
 
-def _check_ends(offsets: NDArray[np.int64], n_entries: int, name: str) -> None:
+def _check_ends(offsets: Numbers, n_entries: int, name: str) -> None:
     if offsets[0] != 0 or offsets[-1] != n_entries:
         raise ValueError(
             f"{name} must go from 0 to {n_entries}, but go from {offsets[0]} to {offsets[-1]}"
@@ -217,11 +219,7 @@ def _cut(whole: slice, length: int = BLOCK) -> Iterator[slice]:
 
 
 def _refuse(
-    forest: Forest,
-    bad: NDArray[np.bool_],
-    where: slice | NDArray[np.int64],
-    what: str,
-    offsets: NDArray[np.int64] | None = None,
+    forest: Forest, bad: Flags, where: slice | Numbers, what: str, offsets: Numbers | None = None
 ) -> None:
     """If anything is bad, raise an error for the first node; `offsets` map entries to nodes."""
     if not bad.any():

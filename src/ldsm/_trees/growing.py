@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._runtime.memory import random_access, tree_memory
-from .._runtime.threads import CancelToken, at_intervals
+from .._runtime.threads import CancelFlag, CancelToken, at_intervals
 from .._storage.atomic import check_writable
 from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
@@ -24,6 +24,7 @@ from .training_data import StoredTrainingData, TrainingData
 
 # Called with (nodes grown, maximum number of nodes); a finished tree counts in full.
 ProgressCallback = Callable[[int, int], None]
+NodesGrown = NDArray[np.int64]  # by each tree so far
 _POLL_SECONDS = 0.1
 
 
@@ -57,12 +58,11 @@ class TreeWork:
 class TreeExecutor(Protocol):
     """Grows trees, here or elsewhere, and returns them in the order of their numbers.
 
-    `progress` holds the number of nodes of each tree and is to be kept up to date; the work ends
-    early when `token` is cancelled.
+    `progress` is to be kept up to date; the work ends early when `token` is cancelled.
     """
 
     def __call__(
-        self, work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
+        self, work: TreeWork, trees: Sequence[int], progress: NodesGrown, token: CancelToken
     ) -> list[Tree]: ...
 
 
@@ -111,7 +111,7 @@ def joblib_executor(n_jobs: int | None) -> TreeExecutor:
     """Grows trees in threads, unless `joblib.parallel_config` sets another backend."""
 
     def execute(
-        work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
+        work: TreeWork, trees: Sequence[int], progress: NodesGrown, token: CancelToken
     ) -> list[Tree]:
         shared = _Shared(token, progress)
         tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
@@ -128,8 +128,8 @@ def grow_tree(
     work: TreeWork,
     tree: int,
     *,
-    cancel: NDArray[np.int32] | None = None,
-    progress: NDArray[np.int64] | None = None,
+    cancel: CancelFlag | None = None,
+    progress: NodesGrown | None = None,
 ) -> Tree | Receipt:
     """Grow tree number `tree` of a fit.
 
@@ -163,7 +163,7 @@ class _Shared:
     """
 
     token: CancelToken
-    progress: NDArray[np.int64]
+    progress: NodesGrown
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Shared.for_tasks, (len(self.progress),)

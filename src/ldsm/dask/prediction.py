@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from numbers import Integral
 from operator import add
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -35,6 +34,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, folder_path
 from .._storage.text_files import writing
 from .._trees.growing import ProgressCallback, check_callback
+from .._trees.params import Number
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_located, open_located
 from ..evaluation import Evaluation
@@ -190,15 +190,11 @@ class _Job:
                 f"The store {location.folder!r} must have the {fitted.n_features} features of the "
                 f"model {path!r}. Got {data.n_features}."
             )
-        for name, value, most in (
-            ("k", k, fitted.n_labels),
-            ("rows_per_task", rows_per_task, 2**31),
-        ):
-            right = isinstance(value, Integral) and not isinstance(value, bool)
-            if not right or not 1 <= int(value) <= most:
-                raise ValueError(
-                    f"The {name!r} argument must be an int in [1, {most}]. Got {value!r} instead."
-                )
+        sizes = {"k": (k, fitted.n_labels), "rows_per_task": (rows_per_task, 2**31)}
+        for name, (value, most) in sizes.items():
+            allowed = Number(1, most, integer=True)
+            if not allowed.allows(value):
+                fail(name, value, str(allowed))
         check_tail(tail)
         return cls(
             path, checksum(path), location, len(data), int(k), float(tail), int(rows_per_task)
