@@ -27,6 +27,7 @@ import scipy.sparse as sp
 
 from ldsm import Forest, LdSMClassifier, load
 from ldsm._model.state import model_to_state
+from ldsm._runtime.threads import POOL_THREADS
 from ldsm._storage import container as model_file
 from ldsm._trees.checks import check_forest
 from ldsm.classifier import hold_model
@@ -110,7 +111,7 @@ def measure(clf: LdSMClassifier, path: str) -> None:
     size, forest = os.path.getsize(path), clf.forest_
     print(
         f"{size / 1e9:.2f} GB: {forest.n_trees} trees, {forest.n_nodes:,} nodes, "
-        f"{len(forest.weights):,} x 2 weights; {model_file.THREADS} threads; best runs"
+        f"{len(forest.weights):,} x 2 weights; {POOL_THREADS} threads; best runs"
     )
     block = memoryview(np.ones(64 << 20, np.uint8))
     row = sp.random(1, clf.n_features_in_, 5e-4, "csr", dtype=np.float32, random_state=1)

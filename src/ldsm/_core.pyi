@@ -1,65 +1,16 @@
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-class ForestLike(Protocol):
-    """What the router reads of a forest: flat arrays of documented types."""
+from ._trees.forest import Forest
+from ._trees.params import TreeParams
 
-    @property
-    def arity(self) -> int: ...
-    @property
-    def n_features(self) -> int: ...
-    @property
-    def n_labels(self) -> int: ...
-    @property
-    def tree_offsets(self) -> NDArray[np.int64]: ...
-    @property
-    def first_child(self) -> NDArray[np.int32]: ...
-    @property
-    def weight_offsets(self) -> NDArray[np.int64]: ...
-    @property
-    def weight_features(self) -> NDArray[np.int32]: ...
-    @property
-    def weights(self) -> NDArray[np.float32]: ...
-    @property
-    def weight_means(self) -> NDArray[np.float32]: ...
-    @property
-    def weight_scales(self) -> NDArray[np.float32]: ...
-    @property
-    def histogram_offsets(self) -> NDArray[np.int64]: ...
-    @property
-    def histogram_labels(self) -> NDArray[np.int32]: ...
-    @property
-    def histogram_counts(self) -> NDArray[np.int32]: ...
-    @property
-    def node_rows(self) -> NDArray[np.int64]: ...
-    @property
-    def feature_maps(self) -> NDArray[np.uint64] | None: ...
-
-class TreeParamsLike(Protocol):
-    """What growing a tree reads of its parameters."""
-
-    @property
-    def arity(self) -> int: ...
-    @property
-    def max_nodes(self) -> int: ...
-    @property
-    def n_epochs(self) -> int: ...
-    @property
-    def learning_rate(self) -> float: ...
-    @property
-    def integrity_weight(self) -> float: ...
-    @property
-    def multiway_penalty(self) -> float: ...
-    @property
-    def relaxations(self) -> int: ...
-    @property
-    def optimizer(self) -> str: ...
-    @property
-    def standardize(self) -> bool: ...
-    @property
-    def subsample(self) -> float: ...
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Offsets = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Csr = tuple[Offsets, Ints, Floats]
 
 class CheckedFeatures:
     """Rows of X, checked when the object is made.
@@ -67,19 +18,10 @@ class CheckedFeatures:
     It keeps the arrays, which must not be changed as long as it is used.
     """
 
-    def __init__(
-        self,
-        indptr: NDArray[np.int64],
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        n_features: int,
-    ) -> None: ...
+    def __init__(self, indptr: Offsets, indices: Ints, values: Floats, n_features: int) -> None: ...
     @staticmethod
     def if_canonical(
-        indptr: NDArray[np.int64],
-        indices: NDArray[np.int32],
-        values: NDArray[np.float32],
-        n_features: int,
+        indptr: Offsets, indices: Ints, values: Floats, n_features: int
     ) -> CheckedFeatures | None:
         """None unless rows are well-formed, sorted, without duplicates, zeros, NaN and inf."""
 
@@ -95,14 +37,9 @@ class CheckedFeatures:
         """There are values, and they are all the same: features are there or not."""
 
 class CheckedLabels:
-    """Rows of Y, checked when the object is made.
+    """Rows of Y; see `CheckedFeatures`."""
 
-    It keeps the arrays, which must not be changed as long as it is used.
-    """
-
-    def __init__(
-        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], n_labels: int
-    ) -> None: ...
+    def __init__(self, indptr: Offsets, indices: Ints, n_labels: int) -> None: ...
     @property
     def n_rows(self) -> int: ...
     @property
@@ -111,44 +48,41 @@ class CheckedLabels:
 def grow_tree(
     x: CheckedFeatures,
     y: CheckedLabels,
-    params: TreeParamsLike,
+    params: TreeParams,
     *,
     seed: int,
     tree: int,
     memory_limit: int = 268435456,
     scratch_folder: str = "",
-    cancel: NDArray[np.int32] | None = None,
-    progress: NDArray[np.int64] | None = None,
+    cancel: Ints | None = None,
+    progress: Offsets | None = None,
     simd: str = "auto",
 ) -> dict[str, NDArray[Any]]: ...
 def route_topk(
-    forest: ForestLike,
+    forest: Forest,
     by_rows: bool,
     x: CheckedFeatures,
     k: int,
-    fill_order: NDArray[np.int32],
-    allowed: NDArray[np.uint8] | None = None,
-    skip: NDArray[np.uint8] | None = None,
-    cancel: NDArray[np.int32] | None = None,
+    fill_order: Ints,
+    allowed: Bytes | None = None,
+    skip: Bytes | None = None,
+    cancel: Ints | None = None,
     simd: str = "auto",
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+) -> tuple[Ints, Floats]: ...
 def route_scores(
-    forest: ForestLike,
+    forest: Forest,
     by_rows: bool,
     x: CheckedFeatures,
-    skip: NDArray[np.uint8] | None = None,
-    cancel: NDArray[np.int32] | None = None,
+    skip: Bytes | None = None,
+    cancel: Ints | None = None,
     simd: str = "auto",
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+) -> Csr: ...
 def route_nodes(
-    forest: ForestLike,
-    x: CheckedFeatures,
-    cancel: NDArray[np.int32] | None = None,
-    simd: str = "auto",
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
-def feature_maps(forest: ForestLike) -> NDArray[np.uint64]: ...
-def bag_mask(seed: int, tree: int, n_rows: int, subsample: float) -> NDArray[np.uint8]: ...
-def row_order(seed: int, tree: int, n_rows: int, subsample: float) -> NDArray[np.int32]: ...
+    forest: Forest, x: CheckedFeatures, cancel: Ints | None = None, simd: str = "auto"
+) -> tuple[Offsets, Ints]: ...
+def feature_maps(forest: Forest) -> NDArray[np.uint64]: ...
+def bag_mask(seed: int, tree: int, n_rows: int, subsample: float) -> Bytes: ...
+def row_order(seed: int, tree: int, n_rows: int, subsample: float) -> Ints: ...
 def simd_paths() -> list[str]: ...
 def parse_text(
     text: Any,
@@ -161,66 +95,52 @@ def parse_text(
     zero_based: bool = True,
     comments: bool = False,
     sum_duplicates: bool = False,
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.float32],
-    NDArray[np.int64],
-    NDArray[np.int32],
-    int,
-]: ...
+) -> tuple[Offsets, Ints, Floats, Offsets, Ints, int]: ...
 def format_text(
-    x_indptr: NDArray[np.int64],
-    x_indices: NDArray[np.int32],
-    x_values: NDArray[np.float32],
-    y_indptr: NDArray[np.int64],
-    y_indices: NDArray[np.int32],
+    x_indptr: Offsets,
+    x_indices: Ints,
+    x_values: Floats,
+    y_indptr: Offsets,
+    y_indices: Ints,
     *,
     zero_based: bool = True,
 ) -> bytes: ...
 def label_pairs(
-    lists: CheckedLabels,
-    y: CheckedLabels,
-    *,
-    fill_to: int,
-    seed: int,
-    cancel: NDArray[np.int32] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]: ...
+    lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int, cancel: Ints | None = None
+) -> tuple[Offsets, Ints, Bytes]: ...
 def train_ranker(
     x: CheckedFeatures,
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    positive: NDArray[np.uint8],
+    offsets: Offsets,
+    rows: Ints,
+    positive: Bytes,
     *,
     first_label: int,
-    held_out: NDArray[np.uint8] | None = None,
+    held_out: Bytes | None = None,
     cost: float,
     tolerance: float,
     max_epochs: int,
     prune: float,
     seed: int,
-    cancel: NDArray[np.int32] | None = None,
-    progress: NDArray[np.int64] | None = None,
-) -> tuple[
-    tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]], NDArray[np.float32]
-]: ...
+    cancel: Ints | None = None,
+    progress: Offsets | None = None,
+) -> tuple[Csr, Floats]: ...
 def train_centroids(
     x: CheckedFeatures,
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    positive: NDArray[np.uint8],
+    offsets: Offsets,
+    rows: Ints,
+    positive: Bytes,
     *,
-    left_out: NDArray[np.uint8] | None = None,
+    left_out: Bytes | None = None,
     min_rows: int,
     prune: float,
-    cancel: NDArray[np.int32] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    cancel: Ints | None = None,
+) -> Csr: ...
 def label_products(
-    offsets: NDArray[np.int64],
-    features: NDArray[np.int32],
-    weights: NDArray[np.float32],
+    offsets: Offsets,
+    features: Ints,
+    weights: Floats,
     x: CheckedFeatures,
-    list_indptr: NDArray[np.int64],
-    list_labels: NDArray[np.int32],
-    cancel: NDArray[np.int32] | None = None,
-) -> NDArray[np.float32]: ...
+    list_indptr: Offsets,
+    list_labels: Ints,
+    cancel: Ints | None = None,
+) -> Floats: ...

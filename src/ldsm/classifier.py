@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from ._storage.container import write
 from ._storage.paths import PathLike
 from ._trees.forest import Forest
 from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
-from ._trees.params import AUTO, TreeParams, check_params
+from ._trees.params import AUTO, Number, TreeParams, check_params
 from ._trees.paths import TreePath, explain_row
 from .metrics import precision_at_k
 
@@ -306,8 +305,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model, x = self._fitted, new_rows(self, X)
         allowed = self._allowed(labels)
         most = model.n_labels if allowed is None else int(allowed.sum())
-        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= most:
-            raise ValueError(f"The 'k' parameter must be an int in [1, {most}]. Got {k!r} instead.")
+        Number(1, most, integer=True).check("k", k)
         columns, scores = model.top_columns(
             x, int(k), allowed=allowed, tail=tail, n_jobs=self.n_jobs
         )

@@ -409,7 +409,8 @@ def test_vectorize_and_align_a_test_set():
         train_rows.vectorize(vectorizer)
 
 
-def test_module_examples_run():
+def test_module_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for module in pkgutil.iter_modules(datasets.__path__, "ldsm.datasets."):
         if module.name.rsplit(".", 1)[1] in ("synthetic", "stdlib_docs"):
             continue

@@ -388,7 +388,8 @@ def test_eurlex_from_file_to_tags(benchmark_data, tmp_path):
     assert ldsm.load(tmp_path / "eurlex.ldsm").predict(documents) == tagger.predict(documents)
 
 
-def test_doctests():
+def test_doctests(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     modules = (tagger_module, features, thresholds, text_inputs)
     results = [doctest.testmod(module) for module in modules]
     assert sum(result.attempted for result in results) >= 10

@@ -22,6 +22,7 @@ from .matrices import (
     is_made_here,
     known_to_scipy,
     narrow_indices,
+    rebuilt,
     take_rows,
 )
 from .structure import check_structure
@@ -71,7 +72,7 @@ class FeatureArrays:
         return csr(self.indptr, self.indices, self.values, self.n_features)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _aligned, (self.indptr, self.indices, self.values, self.n_features)
+        return rebuilt, (FeatureArrays, self.indptr, self.indices, self.values, self.n_features)
 
 
 def feature_arrays(X: Any) -> FeatureArrays:
@@ -156,9 +157,3 @@ def _converted(X: Any) -> FeatureArrays:
         np.ascontiguousarray(X.data),
         X.shape[1],
     )
-
-
-def _aligned(indptr: Any, indices: Any, values: Any, n_features: int) -> FeatureArrays:
-    """Arrays from another process, which some backends deliver unaligned."""
-    indptr, indices, values = (np.require(a, requirements="A") for a in (indptr, indices, values))
-    return FeatureArrays(indptr, indices, values, n_features)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from .. import _core
-from .matrices import label_matrix
+from .matrices import label_matrix, rebuilt
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 LABEL_FORMS: tuple[LabelForm, ...] = ("sparse", "dense", "lists", "single")
@@ -58,7 +58,7 @@ class LabelArrays:
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _aligned, (self.indptr, self.indices, self.classes, self.form)
+        return rebuilt, (LabelArrays, self.indptr, self.indices, self.classes, self.form)
 
 
 def label_arrays(
@@ -163,12 +163,6 @@ def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelA
     classes = np.arange(rows.shape[1]) if names is None else _object_array(names)
     # A copy, because the user's own array may change while the core reads it.
     return LabelArrays(rows.indptr.astype(np.int64), rows.indices.copy(), classes, form)
-
-
-def _aligned(indptr: Any, indices: Any, classes: Any, form: LabelForm) -> LabelArrays:
-    """Arrays from another process, which some backends deliver unaligned."""
-    indptr, indices = (np.require(a, requirements="A") for a in (indptr, indices))
-    return LabelArrays(indptr, indices, classes, form)
 
 
 def _from_single(y: NDArray[Any]) -> LabelArrays:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,11 @@ def map_columns(matrix: Any, mapping: NDArray[np.int64], n_columns: int) -> Any:
     )
     result.sort_indices()
     return csr(result.indptr, result.indices.astype(np.int32, copy=False), result.data, n_columns)
+
+
+def rebuilt(kind: Callable[..., Any], *fields: Any) -> Any:
+    """An object of arrays from another process, which some backends deliver unaligned."""
+    return kind(*(np.require(f, None, "A") if isinstance(f, np.ndarray) else f for f in fields))
 
 
 def is_made_here(matrix: Any, dtype: Any) -> bool:

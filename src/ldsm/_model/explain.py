@@ -61,13 +61,11 @@ def explain_scores(
     """Explain the k best labels of one row; labels without a score are left out."""
     if row.n_rows != 1:
         raise ValueError(f"explain_scores takes exactly one row. Got {row.n_rows}.")
-    for name, value, least in (("k", k, 1), ("max_reasons", max_reasons, 0)):
-        allowed = Number(least, integer=True)
-        if not allowed.allows(value):
-            raise ValueError(f"The {name!r} parameter must be {allowed}. Got {value!r} instead.")
+    Number(1, integer=True).check("k", k)
+    Number(0, integer=True).check("max_reasons", max_reasons)
     stage = model.second_stage
     length = min(k, model.n_labels) if stage is None else model.shortlist_length()
-    columns, tree_scores = (part[0] for part in model.tree_columns(row, length))
+    columns, tree_scores = (part[0] for part in model.tree_columns(row, length, None, None))
     columns, tree_scores = columns[tree_scores > 0], tree_scores[tree_scores > 0]
     names = model.classes[columns].tolist()
     if stage is None or len(columns) == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,4 +31,22 @@ def model_facts(model: FittedModel) -> dict[str, Any]:
         "depth": int(depth.max()),
         "log_M_K": balanced_depth(model.n_labels, forest.arity),
         "tree_params": model.tree_params.as_dict(),
+    }
+
+
+def shown_params(
+    given: Mapping[str, Any], model: FittedModel, shown: Callable[[Any], str]
+) -> dict[str, str]:
+    """The parameters as given, in words, with what "auto" stood for."""
+    stage = model.second_stage
+    used = {**model.tree_params.as_dict(), "rerank": None if stage is None else stage.blend.kind}
+
+    def word(value: Any) -> str:
+        if isinstance(value, float):
+            return f"{value:g}"
+        return "none" if value is None else shown(value)
+
+    return {
+        name: f"auto: {word(used[name])}" if value == "auto" and name in used else word(value)
+        for name, value in given.items()
     }

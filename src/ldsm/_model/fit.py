@@ -15,10 +15,9 @@ from sklearn.utils import check_random_state
 
 from .._second_stage.shortlists import out_of_bag
 from .._second_stage.stage import SHORTLIST
-from .._second_stage.training import TailParams, train_second_stage
+from .._second_stage.training import train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
-from .._trees.forest import Forest
 from .._trees.growing import (
     ProgressCallback,
     TreeExecutor,
@@ -50,17 +49,9 @@ def fit_model(
 ) -> Fit:
     """Grow the trees that are missing, then train the second stage on all of them.
 
-    Parameters
-    ----------
-    settings : mapping
-        The estimator's parameters, checked.
-    data : TrainingData
-    former : FittedModel, optional
-        A model of the same data whose trees are kept; more are added to them.
-    executor : callable, optional
-        Grows the trees; by default joblib does, in `n_jobs` threads.
-    callback, checkpoint_dir
-        See `LdSMClassifier.fit`.
+    `settings` are the estimator's parameters, checked. The trees of a `former` model of the same
+    data are kept, and more are added to them. By default joblib is the executor, with `n_jobs`
+    threads. The rest is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
     params = resolve(settings, data.x)
@@ -87,14 +78,19 @@ def fit_model(
         None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
         joblib.effective_n_jobs(settings["n_jobs"]),
     )
-    forest, n_taken = _all_trees(
-        work,
-        executor or joblib_executor(settings["n_jobs"]),
-        former,
-        first_tree,
-        settings["n_estimators"],
-        callback or (report_on_stderr if settings["verbose"] else None),
-    )
+    n_missing = settings["n_estimators"] - first_tree
+    if former is not None and n_missing == 0:
+        forest, n_taken = former.forest, 0
+    else:
+        forest, n_taken = grow_forest(
+            work,
+            executor or joblib_executor(settings["n_jobs"]),
+            first_tree=first_tree,
+            n_trees=n_missing,
+            callback=callback or (report_on_stderr if settings["verbose"] else None),
+        )
+        if former is not None:
+            forest = former.forest.extended(forest)
     lists = stage = None
     if params.subsample < 1:
         lists = out_of_bag(
@@ -108,13 +104,7 @@ def fit_model(
         )
     kind = rerank_kind(settings, data.n_rows)
     if kind is not None and lists is not None:
-        gamma = settings["tail_gamma"]
-        tail = TailParams(
-            settings["tail_blend"],
-            None if gamma == AUTO else float(gamma),
-            settings["tail_min_rows"],
-        )
-        stage = train_second_stage(kind, data, lists, tail, seed=seed, n_jobs=settings["n_jobs"])
+        stage = train_second_stage(kind, data, lists, settings, seed)
     seconds = time.perf_counter() - started
     training = {
         "seed": seed,
@@ -140,20 +130,3 @@ def fit_model(
         data.feature_names,
     )
     return Fit(model, None if lists is None else lists.matrix(data.n_labels))
-
-
-def _all_trees(
-    work: TreeWork,
-    executor: TreeExecutor,
-    former: FittedModel | None,
-    first_tree: int,
-    n_trees: int,
-    callback: ProgressCallback | None,
-) -> tuple[Forest, int]:
-    """The existing and the missing trees, and how many came from the checkpoint."""
-    if former is not None and first_tree == n_trees:
-        return former.forest, 0
-    forest, n_taken = grow_forest(
-        work, executor, first_tree=first_tree, n_trees=n_trees - first_tree, callback=callback
-    )
-    return (forest if former is None else former.forest.extended(forest)), n_taken

@@ -18,7 +18,7 @@ from sklearn.utils import gen_even_slices
 
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
-from .._runtime.cancellation import CancelFlag, in_threads
+from .._runtime.threads import CancelFlag, in_threads
 from .._second_stage.stage import SHORTLIST, SecondStage, best_first
 from .._second_stage.state import stage_to_state
 from .._trees.forest import Forest
@@ -29,6 +29,7 @@ from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 # Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
 
+Allowed = NDArray[np.uint8]  # 1 for each column that may be predicted
 TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
 LabelScores = list[tuple[Any, float]]  # labels with their scores, best first
 Answer = TypeVar("Answer")
@@ -36,42 +37,19 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """The result of a fit. Frozen: changes make a new one (`dataclasses.replace`).
-
-    Attributes
-    ----------
-    forest : Forest
-    second_stage : SecondStage or None
-        None: the trees' own scores are used.
-    classes : ndarray (n_labels,)
-        The labels in column order.
-    label_form : {"sparse", "dense", "lists", "single"}
-        The form of Y, which predictions take too.
-    label_counts : int64 (n_labels,)
-        Training rows per label.
-    leaf_scores : {"probability", "histogram"}
-        Whether leaves divide by their rows or, as in the paper, by the sum of their label counts.
-    tree_params : TreeParams
-        The trees' parameters, "auto" resolved.
-    seed : int
-    training : dict
-        Facts about the training, not part of the fingerprint; JSON values may be added.
-    feature_names : ndarray of object or None
-    threshold : float, or float32 ndarray (n_labels,)
-        The lowest score at which a label is predicted.
-    """
+    """The result of a fit. Frozen: changes make a new one (`dataclasses.replace`)."""
 
     forest: Forest
-    second_stage: SecondStage | None
-    classes: NDArray[Any]
-    label_form: LabelForm
-    label_counts: NDArray[np.int64]
-    leaf_scores: str
+    second_stage: SecondStage | None  # None: the trees' own scores are used
+    classes: NDArray[Any]  # the labels in column order
+    label_form: LabelForm  # the form of Y, which predictions take too
+    label_counts: NDArray[np.int64]  # training rows per label
+    leaf_scores: str  # as in LdSMClassifier
     tree_params: TreeParams
     seed: int
-    training: dict[str, Any]
+    training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
     feature_names: NDArray[Any] | None = None
-    threshold: Threshold = DEFAULT_THRESHOLD
+    threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
 
     @property
     def n_features(self) -> int:
@@ -125,16 +103,17 @@ class FittedModel:
         x: FeatureArrays,
         k: int,
         *,
-        allowed: NDArray[np.uint8] | None = None,
+        allowed: Allowed | None = None,
         tail: float = 0.0,
         n_jobs: int | None = None,
     ) -> TopColumns:
         """The k best columns of each row, best first, and their scores.
 
-        `allowed` has 1 for each column that may be predicted. A positive `tail` favours rare labels
-        in the order: score / propensity ** tail.
+        A positive `tail` favours rare labels in the order: score / propensity ** tail.
         """
-        weights = self._label_weights(tail)
+        check_tail(tail)
+        propensities = self.propensities() if tail else None
+        weights = None if propensities is None else np.asarray(propensities**-tail)
         stage = self.second_stage
         reorder = stage is not None or weights is not None
         length = max(k, self.shortlist_length(allowed)) if reorder else k
@@ -151,11 +130,7 @@ class FittedModel:
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
     def tree_columns(
-        self,
-        x: FeatureArrays,
-        k: int,
-        allowed: NDArray[np.uint8] | None = None,
-        cancel: CancelFlag | None = None,
+        self, x: FeatureArrays, k: int, allowed: Allowed | None, cancel: CancelFlag | None
     ) -> TopColumns:
         """The k best columns of each row by the trees alone, and the trees' scores."""
         return self.forest.top_labels(
@@ -163,11 +138,7 @@ class FittedModel:
         )
 
     def scores(
-        self,
-        x: FeatureArrays,
-        *,
-        allowed: NDArray[np.uint8] | None = None,
-        n_jobs: int | None = None,
+        self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array:
         """Every positive score; with a second stage, those of the shortlists."""
         if self.second_stage is not None:
@@ -184,7 +155,7 @@ class FittedModel:
         return scores
 
     def _shortlist_scores(
-        self, x: FeatureArrays, allowed: NDArray[np.uint8] | None, n_jobs: int | None
+        self, x: FeatureArrays, allowed: Allowed | None, n_jobs: int | None
     ) -> sp.csr_array:
         length = self.shortlist_length(allowed)
         columns, scores = self.top_columns(x, length, allowed=allowed, n_jobs=n_jobs)
@@ -198,11 +169,7 @@ class FittedModel:
         )
 
     def probabilities(
-        self,
-        x: FeatureArrays,
-        *,
-        allowed: NDArray[np.uint8] | None = None,
-        n_jobs: int | None = None,
+        self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array | NDArray[np.float64]:
         """The scores in the form of Y: sparse, or dense for dense Y and for one label per row.
 
@@ -217,7 +184,7 @@ class FittedModel:
             dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return dense
 
-    def shortlist_length(self, allowed: NDArray[np.uint8] | None = None) -> int:
+    def shortlist_length(self, allowed: Allowed | None = None) -> int:
         """The largest number of labels per row that the second stage rescores."""
         most = self.n_labels if allowed is None else int(allowed.sum())
         return min(SHORTLIST, most)
@@ -247,8 +214,8 @@ class FittedModel:
             names = self.classes[columns[order]].tolist()
             yield list(zip(names, values[order].tolist(), strict=True))
 
-    def allowed_columns(self, labels: Iterable[Any]) -> NDArray[np.uint8]:
-        """1 for each column whose label is among `labels`."""
+    def allowed_columns(self, labels: Iterable[Any]) -> Allowed:
+        """The columns whose label is among `labels`."""
         if isinstance(labels, str):
             raise ValueError(f"The 'labels' parameter must be a list of labels. Got {labels!r}.")
         number = {label: i for i, label in enumerate(self.classes.tolist())}
@@ -262,12 +229,6 @@ class FittedModel:
         if not allowed.any():
             raise ValueError("The 'labels' parameter must name at least one label. Got none.")
         return allowed
-
-    def _label_weights(self, tail: float) -> NDArray[np.float64] | None:
-        """Factors of the labels' scores for the order; None if there are none."""
-        check_tail(tail)
-        propensities = self.propensities() if tail else None
-        return None if propensities is None else np.asarray(propensities**-tail)
 
 
 def fill_order(label_counts: NDArray[np.int64]) -> NDArray[np.int32]:

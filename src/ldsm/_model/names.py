@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._storage.container import Arrays, take
 from .._storage.strings import Strings
-
-Arrays = dict[str, NDArray[Any]]
 
 COLUMNS = "columns"  # labels that are column numbers need no names
 # Kinds of labels by their number in the file; the text of a bool is 0 or 1.
@@ -60,9 +59,7 @@ def plain(value: Any) -> Any:
 
 def take_array(arrays: Arrays, name: str, dtype: type, length: int | None = None) -> NDArray[Any]:
     """Take a one-dimensional array out of the others."""
-    if name not in arrays:
-        raise ValueError(f"it lacks the array {name!r}")
-    array = arrays.pop(name)
+    array = take(arrays, name)
     if array.dtype != dtype or array.ndim != 1 or length not in (None, len(array)):
         raise ValueError(f"its array {name!r} has a wrong type or length")
     return array
@@ -125,11 +122,8 @@ def _typed(classes: NDArray[Any], labels: Sequence[Any], dtype: np.dtype[Any]) -
 
 
 def _int_or_bool(text: str, kind: type) -> Any:
-    number = int(text) if len(text) <= LONGEST_INT and text.isascii() and _digits(text) else None
+    digits = len(text) <= LONGEST_INT and text.isascii() and text.removeprefix("-").isdigit()
+    number = int(text) if digits else None
     if number is None or str(number) != text or (kind is bool and number not in (0, 1)):
         raise ValueError(f"its label {text[:40]!r} is not a valid {kind.__name__}")
     return kind(number)
-
-
-def _digits(text: str) -> bool:
-    return text.removeprefix("-").isdigit()

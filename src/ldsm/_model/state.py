@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.labels import LABEL_FORMS
-from .._second_stage.state import stage_from_state, stage_to_state, whole_floats
+from .._second_stage.state import stage_from_state, stage_to_state
+from .._storage.container import Arrays, take, take_weights
 from .._trees.checks import check_forest
-from .._trees.forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
+from .._trees.forest import ARRAYS, Forest
 from .._trees.params import TreeParams, check_params
 from .fitted import FittedModel
 from .names import (
-    Arrays,
     labels_from_arrays,
     labels_to_arrays,
     names_from_arrays,
@@ -36,20 +36,10 @@ _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 def model_to_state(
     model: FittedModel, params: Mapping[str, Any], *, compress: bool = False
 ) -> tuple[dict[str, Any], Arrays]:
-    """A fitted model as header entries and arrays.
+    """A fitted model and the parameters of its estimator as header entries and arrays.
 
-    Parameters
-    ----------
-    model : FittedModel
-    params : mapping
-        The parameters of the estimator that holds it.
-    compress : bool, default=False
-        Store the weights as float16, unless one is too large for it.
-
-    Raises
-    ------
-    ValueError
-        If a label is not a str, an int or a bool, or if the trees are damaged.
+    With `compress`, weights become float16, unless one is too large for it. Damaged trees and
+    labels other than str, int and bool raise a ValueError.
     """
     params = {name: plain(value) for name, value in params.items()}
     params["leaf_scores"] = model.leaf_scores  # of the fit, even if it was changed later
@@ -58,9 +48,7 @@ def model_to_state(
     check_params(params, "LdSMClassifier")
     forest = model.forest
     check_forest(forest)  # do not save what would not load
-    arrays: Arrays = {
-        f"forest.{name}": getattr(forest, name) for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS)
-    }
+    arrays: Arrays = {f"forest.{name}": getattr(forest, name) for name in ARRAYS}
     stage_header = None
     if model.second_stage is not None:
         stage_header, stage_arrays = stage_to_state(model.second_stage)
@@ -108,19 +96,9 @@ def model_from_state(
 ) -> tuple[dict[str, Any], FittedModel]:
     """The estimator's parameters and the fitted model that `model_to_state` described.
 
-    Parameters
-    ----------
-    header, arrays
-        As returned by `model_to_state`; the header may have more entries, but not the arrays.
-    known_params : mapping
-        The parameters that an estimator has, with their defaults.
-    verify : bool, default=True
-        Check every number of the trees. False: only what can be checked without reading them.
-
-    Raises
-    ------
-    ValueError
-        If they do not describe a valid model.
+    The header may have more entries than those, but not the arrays. `known_params` are all
+    parameters of an estimator, with their defaults. With `verify`, every number of the trees is
+    checked, otherwise only what can be checked without reading them.
     """
     arrays = dict(arrays)
     params = _params(_entry(header, "parameters", dict), known_params)
@@ -148,7 +126,15 @@ def model_from_state(
         raise ValueError(f"its header names an unknown form of labels, {form[:40]!r}")
     seed = _entry(described, "seed", int)
     tree_params = _tree_params(_entry(described, "tree_params", dict))
-    forest = _forest(_entry(described, "arity", int), n_features, n_labels, arrays, verify)
+    weights = take_weights(arrays, "forest.weights")
+    forest = Forest(
+        arity=_entry(described, "arity", int),
+        n_features=n_features,
+        n_labels=n_labels,
+        weights=weights,
+        **{name: take(arrays, f"forest.{name}") for name in ARRAYS if name != "weights"},
+    )
+    check_forest(forest, everything=verify)
     stage = stage_from_state(
         described.get("second_stage"), arrays, n_features, counts, verify=verify
     )
@@ -200,16 +186,3 @@ def _tree_params(values: dict[str, Any]) -> TreeParams:
     return TreeParams(
         **{field.name: _entry(values, field.name, _JSON_TYPES[str(field.type)]) for field in fields}
     )
-
-
-def _forest(arity: int, n_features: int, n_labels: int, arrays: Arrays, verify: bool) -> Forest:
-    """Take the trees out of the arrays."""
-    taken: Arrays = {}
-    for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
-        if f"forest.{name}" not in arrays:
-            raise ValueError(f"it lacks the array 'forest.{name}'")
-        taken[name] = arrays.pop(f"forest.{name}")
-    taken["weights"] = whole_floats(taken["weights"])
-    forest = Forest(arity=arity, n_features=n_features, n_labels=n_labels, **taken)
-    check_forest(forest, everything=verify)
-    return forest

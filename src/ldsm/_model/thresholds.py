@@ -41,16 +41,8 @@ def best_threshold(scores: sp.csr_array, truth: sp.csr_array, average: str = "mi
     """The common threshold with the highest F1, exact for every `average`.
 
     Every stored score is tried. The result is halfway to the next lower score, and the highest of
-    equally good ones. If no threshold finds a true label, it is `DEFAULT_THRESHOLD`.
-
-    Parameters
-    ----------
-    scores : csr_array of shape (n_rows, n_labels)
-        Positive scores.
-    truth : csr_array of shape (n_rows, n_labels)
-        The true labels, 0/1.
-    average : {"micro", "macro", "samples"}, default="micro"
-        F1 over all row-label pairs, or its mean over the labels or over the rows.
+    equally good ones. If no threshold finds a true label, it is `DEFAULT_THRESHOLD`. The averages
+    are those of `LdSMClassifier.tune_threshold`.
 
     Examples
     --------

@@ -92,15 +92,24 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
     if folder is None or n_bytes == 0:
         return np.concatenate(parts, out=empty_array(shape, dtype))
     with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
+        at = 0
         for part in parts:  # by writing, so that a full disk raises an error instead of a crash
-            _write(file.fileno(), part)
+            write_all(file.fileno(), bytes_of(part), at)
+            at += part.nbytes
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
 
 
-def _write(file: int, array: NDArray[Any]) -> None:
-    left: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    while len(left):
-        left = left[os.write(file, left) :]
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """The array's memory, or that of a contiguous copy."""
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return memoryview(flat)
+
+
+def write_all(descriptor: int, data: memoryview, at: int) -> None:
+    """Write everything at a place of a file; the system may write less at once."""
+    while len(data):
+        done = os.pwrite(descriptor, data, at)
+        data, at = data[done:], at + done
 
 
 def empty_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

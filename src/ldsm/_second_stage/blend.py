@@ -10,8 +10,9 @@ Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,21 +29,12 @@ class Signal(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """One kind of blend.
+    """One kind of blend."""
 
-    Attributes
-    ----------
-    terms : tuple of str
-        Products of signals, one letter each, that get a coefficient; the first is the constant.
-    needs : tuple of str
-        Names of the label vectors that the signals come from.
-    calibrates : bool
-        Whether it only turns its one signal into a probability, without changing the order.
-    """
-
+    # Products of signals, one letter each, that get a coefficient; the first is the constant.
     terms: tuple[str, ...]
-    needs: tuple[str, ...]
-    calibrates: bool = False
+    needs: tuple[str, ...]  # names of the label vectors that the signals come from
+    calibrates: bool = False  # only turns its one signal into a probability; keeps the order
 
 
 BASE, TREES = "base", "trees"
@@ -71,20 +63,12 @@ _BLOCK = 512
 
 @dataclass(frozen=True)
 class Pairs:
-    """Signals about some (row, label) pairs, one entry each.
-
-    Attributes
-    ----------
-    tree_scores, label_counts : ndarray
-        The trees' score of the label, and the label's number of training rows.
-    margins, distances : ndarray, optional
-        The ranker's margin, and the squared distance to the label's centroid.
-    """
+    """Signals about some (row, label) pairs, one entry each."""
 
     tree_scores: NDArray[Any]
-    label_counts: NDArray[Any]
-    margins: NDArray[Any] | None = None
-    distances: NDArray[Any] | None = None
+    label_counts: NDArray[Any]  # training rows of the label
+    margins: NDArray[Any] | None = None  # by the ranker
+    distances: NDArray[Any] | None = None  # squared, to the label's centroid
 
     def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
         margins = None if self.margins is None else self.margins[chosen]
@@ -94,30 +78,19 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Blend:
-    """A fitted blend.
+    """A fitted blend."""
 
-    Attributes
-    ----------
-    kind : {"trees", "tail", "linear", "linear+tail"}
-    coefficients : tuple of float
-        One for each of `terms`.
-    tree_share, gamma : float
-        Only for "tail": beta and gamma of the paper's formula.
-    """
-
-    kind: str
-    coefficients: tuple[float, ...]
-    tree_share: float = 1.0
-    gamma: float = 0.0
+    kind: str  # one of KINDS
+    coefficients: tuple[float, ...]  # one for each of the terms
+    tree_share: float = 1.0  # only for "tail": beta of the paper's formula
+    gamma: float = 0.0  # likewise
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Products of signals, one letter of `SIGNALS` each."""
         return KINDS[self.kind].terms
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the label vectors that the blend needs."""
         return KINDS[self.kind].needs
 
     def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
@@ -192,14 +165,10 @@ def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> list[Flo
         signals["z"] = -np.logaddexp(0.0, -2.0 * signals["m"])
     if pairs.distances is not None:
         signals["q"] = pairs.distances.astype(np.float64)
-    return [_product([signals[name] for name in term], len(scores)) for term in KINDS[kind].terms]
-
-
-def _product(factors: Sequence[Floats], n: int) -> Floats:
-    out = np.ones(n)
-    for factor in factors:
-        out = out * factor
-    return out
+    one = np.ones(len(scores))
+    return [
+        reduce(np.multiply, [signals[name] for name in term], one) for term in KINDS[kind].terms
+    ]
 
 
 def _logistic(odds: Floats) -> Floats:

@@ -9,38 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
+from .._runtime.threads import CancelFlag
 from .blend import Blend, Pairs
-from .vectors import LabelVectors
+from .vectors import Labels, LabelVectors, Offsets
 
+Scores = NDArray[np.float32]
 SHORTLIST = 100  # labels per row that the second stage rescores
 _CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them
 
 
 @dataclass(frozen=True, eq=False)
 class SecondStage:
-    """Rescores shortlists; trained in ``ldsm._second_stage.training``.
-
-    Attributes
-    ----------
-    blend : Blend
-    label_counts : int64 (n_labels,)
-        Training rows per label.
-    ranker, centroids : LabelVectors or None
-        The vectors that the blend needs.
-    """
+    """Rescores shortlists; trained in ``ldsm._second_stage.training``."""
 
     blend: Blend
-    label_counts: NDArray[np.int64]
-    ranker: LabelVectors | None = None
+    label_counts: NDArray[np.int64]  # training rows per label
+    ranker: LabelVectors | None = None  # None unless the blend needs it
     centroids: LabelVectors | None = None
 
     def pairs(
         self,
         x: FeatureArrays,
-        indptr: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        tree_scores: NDArray[np.float32],
-        cancel: NDArray[np.int32] | None = None,
+        indptr: Offsets,
+        labels: Labels,
+        tree_scores: Scores,
+        cancel: CancelFlag | None = None,
     ) -> Pairs:
         """The signals of the labels on each row's shortlist."""
         margins = distances = None
@@ -53,10 +46,10 @@ class SecondStage:
     def scores(
         self,
         x: FeatureArrays,
-        labels: NDArray[np.int32],
-        tree_scores: NDArray[np.float32],
-        cancel: NDArray[np.int32] | None = None,
-    ) -> NDArray[np.float32]:
+        labels: Labels,
+        tree_scores: Scores,
+        cancel: CancelFlag | None = None,
+    ) -> Scores:
         """Probabilities of the labels on each row's shortlist, an array of the same shape.
 
         Labels with a tree score of 0 keep 0, and so do all after the first `SHORTLIST`, so that a
@@ -70,14 +63,9 @@ class SecondStage:
             rows = slice(start, min(start + _CHUNK, x.n_rows))
             mask = known[rows]
             indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-            part = self.pairs(
-                x.rows(rows.start, rows.stop),
-                indptr,
-                labels[rows][mask],
-                tree_scores[rows][mask],
-                cancel,
-            )
-            out[rows][mask] = self.blend.probabilities(part)
+            part = x.rows(rows.start, rows.stop)
+            pairs = self.pairs(part, indptr, labels[rows][mask], tree_scores[rows][mask], cancel)
+            out[rows][mask] = self.blend.probabilities(pairs)
         return out
 
     def vectors(self) -> Iterator[tuple[str, LabelVectors]]:
@@ -88,11 +76,8 @@ class SecondStage:
 
 
 def best_first(
-    labels: NDArray[np.int32],
-    scores: NDArray[np.float32],
-    k: int,
-    label_weights: NDArray[np.float64] | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    labels: Labels, scores: Scores, k: int, label_weights: NDArray[np.float64] | None = None
+) -> tuple[Labels, Scores]:
     """The k best of each row's labels and their scores.
 
     `label_weights` change the order, not the scores. Ties go to the lower label; labels with score

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._storage.container import Arrays, take, take_weights
 from .blend import KINDS, Blend
 from .stage import SecondStage
 from .vectors import LabelVectors
 
-Arrays = dict[str, NDArray[Any]]
 LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
 
@@ -46,14 +46,6 @@ def stage_from_state(
     return SecondStage(blend, label_counts, **vectors)
 
 
-def whole_floats(weights: NDArray[Any]) -> NDArray[np.float32]:
-    """Weights as float32, also if they were saved as float16."""
-    if weights.dtype == np.float16:
-        weights = weights.astype(np.float32)
-        weights.flags.writeable = False
-    return weights
-
-
 def _blend(header: Any) -> Blend:
     if type(header) is not dict or header.keys() != Blend.__dataclass_fields__.keys():
         raise ValueError("its header has no proper entry 'second_stage'")
@@ -71,31 +63,22 @@ def _blend(header: Any) -> Blend:
 def _vectors(
     name: str, arrays: Arrays, n_features: int, n_labels: int, verify: bool
 ) -> LabelVectors:
-    taken = {}
-    for array in ("offsets", "features", "weights"):
-        key = f"second_stage.{name}.{array}"
-        if key not in arrays:
-            raise ValueError(f"it lacks the array {key!r}")
-        taken[array] = arrays.pop(key)
-    taken["weights"] = whole_floats(taken["weights"])
-    types = {"offsets": np.int64, "features": np.int32, "weights": np.float32}
-    if any(taken[array].dtype != dtype or taken[array].ndim != 1 for array, dtype in types.items()):
+    place = f"second_stage.{name}"
+    offsets, features = take(arrays, f"{place}.offsets"), take(arrays, f"{place}.features")
+    weights = take_weights(arrays, f"{place}.weights")
+    types = ((offsets, np.int64), (features, np.int32), (weights, np.float32))
+    if any(array.dtype != dtype or array.ndim != 1 for array, dtype in types):
         raise ValueError(f"the arrays of its {name} have a wrong type or shape")
-    offsets, features, weights = taken["offsets"], taken["features"], taken["weights"]
     if len(offsets) != n_labels + 1 or len(features) != len(weights):
         raise ValueError(f"the arrays of its {name} do not fit each other in size")
+    vectors = LabelVectors(offsets, features, weights)
     if verify:
-        _check_vectors(name, offsets, features, weights, n_features)
-    return LabelVectors(offsets, features, weights)
+        _check_vectors(name, vectors, n_features)
+    return vectors
 
 
-def _check_vectors(
-    name: str,
-    offsets: NDArray[np.int64],
-    features: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    n_features: int,
-) -> None:
+def _check_vectors(name: str, vectors: LabelVectors, n_features: int) -> None:
+    offsets, features = vectors.offsets, vectors.features
     if offsets[0] != 0 or offsets[-1] != len(features) or np.any(offsets[1:] < offsets[:-1]):
         raise ValueError(f"the offsets of its {name} do not rise from 0 to {len(features)}")
     if len(features) == 0:
@@ -106,5 +89,5 @@ def _check_vectors(
     starts = offsets[np.searchsorted(offsets, falls)]
     if np.any(starts != falls):
         raise ValueError(f"the features of its {name} do not rise within a label")
-    if not np.isfinite(weights).all():
+    if not np.isfinite(vectors.weights).all():
         raise ValueError(f"its {name} has a weight that is not finite")

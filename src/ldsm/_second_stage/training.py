@@ -7,8 +7,7 @@ with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._runtime.cancellation import in_threads
+from .._runtime.threads import in_threads
+from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
-from .blend import Blend, Pairs, fit_blend, tail_scores
+from .blend import Pairs, fit_blend, tail_scores
 from .shortlists import Shortlists
 from .stage import SecondStage
 from .vectors import LabelVectors
@@ -42,31 +42,16 @@ FEWEST_PAIRS = 20
 _HELD_OUT_STREAM = 2**63
 
 
-@dataclass(frozen=True)
-class TailParams:
-    """Parameters of ``rerank="tail"``: beta, gamma (None: learn it), least rows of a centroid."""
-
-    tree_share: float
-    gamma: float | None
-    min_rows: int
-
-
 def train_second_stage(
-    rerank: str,
-    data: TrainingData,
-    lists: Shortlists,
-    tail: TailParams,
-    *,
-    seed: int,
-    n_jobs: int | None,
+    rerank: str, data: TrainingData, lists: Shortlists, settings: Mapping[str, Any], seed: int
 ) -> SecondStage | None:
     """The second stage, or None if "auto" has too little to learn from.
 
-    The result does not depend on `n_jobs`.
+    `settings` are the estimator's parameters; the result does not depend on `n_jobs`.
     """
-    training = _Training(data, lists, tail, seed, n_jobs)
+    training = _Training(data, lists, settings, seed)
     if not training.can_blend:
-        if rerank == "auto":
+        if rerank == AUTO:
             return None
         raise ValueError(
             f"rerank={rerank!r} needs at least {FEWEST_PAIRS} true and {FEWEST_PAIRS} false labels "
@@ -75,22 +60,17 @@ def train_second_stage(
         )
     if rerank == "tail":
         return training.tail_stage()
-    return training.linear_stage(choose=rerank == "auto")
+    return training.linear_stage(choose=rerank == AUTO)
 
 
 class _Training:
     """What all kinds of second stage share: the shortlists and the held-out pairs."""
 
     def __init__(
-        self,
-        data: TrainingData,
-        lists: Shortlists,
-        tail: TailParams,
-        seed: int,
-        n_jobs: int | None,
+        self, data: TrainingData, lists: Shortlists, settings: Mapping[str, Any], seed: int
     ) -> None:
-        self.x, self.y, self.lists, self.tail = data.x, data.y, lists, tail
-        self.seed, self.n_jobs = seed, n_jobs
+        self.x, self.y, self.lists = data.x, data.y, lists
+        self.settings, self.seed = settings, seed
         n_rows, n_labels = data.n_rows, data.n_labels
         share = min(HELD_OUT_SHARE, HELD_OUT_ROWS / n_rows)
         self.held_out = _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
@@ -108,16 +88,15 @@ class _Training:
     # -- the paper's tail scores --------------------------------------------------------------
 
     def tail_stage(self) -> SecondStage:
-        share = self.tail.tree_share
+        share, gamma = self.settings["tail_blend"], self.settings["tail_gamma"]
         pairs = self._held_pairs(distances=self._held_distances())
-        gamma = self.tail.gamma
-        if gamma is None:
+        if gamma == AUTO:
             propensities = propensities_from_counts(self.y.counts, self.x.n_rows)
             gain = None if propensities is None else 1 / propensities[self.held.labels]
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
-        blend = fit_blend("tail", pairs, self.truth, tree_share=share, gamma=gamma)
-        return self._stage(blend, centroids=self._centroids())
+        blend = fit_blend("tail", pairs, self.truth, tree_share=share, gamma=float(gamma))
+        return SecondStage(blend, self.y.counts, centroids=self._centroids())
 
     # -- the linear ranker --------------------------------------------------------------------
 
@@ -127,8 +106,9 @@ class _Training:
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
         blend = fit_blend(self._best_kind(pairs) if choose else "linear", pairs, self.truth)
-        return self._stage(
+        return SecondStage(
             blend,
+            self.y.counts,
             ranker=ranker if "ranker" in blend.needs else None,
             centroids=self._centroids() if "centroids" in blend.needs else None,
         )
@@ -136,7 +116,7 @@ class _Training:
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
         offsets, rows, positive = self._label_pairs(self.lists, FILL_TO)
-        n_jobs = joblib.effective_n_jobs(self.n_jobs)
+        n_jobs = joblib.effective_n_jobs(self.settings["n_jobs"])
         parts = _even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
 
         def train(
@@ -184,7 +164,7 @@ class _Training:
                 self.x.checked,
                 *self._label_pairs(self.y, 0),
                 left_out=left_out,
-                min_rows=self.tail.min_rows,
+                min_rows=self.settings["tail_min_rows"],
                 prune=CENTROID_PRUNE,
             )
         )
@@ -197,9 +177,6 @@ class _Training:
 
     def _held_pairs(self, **signals: NDArray[Any] | None) -> Pairs:
         return Pairs(self.held.scores, self.y.counts[self.held.labels], **signals)
-
-    def _stage(self, blend: Blend, **vectors: LabelVectors | None) -> SecondStage:
-        return SecondStage(blend, self.y.counts, **vectors)
 
     def _best_kind(self, pairs: Pairs) -> str:
         kind, precision = "trees", self._precision(pairs.tree_scores)

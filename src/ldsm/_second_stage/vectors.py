@@ -11,21 +11,18 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._runtime.threads import CancelFlag
+
+Offsets = NDArray[np.int64]
+Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelVectors:
-    """One sparse vector per label; feature number D is a constant 1.
+    """One sparse vector per label; feature number D is a constant 1."""
 
-    Attributes
-    ----------
-    offsets : int64 (n_labels + 1,)
-    features : int32 (n,), ascending within a label
-    weights : float32 (n,)
-    """
-
-    offsets: NDArray[np.int64]
-    features: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # n_labels + 1
+    features: NDArray[np.int32]  # ascending within a label
     weights: NDArray[np.float32]
 
     def __post_init__(self) -> None:
@@ -52,11 +49,7 @@ class LabelVectors:
         return self.offsets.nbytes + self.features.nbytes + self.weights.nbytes
 
     def products(
-        self,
-        x: FeatureArrays,
-        indptr: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        cancel: NDArray[np.int32] | None = None,
+        self, x: FeatureArrays, indptr: Offsets, labels: Labels, cancel: CancelFlag | None
     ) -> NDArray[np.float32]:
         """Products of each row, scaled to unit length, with the vectors of its labels."""
         return _core.label_products(
@@ -64,11 +57,7 @@ class LabelVectors:
         )
 
     def squared_distances(
-        self,
-        x: FeatureArrays,
-        indptr: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        cancel: NDArray[np.int32] | None = None,
+        self, x: FeatureArrays, indptr: Offsets, labels: Labels, cancel: CancelFlag | None = None
     ) -> NDArray[np.float64]:
         """Squared distances of each row, scaled to unit length, to the vectors of its labels."""
         products = self.products(x, indptr, labels, cancel).astype(np.float64)
@@ -76,7 +65,7 @@ class LabelVectors:
         own = np.repeat(lengths, np.diff(indptr))
         return np.maximum(own - 2 * products + self._squared_norms(labels), 0.0)
 
-    def _squared_norms(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _squared_norms(self, labels: Labels) -> NDArray[np.float64]:
         """Squared norms of the vectors of `labels`, each computed once."""
         chosen, place = np.unique(labels, return_inverse=True)
         starts, lengths = self.offsets[chosen], self.offsets[chosen + 1] - self.offsets[chosen]

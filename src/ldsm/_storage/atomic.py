@@ -24,19 +24,10 @@ def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWri
     """Open a file for writing that gets its name when the block ends without an error.
 
     Until then an existing file of that name stays as it is; the new one takes over its mode.
-    Unfinished versions of the file that killed processes left are removed.
-
-    Parameters
-    ----------
-    path : path
-        A symbolic link is followed: its target is replaced.
-    replace : bool, default=True
-        False: if a file of that name exists by then, it stays and the new one is dropped.
-
-    Raises
-    ------
-    OSError
-        If the system cannot write; no unfinished file is left. The error names `path`.
+    Without `replace`, a file that exists by then stays, and the new one is dropped. A symbolic link
+    is followed: its target is replaced. Unfinished versions of the file that killed processes left
+    are removed. If the system cannot write, no unfinished file is left, and the OSError names
+    `path`.
     """
     target = os.path.realpath(path)
     _remove_leftovers(target)

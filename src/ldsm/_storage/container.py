@@ -15,18 +15,17 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.memory import empty_array
+from .._runtime.memory import bytes_of, empty_array, write_all
+from .._runtime.threads import in_pool
 from .atomic import atomic_file
 from .header import (
     CHECKSUM,
     CHECKSUM_BYTES,
-    FORMAT_VERSION,
     MAX_HEADER_BYTES,
     Tensor,
     UnknownVersion,
@@ -36,13 +35,12 @@ from .header import (
 )
 from .paths import PathLike
 
-__all__ = ["FORMAT_VERSION", "FormatVersionError", "ModelFileError", "read", "refused", "write"]
+Arrays = dict[str, NDArray[Any]]
 
 # Each chunk has its own checksum, so that several threads can share a file.
 CHUNK_BYTES = 4 << 20
 UNCACHED_BYTES = 4 * CHUNK_BYTES  # written between two syncs of an uncached file
 CAN_FORGET = hasattr(os, "posix_fadvise")  # not every system can drop cached pages
-THREADS = min(8, os.cpu_count() or 1)
 
 
 class ModelFileError(ValueError):
@@ -70,31 +68,12 @@ def write(
     *,
     cached: bool = True,
 ) -> str:
-    """Write a model file, completely or not at all; see `atomic_file`.
+    """Write a model file as `atomic_file` does; returns its checksum, as :func:`checksum` does.
 
-    Parameters
-    ----------
-    path : path
-        A symbolic link is followed: its target is replaced.
-    header : mapping
-        ``kind``, a str, names the kind of model; the other values are anything that JSON can
-        represent. The format, its version and the library's version are added.
-    arrays : mapping of str to ndarray
-        One or two dimensions, of the numeric types of safetensors; no bool.
-    cached : bool, default=True
-        False: the system need not keep the file in its cache.
-
-    Returns
-    -------
-    str
-        The file's checksum, as returned by :func:`checksum`.
-
-    Raises
-    ------
-    ValueError
-        If the header or an array cannot be stored.
-    OSError
-        If the system cannot write; an existing file stays as it was. The error names the path.
+    The header's entry ``kind``, a str, names the kind of model; the others are anything that JSON
+    can represent. The format, its version and the library's version are added. Arrays have one or
+    two dimensions and the numeric types of safetensors; no bool. Unless `cached`, the system need
+    not keep the file in its cache. A header or array that cannot be stored is a ValueError.
     """
     contents = {
         name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -105,12 +84,12 @@ def write(
     end = len(prefix)
     for name in file_order(contents):
         if contents[name].nbytes:
-            spans.append(_Span(end, _bytes_of(contents[name])))
+            spans.append(_Span(end, bytes_of(contents[name])))
         end += contents[name].nbytes
     with atomic_file(path) as file:
         # In one thread: more would only wait for the file and keep processors busy.
-        digest = _digest(spans, end, _writer(file.fileno(), cached), 1)
-        _write_all(file.fileno(), memoryview(digest), end)
+        digest = _digest(spans, end, _writer(file.fileno(), cached), threaded=False)
+        write_all(file.fileno(), memoryview(digest), end)
     return digest.hex()
 
 
@@ -120,7 +99,7 @@ def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
 
     def move(at: int, data: memoryview) -> None:
         nonlocal dropped
-        _write_all(descriptor, data, at)
+        write_all(descriptor, data, at)
         end = at + len(data)
         if CAN_FORGET and not cached and end - dropped >= UNCACHED_BYTES:
             os.fdatasync(descriptor)
@@ -128,12 +107,6 @@ def _writer(descriptor: int, cached: bool) -> Callable[[int, memoryview], None]:
             dropped = end
 
     return move
-
-
-def _write_all(descriptor: int, data: memoryview, at: int) -> None:
-    while len(data):
-        done = os.pwrite(descriptor, data, at)
-        data, at = data[done:], at + done
 
 
 # -- the checksum -----------------------------------------------------------------------------
@@ -146,18 +119,12 @@ class _Span(NamedTuple):
     data: memoryview
 
 
-def _bytes_of(array: NDArray[Any]) -> memoryview:
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
-
-
 def _digest(
-    spans: list[_Span], end: int, move: Callable[[int, memoryview], None], threads: int
+    spans: list[_Span], end: int, move: Callable[[int, memoryview], None], *, threaded: bool
 ) -> bytes:
     """The checksum of the file's first `end` bytes, which `move` reads or writes.
 
-    It is the SHA-256 of the CRC-32 of each chunk. Chunks can be processed in several threads,
-    because checksums and input/output release the interpreter lock.
+    It is the SHA-256 of the CRC-32 of each chunk.
     """
     starts = [span.start for span in spans]
 
@@ -176,16 +143,8 @@ def _digest(
         return crc.to_bytes(4, "little")
 
     chunks = range(0, end, CHUNK_BYTES)
-    if len(chunks) == 1 or threads == 1:
-        return hashlib.sha256(b"".join(map(one, chunks))).digest()
-    pool = ThreadPoolExecutor(threads)
-    try:
-        crcs = [pool.submit(one, first) for first in chunks]
-        wait(crcs, return_when=FIRST_EXCEPTION)  # instead of waking up for each
-        return hashlib.sha256(b"".join(crc.result() for crc in crcs)).digest()
-    finally:
-        # Running threads use the file's descriptor, which must stay open for them.
-        pool.shutdown(wait=True, cancel_futures=True)
+    crcs = in_pool(one, chunks) if threaded and len(chunks) > 1 else map(one, chunks)
+    return hashlib.sha256(b"".join(crcs)).digest()
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -193,30 +152,14 @@ def _digest(
 
 def read(
     path: PathLike, verify: bool = True, *, cached: bool = True
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a model file.
+) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a model file.
 
-    Parameters
-    ----------
-    path : path
-    verify : bool, default=True
-        Read everything into memory and compare the checksum. False: map the arrays, which opens a
-        file of any size at once and reads only what is used. The file must not be changed in place
-        while the arrays are in use.
-    cached : bool, default=True
-        False: the system need not keep the file in its cache after reading.
-
-    Returns
-    -------
-    header : dict
-        What was given to :func:`write`, with ``format_version`` (int) and ``library_version``.
-    arrays : dict of str to ndarray
-        Read-only.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, newer than this library, or not a model file.
+    The header is what :func:`write` got, with ``format_version`` (int) and ``library_version``; the
+    arrays are read-only. With `verify`, everything is read into memory and the checksum compared.
+    Otherwise the arrays are mapped, which opens a file of any size at once and reads only what is
+    used; the file must not be changed in place meanwhile. A file that is damaged, newer than this
+    library or not a model file raises a ModelFileError.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise refused(path, "it is not a regular file")
@@ -232,6 +175,22 @@ def read(
         except ValueError as error:
             raise refused(path, error) from None
     return header, arrays
+
+
+def take(arrays: Arrays, name: str) -> NDArray[Any]:
+    """Take an array that a model must have out of the others; raises for `refused`."""
+    if name not in arrays:
+        raise ValueError(f"it lacks the array {name!r}")
+    return arrays.pop(name)
+
+
+def take_weights(arrays: Arrays, name: str) -> NDArray[np.float32]:
+    """Likewise weights, as float32 also if they were saved as float16."""
+    weights = take(arrays, name)
+    if weights.dtype == np.float16:
+        weights = weights.astype(np.float32)
+        weights.flags.writeable = False
+    return weights
 
 
 def checksum(path: PathLike) -> str:
@@ -253,15 +212,13 @@ def _read_prefix(descriptor: int, size: int) -> bytes:
     return os.pread(descriptor, 8 + length, 0)
 
 
-def _load(
-    descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool
-) -> dict[str, NDArray[Any]]:
+def _load(descriptor: int, prefix: bytes, tensors: list[Tensor], cached: bool) -> Arrays:
     """Read all arrays into memory, with the checksum computed on the way."""
     arrays = {tensor.name: empty_array(tensor.shape, tensor.dtype) for tensor in tensors}
     spans = [_Span(0, memoryview(prefix))]
     for tensor in tensors:
         if tensor.stop > tensor.start:
-            spans.append(_Span(tensor.start, _bytes_of(arrays[tensor.name])))
+            spans.append(_Span(tensor.start, bytes_of(arrays[tensor.name])))
     stored = spans.pop()
     _read_all(descriptor, stored.data, stored.start)
 
@@ -271,7 +228,7 @@ def _load(
             if CAN_FORGET and not cached:
                 os.posix_fadvise(descriptor, at, len(data), os.POSIX_FADV_DONTNEED)
 
-    if _digest(spans, stored.start, fill, THREADS) != stored.data:
+    if _digest(spans, stored.start, fill, threaded=True) != stored.data:
         raise ValueError("its checksum does not match: it was damaged or altered")
     del arrays[CHECKSUM]
     for array in arrays.values():
@@ -287,7 +244,7 @@ def _read_all(descriptor: int, data: memoryview, at: int) -> None:
         data, at = data[done:], at + done
 
 
-def _map(file: BinaryIO, tensors: list[Tensor]) -> dict[str, NDArray[Any]]:
+def _map(file: BinaryIO, tensors: list[Tensor]) -> Arrays:
     whole = np.memmap(file, dtype=np.uint8, mode="r")
     return {
         tensor.name: whole[tensor.start : tensor.stop].view(tensor.dtype).reshape(tensor.shape)

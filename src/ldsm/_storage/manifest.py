@@ -39,14 +39,7 @@ def write_manifest(path: str, entries: Mapping[str, Any], *, replace: bool) -> N
 
 
 def read_manifest(path: str, format: str, version: int) -> dict[str, Any]:
-    """The entries of a manifest of this format and version.
-
-    Raises
-    ------
-    ManifestError, ManifestVersionError
-    OSError
-        For example FileNotFoundError.
-    """
+    """The entries of a manifest; raises one of the errors above unless it fits the arguments."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ManifestError("it is not a regular file")
     with open(path, "rb") as file:
@@ -71,16 +64,10 @@ def differences(
     names: Mapping[str, str],
     implied_by: Mapping[str, Collection[str]],
 ) -> list[str]:
-    """What differs between two manifests, in words.
+    """What differs between the entries now and the stored ones, in words.
 
-    Parameters
-    ----------
-    here, stored : mapping
-        The entries now and the stored ones.
-    names : mapping
-        Clearer names for some entries.
-    implied_by : mapping
-        Entries (hashes) to leave out if one of the named others differs.
+    Some entries have clearer `names`. Hashes are left out if an entry that they are `implied_by`
+    differs.
     """
     differ = [name for name, value in here.items() if value != stored.get(name)]
     return [

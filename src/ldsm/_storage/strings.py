@@ -56,9 +56,8 @@ class Strings(Sequence[str]):
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, Strings):
-            return np.array_equal(self.offsets, other.offsets) and np.array_equal(
-                self.data, other.data
-            )
+            pairs = ((self.offsets, other.offsets), (self.data, other.data))
+            return self is other or all(np.array_equal(mine, its) for mine, its in pairs)
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]

@@ -31,11 +31,9 @@ def reading(path: PathLike) -> Iterator[IO[bytes]]:
     try:
         with opener(path, "rb") as file:
             yield file
-    except (EOFError, zlib.error) as error:
-        raise ValueError(f"{printable(path)}: the compressed data is damaged: {error}") from error
-    except OSError as error:
+    except (EOFError, zlib.error, OSError) as error:
         # Decompressors raise an OSError without a number; errors of the system have one.
-        if error.errno is not None or suffix not in (".gz", ".bz2"):
+        if isinstance(error, OSError) and (error.errno is not None or opener is open):
             raise
         raise ValueError(f"{printable(path)}: the compressed data is damaged: {error}") from error
 

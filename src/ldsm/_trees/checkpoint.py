@@ -40,7 +40,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, folder_path
 from .._version import __version__
 from .checks import check_forest
-from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
+from .forest import TREE_ARRAYS, Forest
 from .params import TreeParams
 from .training_data import TrainingData
 
@@ -49,7 +49,6 @@ Tree = dict[str, NDArray[Any]]
 FORMAT = "ldsm-checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
-TREE_ARRAYS = [name for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS) if name != "tree_offsets"]
 # Age of an unfinished file after which its process must have been killed.
 STALE_SECONDS = 3600.0
 # A network file system may hide a new file for this long.
@@ -81,20 +80,10 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The trees of one fit in a folder; small, so that it is quick to send to a process.
+    """The trees of one fit in a folder; small, so that it is quick to send to a process."""
 
-    Attributes
-    ----------
-    folder : str
-        Absolute path.
-    identity : str
-        Hash of everything that determines the trees; stored in the file of every tree.
-    params, n_features, n_labels, seed
-        Of the fit.
-    """
-
-    folder: str
-    identity: str
+    folder: str  # absolute
+    identity: str  # hash of what determines the trees; stored in the file of every tree
     params: TreeParams
     n_features: int
     n_labels: int
@@ -121,7 +110,7 @@ class Checkpoint:
             except FormatVersionError:
                 raise
             except ModelFileError as error:
-                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=7)
+                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=6)
         return trees_here
 
     def receipt(self, tree: int) -> Receipt | None:
@@ -138,10 +127,6 @@ class Checkpoint:
                 "wrote: another build of ldsm is using the same folder."
             )
         return arrays
-
-    def check_writable(self) -> None:
-        """Raise an error now rather than after the first tree."""
-        check_writable(self.folder)
 
     def _read(self, tree: int) -> Tree:
         path = self.path(tree)
@@ -179,23 +164,11 @@ class Checkpoint:
 def open_checkpoint(
     folder: PathLike, data: TrainingData, params: TreeParams, *, seed: int, seed_given: bool
 ) -> Checkpoint:
-    """Open the checkpoint of a fit, or start one.
+    """Open the checkpoint of a fit, or start one in a new or empty folder.
 
-    Parameters
-    ----------
-    folder : path
-        New, empty, or a checkpoint of the same fit; the number of trees may differ.
-    data, params, seed
-        What determines the trees.
-    seed_given : bool
-        False: the seed was just drawn, and a stored one takes precedence.
-
-    Raises
-    ------
-    ValueError
-        If the folder is something else, damaged, or the checkpoint of another fit.
-    OSError
-        If the system cannot create, read or write it.
+    Data, parameters and seed determine the trees; their number may differ. Unless `seed_given`, the
+    seed was just drawn, and a stored one takes precedence. A folder that is something else,
+    damaged, or the checkpoint of another fit is a ValueError.
     """
     path = prepare_folder(folder)
     _remove_stale_files(path)

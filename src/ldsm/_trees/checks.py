@@ -6,34 +6,31 @@ the file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .forest import MODEL_ARRAYS, STATISTICS_ARRAYS, Forest
+from .._runtime.threads import in_pool
+from .forest import ARRAYS, Forest
 
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 LARGEST = np.iinfo(np.int32).max
 MOST_FEATURES = LARGEST - 8  # as in the core
 # Entries checked together, so that temporaries stay in the cache.
 BLOCK = 1 << 17
 # Entries per task of a thread.
 SHARE = 1 << 22
-THREADS = min(8, os.cpu_count() or 1)
 
 
 def check_forest(forest: Forest, *, everything: bool = True) -> None:
     """Raise a ValueError that names the node unless the arrays are valid trees.
 
-    Parameters
-    ----------
-    forest : Forest
-    everything : bool, default=True
-        False: check only types, sizes and the links between nodes, which are small next to the
-        weights. The router checks the rest as it uses it.
+    Unless `everything` is to be checked, only types, sizes and the links between nodes are, which
+    are small next to the weights. The router checks the rest as it uses it.
     """
     _check_sizes(forest)
     _check_ends(forest.tree_offsets, forest.n_nodes, "tree_offsets")
@@ -44,21 +41,19 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         return
     _check_rising(forest, "weight_offsets")
     _check_rising(forest, "histogram_offsets")
+    features, n_features = forest.weight_features, forest.n_features + 1  # the last is the bias
+    labels = forest.histogram_labels
     tasks = [
-        (check, share)
+        partial(check, share)
         for check, length in (
-            (_check_weights, len(forest.weights)),
-            (_check_features, len(forest.weight_features)),
-            (_check_labels, len(forest.histogram_labels)),
-            (_check_counts, forest.n_nodes),
+            (partial(_check_weights, forest), len(forest.weights)),
+            (partial(_check_numbers, forest, "weight", "features", n_features), len(features)),
+            (partial(_check_numbers, forest, "histogram", "labels", forest.n_labels), len(labels)),
+            (partial(_check_counts, forest), forest.n_nodes),
         )
         for share in _cut(slice(0, length), SHARE)
     ]
-    with ThreadPoolExecutor(THREADS) as pool:  # NumPy releases the interpreter lock while it works
-        outcomes = [pool.submit(check, forest, share) for check, share in tasks]
-        wait(outcomes, return_when=FIRST_EXCEPTION)
-        for outcome in outcomes:
-            outcome.result()
+    in_pool(lambda check: check(), tasks)
 
 
 def _check_sizes(forest: Forest) -> None:
@@ -84,7 +79,7 @@ def _check_sizes(forest: Forest) -> None:
         "histogram_counts": (len(forest.histogram_labels),),
         "epoch_objective": (n_splits, forest.epoch_objective.shape[-1]),
     }
-    for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
+    for name, dtype in ARRAYS.items():
         array, shape = getattr(forest, name), shapes.get(name, (n_nodes,))
         if array.dtype != dtype:
             raise ValueError(f"{name} must be of type {np.dtype(dtype)}, but is {array.dtype}")
@@ -94,7 +89,7 @@ def _check_sizes(forest: Forest) -> None:
         raise ValueError("the forest has no trees")
 
 
-def _check_ends(offsets: NDArray[np.int64], n_entries: int, name: str) -> None:
+def _check_ends(offsets: Numbers, n_entries: int, name: str) -> None:
     if offsets[0] != 0 or offsets[-1] != n_entries:
         raise ValueError(
             f"{name} must go from 0 to {n_entries}, but go from {offsets[0]} to {offsets[-1]}"
@@ -178,20 +173,10 @@ def _check_weights(forest: Forest, share: slice) -> None:
                 _refuse(forest, bad, part, f"{name} are not finite", forest.weight_offsets)
 
 
-def _check_features(forest: Forest, share: slice) -> None:
-    limit = forest.n_features + 1  # the last one is the bias
-    _check_numbers(forest, "weight_features", limit, forest.weight_offsets, share)
-
-
-def _check_labels(forest: Forest, share: slice) -> None:
-    _check_numbers(forest, "histogram_labels", forest.n_labels, forest.histogram_offsets, share)
-
-
-def _check_numbers(
-    forest: Forest, name: str, limit: int, offsets: NDArray[np.int64], share: slice
-) -> None:
+def _check_numbers(forest: Forest, part_of: str, kind: str, limit: int, share: slice) -> None:
     """Numbers of features or labels are in range and increase within each node."""
-    numbers = getattr(forest, name)
+    name = f"{part_of}_{kind}"
+    numbers, offsets = getattr(forest, name), getattr(forest, f"{part_of}_offsets")
     for part in _cut(share):
         block = numbers[part]
         if block.view(np.uint32).max() >= limit:  # negative numbers look large
@@ -234,11 +219,7 @@ def _cut(whole: slice, length: int = BLOCK) -> Iterator[slice]:
 
 
 def _refuse(
-    forest: Forest,
-    bad: NDArray[np.bool_],
-    where: slice | NDArray[np.int64],
-    what: str,
-    offsets: NDArray[np.int64] | None = None,
+    forest: Forest, bad: Flags, where: slice | Numbers, what: str, offsets: Numbers | None = None
 ) -> None:
     """If anything is bad, raise an error for the first node; `offsets` map entries to nodes."""
     if not bad.any():

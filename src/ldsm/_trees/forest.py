@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._runtime.memory import concatenated
+from .._runtime.threads import CancelFlag
 
 # Arrays that prediction reads, with the type that each must have. Offsets are int64, because they
 # may exceed 2**31. Numbers of nodes, features and labels are int32.
@@ -43,6 +44,8 @@ STATISTICS_ARRAYS: dict[str, type] = {
     "integrity_weight": np.float32,
     "epoch_objective": np.float32,
 }
+ARRAYS = {**MODEL_ARRAYS, **STATISTICS_ARRAYS}
+TREE_ARRAYS = [name for name in ARRAYS if name != "tree_offsets"]
 # Up to this many features, a node's map (16 bytes per 64 features) is small next to its weights.
 MAPPED_FEATURES = 2048
 
@@ -122,11 +125,9 @@ class Forest:
         arrays: dict[str, NDArray[Any]] = {
             "tree_offsets": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         }
-        for name, dtype in {**MODEL_ARRAYS, **STATISTICS_ARRAYS}.items():
-            if name == "tree_offsets":
-                continue
+        for name in TREE_ARRAYS:
             arrays[name] = _join(name, [tree.pop(name) for tree in trees], folder)
-            assert arrays[name].dtype == dtype, name
+            assert arrays[name].dtype == ARRAYS[name], name
         return cls._frozen(arity, n_features, n_labels, arrays)
 
     @classmethod
@@ -139,10 +140,7 @@ class Forest:
 
     def extended(self, more: Forest) -> Forest:
         """This forest followed by the trees of `more`."""
-        arrays: dict[str, NDArray[Any]] = {}
-        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
-            parts = [getattr(self, name), getattr(more, name)]
-            arrays[name] = _join(name, parts)
+        arrays = {name: _join(name, [getattr(self, name), getattr(more, name)]) for name in ARRAYS}
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
 
     def trees(self, start: int, stop: int) -> Forest:
@@ -170,7 +168,7 @@ class Forest:
             "epoch_objective": inner,
         }
         arrays: dict[str, NDArray[Any]] = {}
-        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+        for name in ARRAYS:
             array = getattr(self, name)[parts.get(name, nodes)]
             arrays[name] = array - array[0] if name.endswith("_offsets") else array
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
@@ -188,7 +186,7 @@ class Forest:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(getattr(self, name).nbytes for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS))
+        return sum(getattr(self, name).nbytes for name in ARRAYS)
 
     @cached_property
     def feature_maps(self) -> NDArray[np.uint64] | None:
@@ -207,7 +205,7 @@ class Forest:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        for name in (*MODEL_ARRAYS, *STATISTICS_ARRAYS):
+        for name in ARRAYS:
             getattr(self, name).flags.writeable = False
 
     @property
@@ -277,7 +275,7 @@ class Forest:
         by_rows: bool,
         allowed: NDArray[np.uint8] | None = None,
         skip: NDArray[np.uint8] | None = None,
-        cancel: NDArray[np.int32] | None = None,
+        cancel: CancelFlag | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels of each row and their scores.
 
@@ -286,11 +284,7 @@ class Forest:
         return _core.route_topk(self, by_rows, x.checked, k, fill_order, allowed, skip, cancel)
 
     def scores(
-        self,
-        x: FeatureArrays,
-        *,
-        by_rows: bool,
-        cancel: NDArray[np.int32] | None = None,
+        self, x: FeatureArrays, *, by_rows: bool, cancel: CancelFlag | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix."""
         return _core.route_scores(self, by_rows, x.checked, cancel=cancel)

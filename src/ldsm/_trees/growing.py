@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._runtime.cancellation import CancelToken
 from .._runtime.memory import random_access, tree_memory
+from .._runtime.threads import CancelFlag, CancelToken, at_intervals
+from .._storage.atomic import check_writable
 from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
 from .params import TreeParams
@@ -24,6 +24,7 @@ from .training_data import StoredTrainingData, TrainingData
 
 # Called with (nodes grown, maximum number of nodes); a finished tree counts in full.
 ProgressCallback = Callable[[int, int], None]
+NodesGrown = NDArray[np.int64]  # by each tree so far
 _POLL_SECONDS = 0.1
 
 
@@ -57,12 +58,11 @@ class TreeWork:
 class TreeExecutor(Protocol):
     """Grows trees, here or elsewhere, and returns them in the order of their numbers.
 
-    `progress` holds the number of nodes of each tree and is to be kept up to date; the work ends
-    early when `token` is cancelled.
+    `progress` is to be kept up to date; the work ends early when `token` is cancelled.
     """
 
     def __call__(
-        self, work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
+        self, work: TreeWork, trees: Sequence[int], progress: NodesGrown, token: CancelToken
     ) -> list[Tree]: ...
 
 
@@ -86,7 +86,7 @@ def grow_forest(
     n_taken = len(trees)
     missing = [number for number in numbers if number not in trees]
     if checkpoint is not None and missing:
-        checkpoint.check_writable()
+        check_writable(checkpoint.folder)  # an error now rather than after the first tree
     token = CancelToken.for_tasks(len(missing))
     progress = np.zeros(len(missing), dtype=np.int64)
 
@@ -111,7 +111,7 @@ def joblib_executor(n_jobs: int | None) -> TreeExecutor:
     """Grows trees in threads, unless `joblib.parallel_config` sets another backend."""
 
     def execute(
-        work: TreeWork, trees: Sequence[int], progress: NDArray[np.int64], token: CancelToken
+        work: TreeWork, trees: Sequence[int], progress: NodesGrown, token: CancelToken
     ) -> list[Tree]:
         shared = _Shared(token, progress)
         tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
@@ -128,8 +128,8 @@ def grow_tree(
     work: TreeWork,
     tree: int,
     *,
-    cancel: NDArray[np.int32] | None = None,
-    progress: NDArray[np.int64] | None = None,
+    cancel: CancelFlag | None = None,
+    progress: NodesGrown | None = None,
 ) -> Tree | Receipt:
     """Grow tree number `tree` of a fit.
 
@@ -163,7 +163,7 @@ class _Shared:
     """
 
     token: CancelToken
-    progress: NDArray[np.int64]
+    progress: NodesGrown
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Shared.for_tasks, (len(self.progress),)
@@ -193,28 +193,22 @@ def _reporting(
     if callback is None:
         yield
         return
-    done = threading.Event()
     errors: list[BaseException] = []
 
-    def watch() -> None:
-        while not done.wait(_POLL_SECONDS):
-            try:
+    def report() -> None:
+        try:
+            if not errors:
                 callback(min(done_so_far(), total), total)
-            except BaseException as error:
-                errors.append(error)
-                token.cancel()
-                return
+        except BaseException as error:
+            errors.append(error)
+            token.cancel()
 
-    watcher = threading.Thread(target=watch, name="ldsm-progress", daemon=True)
-    watcher.start()
     try:
-        yield
+        with at_intervals(_POLL_SECONDS, report):
+            yield
     except BaseException:
         if not errors:
             raise
-    finally:
-        done.set()
-        watcher.join()
     if errors:
         raise errors[0]
     callback(total, total)

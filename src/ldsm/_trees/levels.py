@@ -26,22 +26,13 @@ class LevelStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The splits of all trees by level; level 0 holds the roots.
+    """The splits of all trees by level; level 0 holds the roots."""
 
-    Attributes
-    ----------
-    splits : int64 (n_levels,)
-        Number of splits at the level, over all trees.
-    epoch_objective : float64 (n_levels, n_epochs)
-        J after each epoch of training: the mean over the level's splits, weighted by their rows.
-    balancedness, purity : LevelStatistics
-        The paper's beta and alpha. 0 is best: children of equal size; no label in two children.
-    """
-
-    splits: NDArray[np.int64]
+    splits: NDArray[np.int64]  # at the level, over all trees
+    # (n_levels, n_epochs): J after each epoch, the mean over the splits, weighted by their rows.
     epoch_objective: Floats
-    balancedness: LevelStatistics
-    purity: LevelStatistics
+    balancedness: LevelStatistics  # the paper's beta; 0 is best: children of equal size
+    purity: LevelStatistics  # alpha; 0 is best: no label in two children
 
 
 def by_level(forest: Forest) -> Levels:

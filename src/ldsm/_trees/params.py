@@ -53,6 +53,10 @@ class Number:
             return f"{kind} {'>' if self.open_low else '>='} {self.low:.12g}"
         return f"{kind} in {'(' if self.open_low else '['}{self.low}, {self.high}]"
 
+    def check(self, name: str, value: Any) -> None:
+        if not self.allows(value):
+            raise ValueError(f"The {name!r} parameter must be {self}. Got {value!r} instead.")
+
 
 @dataclass(frozen=True)
 class NonZero:
@@ -190,12 +194,8 @@ def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
 def resolve(params: Mapping[str, Any], x: FeatureArrays) -> TreeParams:
     """Resolve "auto" from the data alone, so that the same data gives the same trees.
 
-    - `standardize`: if the data is dense (at least half of the entries are non-zero);
-    - `optimizer`: "nag" if all values are equal (binary features), else "asgd";
-    - `n_epochs`, `learning_rate`: by the optimizer, see `EPOCHS` and `RATES`;
-    - `max_nodes`: half the number of rows, within [63, 65535];
-    - `subsample`: 0.7 with a second stage, which needs out-of-bag scores, else 1;
-    - `multiway_penalty`: lambda 1 * max(1/2, M - 2), above which rows do not multiply (Lemma 2).
+    The docstring of LdSMClassifier has the rules. Above the `multiway_penalty` of "auto", rows do
+    not multiply (Lemma 2).
     """
     n_rows = x.n_rows
     arity = int(params["arity"])

@@ -25,21 +25,12 @@ class TrainingData:
 
     When pickled, rows of a store become `StoredTrainingData`, because another process can open the
     store itself.
-
-    Attributes
-    ----------
-    x, y
-        Features and labels of the rows.
-    feature_names : ndarray of object or None
-        The feature names of X.
-    store : StoreLocation or None
-        The store that holds the same rows, if there is one.
     """
 
     x: FeatureArrays
     y: LabelArrays
     feature_names: NDArray[Any] | None = None
-    store: StoreLocation | None = None
+    store: StoreLocation | None = None  # that holds the same rows
 
     @property
     def n_rows(self) -> int:

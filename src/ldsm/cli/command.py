@@ -58,8 +58,12 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
                 bundle.collect({item.name: values.pop(item.name) for item in group})
                 for bundle, group in zip(bundles, groups, strict=True)
             ]
+
+            def show(message: Warning | str, *where: Any, **more: Any) -> None:
+                screen.note(f"warning: {message}", style="yellow")
+
             with warnings.catch_warnings():
-                warnings.showwarning = _warning_as_note(screen)
+                warnings.showwarning = show
                 _guarded(lambda: function(screen, *collected, **values), screen, debug)
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
@@ -127,10 +131,3 @@ def sentence(error: Exception) -> str:
     if isinstance(error, (ValueError, OSError, ImportError)) and str(error):
         return str(error)
     return f"{type(error).__name__}: {error} (--debug shows where)"
-
-
-def _warning_as_note(screen: Screen) -> Callable[..., None]:
-    def show(message: Warning | str, *where: Any, **more: Any) -> None:
-        screen.note(f"warning: {message}", style="yellow")
-
-    return show

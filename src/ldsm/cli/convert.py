@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from .._arrays.matrices import label_csr
 from .._runtime.wording import duration
 from .._storage.text_files import read_lines
 from ..datasets import (
     Dataset,
     Strings,
     guess_format,
+    open_store,
     save_jsonl,
     save_store,
     save_svmlight,
     save_table,
     save_xmlrepo,
 )
+from ..datasets.dataset import named_labels
+from ..text.corpus import in_chunks
 from .command import wrong_use
 from .options.reader import Reader
 from .screen import Report, Screen
@@ -75,14 +75,14 @@ def convert(
         options["separator"] = to_separator
     with screen.progress(f"converting {source.name}") as report:
         if format == "store":
-            counted = _Counted(report)
-            save_store(counted.blocks(_blocks(reader, source)), target, overwrite=overwrite)
-            rows, labels = counted.rows, counted.labels
+            blocks = _reported(_blocks(reader, source), report)
+            save_store(blocks, target, overwrite=overwrite)
+            data = open_store(target)
         else:
             data = reader.load(source)
             WRITERS[format](data, target, **options)
-            rows, labels = len(data), data.n_labels
     seconds = time.perf_counter() - started
+    rows, labels = len(data), data.n_labels
     if screen.json:
         screen.data({"path": str(target), "format": format, "rows": rows, "labels": labels})
     else:
@@ -101,19 +101,13 @@ def _target_format(target: Path, to: str | None) -> str:
     return format
 
 
-class _Counted:
-    """Passes blocks on and reports progress."""
-
-    def __init__(self, report: Report) -> None:
-        self.report = report
-        self.rows = self.labels = 0
-
-    def blocks(self, blocks: Iterable[tuple[Dataset, int]]) -> Iterator[Dataset]:
-        for block, total in blocks:
-            self.rows += len(block)
-            self.labels = max(self.labels, block.n_labels)
-            yield block
-            self.report(self.rows, total)
+def _reported(blocks: Iterable[tuple[Dataset, int]], report: Report) -> Iterator[Dataset]:
+    """The blocks; progress is reported once each has been written."""
+    rows = 0
+    for block, total in blocks:
+        yield block
+        rows += len(block)
+        report(rows, total)
 
 
 def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
@@ -142,20 +136,7 @@ def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]
         total += 1
     number = {name: i for i, name in enumerate(sorted(seen))}
     names = Strings.pack(number)
-    documents = iter(reader.documents(path) or ())
-    first = True
-    while part := list(islice(documents, _DOCUMENTS_AT_ONCE)):
-        yield _documents(part, number, names), total
-        first = False
-    if first:  # an empty file is an empty store
-        yield _documents([], number, names), total
-
-
-def _documents(
-    part: list[tuple[str, list[str]]], number: dict[str, int], names: Strings
-) -> Dataset:
-    rows = [sorted({number[name] for name in labels}) for _, labels in part]
-    indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.fromiter((label for row in rows for label in row), np.int32, int(indptr[-1]))
-    Y = label_csr(indptr, indices, len(number))
-    return Dataset(None, Y, texts=[text for text, _ in part], label_names=names)
+    chunks = in_chunks(reader.documents(path) or (), _DOCUMENTS_AT_ONCE)
+    for part in chunks if total else [[]]:  # an empty file is an empty store
+        Y = named_labels([labels for _, labels in part], number)
+        yield Dataset(None, Y, texts=[text for text, _ in part], label_names=names), total

@@ -43,6 +43,7 @@ _MIN_COUNT = 5  # documents per tag; rarer tags are mostly words of a single nam
 _HELD_OUT = 0.2
 
 Result = TypeVar("Result")
+Answers = dict[str, list[tuple[str, float]]]  # tags and their scores by question
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def _compare(
     (best, _), best_seconds = _timed(lambda: held_out.best(max(KS)))
     popular, popular_seconds = _timed(lambda: popular_labels(Y, len(test), max(KS)))
     with screen.progress(f"training {Y.shape[1]} linear models") as report:
-        linear, fit_seconds = _timed(lambda: OneVsRest(n_jobs).fit(words, Y, report))
-    scores, linear_seconds = _timed(lambda: linear.scores(X))
+        planes, fit_seconds = _timed(lambda: one_vs_rest(words, Y, n_jobs, report))
+    scores, linear_seconds = _timed(lambda: np.asarray(X @ planes[0] + planes[1]))
     name = f"ldsm, {held_out.model.forest.n_trees} trees"
     if held_out.model.second_stage is not None:
         name += " + second stage"
@@ -123,12 +124,7 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return work(), time.perf_counter() - started
 
 
-def _show(
-    screen: Screen,
-    methods: Sequence[Method],
-    answers: dict[str, list[tuple[str, float]]],
-    save: Path | None,
-) -> None:
+def _show(screen: Screen, methods: Sequence[Method], answers: Answers, save: Path | None) -> None:
     rows = [
         [m.name, *(percent(m.precision[k]) for k in KS)]
         + [f"{m.train_seconds:.2f}", f"{m.predict_seconds:.2f}"]
@@ -149,7 +145,7 @@ def _show(
         screen.note(f"  {command.ljust(max(map(len, commands)))}  # {why}")
 
 
-def _show_answers(screen: Screen, answers: dict[str, list[tuple[str, float]]]) -> None:
+def _show_answers(screen: Screen, answers: Answers) -> None:
     grid = Table.grid(padding=(0, 2))
     for question, tags in answers.items():
         line = Text()
@@ -174,11 +170,7 @@ def next_commands(save: Path | None) -> dict[str, str]:
 
 
 def _as_dict(
-    train: Dataset,
-    test: Dataset,
-    methods: Sequence[Method],
-    answers: dict[str, list[tuple[str, float]]],
-    save: Path | None,
+    train: Dataset, test: Dataset, methods: Sequence[Method], answers: Answers, save: Path | None
 ) -> dict[str, Any]:
     return {
         "documents": len(train),
@@ -210,28 +202,18 @@ def popular_labels(Y: Any, n_rows: int, k: int) -> NDArray[np.int64]:
     return np.tile(np.argsort(-counts, kind="stable")[:k], (n_rows, 1))
 
 
-class OneVsRest:
-    """One of scikit-learn's linear support vector machines per label, trained in threads."""
-
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_jobs = n_jobs
-
-    def fit(self, X: Any, Y: Any, report: Report) -> OneVsRest:
-        X = X.astype(np.float64)  # liblinear's type: convert once, not for every label
-        columns = Y.tocsc()
-        parallel = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
-        models = parallel(joblib.delayed(_fit_label)(X, columns, i) for i in range(Y.shape[1]))
-        fitted = []
-        for model in models:
-            fitted.append(model)
-            report(len(fitted), Y.shape[1])
-        self.weights = np.stack([weights for weights, _ in fitted])
-        self.intercepts = np.array([intercept for _, intercept in fitted])
-        return self
-
-    def scores(self, X: Any) -> NDArray[np.float64]:
-        """Dense distances to the plane of every label."""
-        return np.asarray(X @ self.weights.T + self.intercepts)
+def one_vs_rest(
+    X: Any, Y: Any, n_jobs: int, report: Report
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights and intercepts of a linear support vector machine per label, trained in threads."""
+    X = X.astype(np.float64)  # liblinear's type: convert once, not for every label
+    columns = Y.tocsc()
+    parallel = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    fitted = []
+    for model in parallel(joblib.delayed(_fit_label)(X, columns, i) for i in range(Y.shape[1])):
+        fitted.append(model)
+        report(len(fitted), Y.shape[1])
+    return np.stack([weights for weights, _ in fitted], axis=1), np.array([b for _, b in fitted])
 
 
 def _fit_label(X: Any, columns: Any, label: int) -> tuple[NDArray[np.float64], float]:

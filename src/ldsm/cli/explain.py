@@ -14,7 +14,7 @@ from .._arrays.features import FeatureArrays
 from .._model.explain import explain_scores
 from .._runtime.wording import shortened
 from .._trees.paths import TreePath, explain_row
-from ..text.explanations import TagLeaf, TagScore, TextPath, Weighted, in_words
+from ..text.explanations import TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
 from .model import Model, ModelArgument, open_model
 from .options.reader import STDIN, Reader
@@ -146,7 +146,9 @@ def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
     while todo:
         node = todo.pop()
         if node in leaves:
-            rows.append(_leaf_row(leaves[node]))
+            leaf = leaves[node]
+            shares = ", ".join(f"{tag} {100 * share:.0f} %" for tag, share in leaf.tags)
+            rows.append([str(leaf.depth), str(node), "leaf", f"{leaf.rows:,} rows: {shares}"])
             continue
         step = steps[node]
         first = int(forest.first_child[start + node])
@@ -155,8 +157,3 @@ def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
         rows.append([str(step.depth), str(node), to, _listed(step.words, words)])
         todo += reversed(children)
     return rows
-
-
-def _leaf_row(leaf: TagLeaf) -> list[str]:
-    shares = ", ".join(f"{tag} {100 * share:.0f} %" for tag, share in leaf.tags)
-    return [str(leaf.depth), str(leaf.node), "leaf", f"{leaf.rows:,} rows: {shares}"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .._model.facts import model_facts
+from .._model.facts import model_facts, shown_params
 from .._runtime.wording import number, size
 from .._second_stage.blend import SIGNALS
 from .._second_stage.stage import SecondStage
-from .model import Model, ModelArgument, open_model
+from .model import ModelArgument, open_model
 from .screen import Screen
 
 # Names of the statistics in `Forest.tree_statistics` and in the table's head.
@@ -39,26 +39,30 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     training rows, and the squared distance to the label's centroid.
     """
     opened = open_model(model)
-    facts = describe(opened)
+    stage = opened.fitted.second_stage
+    facts: dict[str, Any] = {
+        "file": str(model),
+        "kind": opened.kind,
+        "fingerprint": opened.estimator.fingerprint_,
+        "file_size": model.stat().st_size,
+        **model_facts(opened.fitted),
+        "params": opened.classifier.get_params(deep=False),
+        "second_stage": None if stage is None else describe_stage(stage),
+    }
     statistics = opened.fitted.forest.tree_statistics()
     if screen.json:
         screen.data({**facts, "tree_statistics": statistics})
         return
-    params, used = facts.pop("params"), facts.pop("tree_params")
-    stage = facts.pop("second_stage")
-    used["rerank"] = "none" if stage is None else stage["kind"]
+    params = shown_params(facts.pop("params"), opened.fitted, number)
+    described, _ = facts.pop("second_stage"), facts.pop("tree_params")
     shown = {name.replace("_", " "): value for name, value in facts.items()}
     shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory"):
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
-    for name, value in params.items():
-        params[name] = _word(value)
-        if value == "auto" and name in used:
-            params[name] = f"auto: {_word(used[name])}"
-    screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(stage)})
-    if stage is not None:
-        terms = [[name, f"{value:+.4f}"] for name, value in stage["coefficients"].items()]
+    screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(described)})
+    if described is not None:
+        terms = [[name, f"{value:+.4f}"] for name, value in described["coefficients"].items()]
         screen.table(["signal", "coefficient"], terms, title="second stage, log-odds")
     rows: list[list[Any]] = [
         [str(tree), *(statistics[name][tree] for name in COLUMNS)]
@@ -66,20 +70,6 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     ]
     rows.append(["mean", *(np.mean(statistics[name]) for name in COLUMNS)])
     screen.table(["tree", *COLUMNS.values()], rows, title="trees", bold_row=len(rows) - 1)
-
-
-def describe(model: Model) -> dict[str, Any]:
-    """Facts about the model as a whole."""
-    stage = model.fitted.second_stage
-    return {
-        "file": str(model.path),
-        "kind": model.kind,
-        "fingerprint": model.estimator.fingerprint_,
-        "file_size": model.path.stat().st_size,
-        **model_facts(model.fitted),
-        "params": model.classifier.get_params(deep=False),
-        "second_stage": None if stage is None else describe_stage(stage),
-    }
 
 
 def describe_stage(stage: SecondStage) -> dict[str, Any]:
@@ -118,9 +108,3 @@ def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
             shown[f"{name}: labels"] = number(vectors["labels"])
             shown[f"{name}: weights per label"] = f"{vectors['weights_per_label']:,.1f}"
     return shown
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "none" if value is None else number(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._storage.text_files import read_lines, writing
 from ..datasets import Dataset
+from ..text.corpus import in_chunks
 from .command import wrong_use
 from .model import JobsOption, Model, ModelArgument, TailOption, open_model
 from .options.reader import STDIN, Reader
@@ -101,9 +101,7 @@ def predict(
 def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:
     """Rows as they come: texts in lists, features in Datasets."""
     if model.reads_texts:
-        texts = iter(reader.texts(data))
-        while batch := list(islice(texts, size)):
-            yield batch
+        yield from in_chunks(reader.texts(data), size)
         return
     file = Path("/dev/stdin") if data == STDIN else data
     blocks: Iterable[Dataset] | None = reader.blocks(file)

@@ -28,17 +28,7 @@ _LINE_SECONDS = 10.0
 
 
 class Screen:
-    """The two output streams of a command, with its format and verbosity.
-
-    Parameters
-    ----------
-    json : bool
-        Print results as JSON.
-    quiet : bool
-        Print only results and errors, no progress or notes.
-    out, err : Console, optional
-        Used instead of stdout and stderr.
-    """
+    """The two output streams of a command, with its options ``--json`` and ``--quiet``."""
 
     def __init__(
         self,

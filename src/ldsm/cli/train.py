@@ -98,13 +98,19 @@ def train(
     started = time.perf_counter()
     rows, held_out = _rows(reader, data, validation, seed)
     with screen.progress(f"training on {data.name}") as report:
+        options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
         if dask is not None:
             words.refuse(str(data))
             model = Model(output, _fit_on_cluster(dask, params, rows, checkpoint, report))
         elif params.get("warm_start") and output.exists():
-            model = _with_more_trees(output, params, rows or reader.load(data), report, checkpoint)
+            model = _with_more_trees(output, params, rows or reader.load(data), options)
         else:
-            model = _fitted(output, params, words, rows, reader, data, report, checkpoint)
+            estimator: LdSMClassifier | TextTagger = words.tagger(params)
+            if rows is not None and rows.texts is None:
+                words.refuse(str(data))
+                estimator = LdSMClassifier(**params)
+            corpus = reader.documents(data) if rows is None else rows
+            model = Model(output, estimator.fit(corpus, **options))
     seconds = time.perf_counter() - started
     scores = None
     if held_out is not None:
@@ -131,41 +137,15 @@ def _rows(
     return reader.load(data), None
 
 
-def _fitted(
-    output: Path,
-    params: EstimatorOptions,
-    words: TaggerOptions,
-    rows: Dataset | None,
-    reader: Reader,
-    data: Path,
-    report: Report,
-    checkpoint: Path | None,
-) -> Model:
-    estimator: LdSMClassifier | TextTagger
-    if rows is not None and rows.texts is None:
-        words.refuse(str(data))
-        estimator = LdSMClassifier(**params)
-    else:
-        estimator = words.tagger(params)
-    corpus = reader.documents(data) if rows is None else rows
-    return Model(output, estimator.fit(corpus, callback=report, checkpoint_dir=checkpoint))
-
-
 def _with_more_trees(
-    output: Path,
-    params: EstimatorOptions,
-    rows: Dataset,
-    report: Report,
-    checkpoint: Path | None,
+    output: Path, params: EstimatorOptions, rows: Dataset, options: dict[str, Any]
 ) -> Model:
-    """The existing model with more trees."""
+    """The existing model with more trees; the options are those of `fit`."""
     model = open_model(output)
     aligned, _ = in_columns(model.estimator, rows, output)
     X = model_features(model.estimator, aligned, output)
     model.classifier.set_params(**params)
-    model.classifier.fit(
-        replace(aligned, X=X, texts=None), callback=report, checkpoint_dir=checkpoint
-    )
+    model.classifier.fit(replace(aligned, X=X, texts=None), **options)
     return model
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,34 +139,24 @@ STEPS = 1000  # of progress per trial
 REPORTED = (1, 3, 5)  # every trial records P@k at these, whatever its metric
 
 
+@dataclass
 class Search:
-    """The trials of one search: the settings, the data and the metric.
+    """The trials of one search on rows to train on and rows to score on, with the same columns.
 
-    Parameters
-    ----------
-    train, held_out : Dataset
-        Rows to train on and rows to score on, with the same columns.
-    fixed : dict
-        Parameters of the estimator that are not searched.
-    metric, k : str, int
-        A metric of `ldsm.metrics` without ``_at_k``, and the number of predictions to evaluate.
-    seed : int
-        Random seed of the search.
+    The `fixed` parameters of the estimator are not searched; `metric` is the name of one of
+    `ldsm.metrics`, without ``_at_k``.
     """
 
-    def __init__(
-        self,
-        train: Dataset,
-        held_out: Dataset,
-        *,
-        fixed: dict[str, Any],
-        metric: str,
-        k: int,
-        seed: int,
-    ) -> None:
-        self.train, self.held_out = train, held_out
-        self.fixed, self.metric, self.k, self.seed = fixed, metric, k, seed
-        self.max_nodes = (MAX_NODES[0], max(MAX_NODES[0], min(MAX_NODES[1], len(train))))
+    train: Dataset
+    held_out: Dataset
+    fixed: dict[str, Any]
+    metric: str
+    k: int
+    seed: int
+
+    @property
+    def max_nodes(self) -> tuple[int, int]:
+        return MAX_NODES[0], max(MAX_NODES[0], min(MAX_NODES[1], len(self.train)))
 
     def open(self, storage: Path | None) -> optuna.Study:
         """A new study, or the one of this same search in the SQLite file `storage`."""

@@ -18,12 +18,7 @@ _SILENT = logging.CRITICAL + 1  # the caller reports how it ends
 def connected(address: str) -> Iterator[Client]:
     """A client of the cluster at `address`; ``local:N`` starts N processes and stops them.
 
-    Raises
-    ------
-    ValueError
-        If `address` is not a valid address.
-    ClusterError
-        If no scheduler answers there.
+    A ValueError if the address is not valid, a ClusterError if no scheduler answers there.
     """
     if not address.startswith("local:"):
         with _client(address) as client:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,15 +14,16 @@ from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._runtime.cancellation import CancelToken
+from .._runtime.threads import CancelToken, at_intervals
 from .._storage.paths import PathLike
 from .._trees.checkpoint import Tree, prepare_folder
 from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tree
 from .._trees.training_data import StoredTrainingData
 from ..classifier import LdSMClassifier, fit_classifier
 from ..datasets.dataset import Dataset, StoreLocation
+from ..datasets.store import check_located
 from .tasks import on_worker, results
-from .workers import check_client, check_workers, most_threads, opened, sees_folder, sees_store
+from .workers import check_client, check_workers, most_threads, opened, sees_folder
 
 _REPORT_SECONDS = 2.0  # between two progress messages of a tree
 
@@ -77,7 +77,7 @@ def fit(
         raise ValueError(f"The store {location.folder!r} has {has} to train on.")
     folder = prepare_folder(checkpoint_dir)
     with sees_folder(folder) as shared:
-        check_workers(client, [sees_store(location), shared])
+        check_workers(client, [partial(check_located, location), shared])
     return fit_classifier(
         clf,
         data,
@@ -156,24 +156,6 @@ def _grow(work: TreeWork, topic: str, tree: int) -> Any:
     receipt = work.checkpoint.receipt(tree)
     if receipt is not None:
         return receipt
-    progress = np.zeros(1, dtype=np.int64)
-    with _reporting(topic, tree, progress):
+    progress, worker = np.zeros(1, dtype=np.int64), get_worker()
+    with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (tree, int(progress[0])))):
         return grow_tree(work, tree, progress=progress)
-
-
-@contextmanager
-def _reporting(topic: str, tree: int, progress: NDArray[np.int64]) -> Iterator[None]:
-    """Regularly report the tree's number of nodes to the driver."""
-    worker, done = get_worker(), threading.Event()
-
-    def report() -> None:
-        while not done.wait(_REPORT_SECONDS):
-            worker.log_event(topic, (tree, int(progress[0])))
-
-    thread = threading.Thread(target=report, name="ldsm-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

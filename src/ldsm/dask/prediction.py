@@ -9,9 +9,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from numbers import Integral
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -35,24 +34,21 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, folder_path
 from .._storage.text_files import writing
 from .._trees.growing import ProgressCallback, check_callback
+from .._trees.params import Number
 from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.store import open_located
+from ..datasets.store import check_located, open_located
 from ..evaluation import Evaluation
-from ..evaluation.alignment import Estimator, check_kind, classifier_of, has_label_names
+from ..evaluation.alignment import (
+    Estimator,
+    check_kind,
+    classifier_of,
+    has_label_names,
+    model_features,
+)
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
-from ..text import TextTagger
 from .tasks import on_worker, results
-from .workers import (
-    Check,
-    check_client,
-    check_model,
-    check_workers,
-    opened,
-    sees_folder,
-    sees_model,
-    sees_store,
-)
+from .workers import Check, check_client, check_model, check_workers, opened, sees_folder
 
 ROWS = 16384  # per task: a second of work, a megabyte of results
 _FORMAT, _VERSION = "ldsm-predictions", 1
@@ -113,11 +109,11 @@ def predict(
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return classifier_of(load(job.path, verify=False)).classes_[columns], scores
     folder = _begin(output_dir, job)
-    paths = {block: _path(folder, block // rows_per_task) for block in job.blocks()}
+    paths = {block: _path(folder, job, block) for block in job.blocks()}
     kept = f"Finished parts are kept in {folder!r}: the same call continues from there."
     with sees_folder(folder) as shared:
-        work = partial(_write, folder, rows_per_task)
         done = [block for block, path in paths.items() if _is_whole(path, job, block)]
+        work = partial(_write, folder)
         for _ in job.run(client, "predict", work, [shared], callback, done, kept):
             pass
     return list(paths.values())
@@ -194,15 +190,11 @@ class _Job:
                 f"The store {location.folder!r} must have the {fitted.n_features} features of the "
                 f"model {path!r}. Got {data.n_features}."
             )
-        for name, value, most in (
-            ("k", k, fitted.n_labels),
-            ("rows_per_task", rows_per_task, 2**31),
-        ):
-            right = isinstance(value, Integral) and not isinstance(value, bool)
-            if not right or not 1 <= int(value) <= most:
-                raise ValueError(
-                    f"The {name!r} argument must be an int in [1, {most}]. Got {value!r} instead."
-                )
+        sizes = {"k": (k, fitted.n_labels), "rows_per_task": (rows_per_task, 2**31)}
+        for name, (value, most) in sizes.items():
+            allowed = Number(1, most, integer=True)
+            if not allowed.allows(value):
+                fail(name, value, str(allowed))
         check_tail(tail)
         return cls(
             path, checksum(path), location, len(data), int(k), float(tail), int(rows_per_task)
@@ -231,7 +223,9 @@ class _Job:
         kept: str = "",
     ) -> Iterator[tuple[int, Any]]:
         """Run the work for all blocks that are not done; yields results as they arrive."""
-        check_workers(client, [sees_store(self.store), sees_model(self.path), *checks])
+        same_store = partial(check_located, self.store)
+        same_model = partial(check_model, self.path, self.checksum)
+        check_workers(client, [same_store, same_model, *checks])
         blocks = [block for block in self.blocks() if block not in set(done)]
         n_done = self.n_rows - sum(self.block(b).stop - b for b in blocks)
         token = secrets.token_hex(4)
@@ -304,8 +298,7 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
 # -- the workers -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Opened:
+class _Opened(NamedTuple):
     """A model and the rows to predict, in one process."""
 
     estimator: Estimator
@@ -317,13 +310,7 @@ class _Opened:
 
     def rows(self, rows: slice) -> FeatureArrays:
         """A block of rows in the model's features."""
-        X: Any
-        if isinstance(self.estimator, TextTagger):
-            assert self.data.texts is not None
-            texts = [self.data.texts[i] for i in range(rows.start, rows.stop)]
-            X = self.estimator.vectorize(texts)
-        else:
-            X = self.data.select(rows).X
+        X = model_features(self.estimator, self.data.select(rows))
         return new_rows(classifier_of(self.estimator), X)
 
 
@@ -339,10 +326,9 @@ def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.f
     return opened.model.top_columns(opened.rows(job.block(start)), job.k, tail=job.tail, n_jobs=1)
 
 
-def _write(folder: str, rows_per_part: int, job: _Job, start: int) -> None:
+def _write(folder: str, job: _Job, start: int) -> None:
     columns, scores = _top_columns(job, start)
-    path = _path(folder, start // rows_per_part)
-    with writing(path) as file:
+    with writing(_path(folder, job, start)) as file:
         np.savez(file, columns=columns, scores=scores)
 
 
@@ -364,5 +350,5 @@ def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     return known_labels(each, by_name, model.classes, model.label_form)
 
 
-def _path(folder: str, part: int) -> str:
-    return os.path.join(folder, f"part-{part:05}.npz")
+def _path(folder: str, job: _Job, start: int) -> str:
+    return os.path.join(folder, f"part-{start // job.rows_per_task:05}.npz")

@@ -53,22 +53,9 @@ def results(
 ) -> Iterator[tuple[Name, Any]]:
     """The results of tasks as they arrive; each is then released from the cluster.
 
-    Parameters
-    ----------
-    client : Client
-    futures : mapping
-        The tasks, by their names in errors.
-    what : str
-        The kind of task, such as "tree".
-    kept : str
-        A sentence for errors that says what is kept.
-    between : callable
-        Called many times a second; may raise.
-
-    Raises
-    ------
-    ClusterError
-        If a task fails, the scheduler is lost or does not answer, or no worker is left.
+    If a task fails, the scheduler is lost or does not answer, or no worker is left, a ClusterError
+    names the task (a `what`, such as "tree", and its key in `futures`) and ends with the sentence
+    `kept`, which says what is kept. `between` is called many times a second and may raise.
     """
     waiting = dict(futures)
     workers, unanswered = _Workers(client), Counter[Name]()
@@ -76,23 +63,19 @@ def results(
         while waiting:
             between()
             for name in [name for name, future in waiting.items() if future.status != "pending"]:
-                try:
-                    result = _result(waiting[name])
-                except _NotYetError:
-                    continue
-                except (_TaskFailedError, _NoAnswerError) as failed:
+                outcome, value = _outcome(waiting[name])
+                if outcome == "finished":
+                    waiting.pop(name).release()
+                    yield name, value
+                elif outcome == "lost":
+                    raise _lost(client, kept)
+                elif outcome == "no answer" and unanswered[name] < _ASK_TIMES - 1:
                     unanswered[name] += 1
-                    if isinstance(failed, _NoAnswerError) and unanswered[name] < _ASK_TIMES:
-                        time.sleep(1)
-                        continue
-                    error = failed.__cause__
+                    time.sleep(1)
+                elif outcome != "pending":
                     raise ClusterError(
-                        f"{what.capitalize()} {name} failed {_why(error)} {kept}".rstrip()
-                    ) from error
-                except _LostError:
-                    raise _lost(client, kept) from None
-                waiting.pop(name).release()
-                yield name, result
+                        f"{what.capitalize()} {name} failed {_why(value)} {kept}".rstrip()
+                    ) from value
             if client.status in ("closing", "closed"):
                 raise ClusterError(f"The connection to the scheduler was closed. {kept}".rstrip())
             workers.check(kept)
@@ -131,41 +114,21 @@ class _Workers:
             )
 
 
-class _NotYetError(Exception):
-    pass
-
-
-class _NoAnswerError(Exception):
-    pass
-
-
-class _LostError(Exception):
-    pass
-
-
-class _TaskFailedError(Exception):
-    pass
-
-
-def _result(future: Future[Any]) -> Any:
-    """The result of a future that is no longer pending."""
-    status, error = future.status, None
+def _outcome(future: Future[Any]) -> tuple[str, Any]:
+    """What became of a task: "finished" with its result; "failed" or "no answer" with an error."""
+    status = future.status
     try:
         if status == "finished":
-            return future.result(timeout=ANSWER_SECONDS)
-        if status == "error":
-            error = future.exception(timeout=ANSWER_SECONDS)
+            return status, future.result(timeout=ANSWER_SECONDS)
+        if status == "error" and (error := future.exception(timeout=ANSWER_SECONDS)) is not None:
+            return "failed", error
     except (CancelledError, TimeoutError, OSError) as unreachable:
         # Most likely the worker with the result has just died, and the task runs again.
         if future.status == status:
-            raise _NoAnswerError from unreachable
+            return "no answer", unreachable
     except Exception as unreadable:
-        error = unreadable
-    if error is not None:
-        raise _TaskFailedError from error
-    if future.status == "cancelled":
-        raise _LostError
-    raise _NotYetError
+        return "failed", unreadable
+    return "lost" if future.status == "cancelled" else "pending", None
 
 
 def _lost(client: Client, kept: str) -> ClusterError:

@@ -17,7 +17,7 @@ from .._storage.container import checksum
 from .._storage.paths import PathLike
 from .._version import __version__
 from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.store import check_located, open_store
+from ..datasets.store import open_store
 from .tasks import ANSWER_SECONDS, ClusterError, address
 
 _SHOWN = 3  # workers' complaints in one message
@@ -102,16 +102,6 @@ def most_threads(client: Client) -> int:
     for worker, n in client.nthreads(callback_timeout=ANSWER_SECONDS).items():
         threads[urlsplit(worker).hostname or worker] += n
     return max(threads.values(), default=1)
-
-
-def sees_store(store: StoreLocation) -> Check:
-    """A check that a worker sees the same store."""
-    return partial(check_located, store)
-
-
-def sees_model(path: str) -> Check:
-    """A check that a worker sees the same model file."""
-    return partial(check_model, path, checksum(path))
 
 
 @contextmanager

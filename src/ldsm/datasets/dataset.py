@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,11 +106,7 @@ class Dataset:
         """
         rows = [list(row) for row in labels]
         names = sorted({name for row in rows for name in row})
-        number = {name: i for i, name in enumerate(names)}
-        numbers = [sorted({number[name] for name in row}) for row in rows]
-        indptr = np.cumsum([0] + [len(row) for row in numbers])
-        indices = np.array([label for row in numbers for label in row], dtype=np.int32)
-        Y = label_csr(indptr, indices, len(names))
+        Y = named_labels(rows, {name: i for i, name in enumerate(names)})
         return cls(None, Y, texts=texts, label_names=names, source=source)
 
     def __len__(self) -> int:
@@ -284,6 +280,14 @@ class Unseen:
             f"({n} occurrence{'s' * (n != 1)}), {len(self.features)} "
             f"feature{'s' * (len(self.features) != 1)} without a column"
         )
+
+
+def named_labels(rows: Iterable[Iterable[str]], number: Mapping[str, int]) -> Any:
+    """The label names of each row as a 0/1 matrix, in the columns that `number` gives them."""
+    numbers = [sorted({number[name] for name in row}) for row in rows]
+    indptr = np.cumsum([0] + [len(row) for row in numbers])
+    indices = np.array([label for row in numbers for label in row], dtype=np.int32)
+    return label_csr(indptr, indices, len(number))
 
 
 def _row_index(rows: Any) -> NDArray[Any]:

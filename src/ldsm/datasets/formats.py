@@ -63,11 +63,9 @@ def load_dataset(path: PathLike, format: str | None = None, **options: Any) -> D
 
     Examples
     --------
-    >>> import pathlib, tempfile
     >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
-    >>> _ = path.write_text('{"text": "cod quota", "tags": ["fish"]}\\n')
-    >>> datasets.load_dataset(path, labels="tags").labels
+    >>> datasets.save_jsonl(datasets.Dataset.from_texts(["cod quota"], [["fish"]]), "notes.jsonl")
+    >>> datasets.load_dataset("notes.jsonl").labels
     [['fish']]
     """
     name = guess_format(path) if format is None else format

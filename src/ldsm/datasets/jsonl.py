@@ -36,12 +36,10 @@ def iter_jsonl(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
-    >>> _ = path.write_text('{"body": "cod quota", "tags": ["fish", "law"]}\\n')
-    >>> list(datasets.iter_jsonl(path, text="body", labels="tags"))
-    [('cod quota', ['fish', 'law'])]
+    >>> from pathlib import Path
+    >>> _ = Path("notes.jsonl").write_text('{"body": "cod quota", "tags": ["law", "fish"]}\\n')
+    >>> list(iter_jsonl("notes.jsonl", text="body", labels="tags"))
+    [('cod quota', ['law', 'fish'])]
     """
     blank = 0
     for number, line in read_lines(path):
@@ -76,16 +74,6 @@ def load_jsonl(path: PathLike, *, text: str = "text", labels: str = "labels") ->
     -------
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
-    >>> _ = path.write_text('{"text": "cod quota", "labels": ["law", "fish"]}\\n')
-    >>> data = datasets.load_jsonl(path)
-    >>> data.texts, data.labels, data.label_names
-    (['cod quota'], [['fish', 'law']], ['fish', 'law'])
     """
     return collect(iter_jsonl(path, text=text, labels=labels), path)
 
@@ -97,12 +85,13 @@ def save_jsonl(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.jsonl")
-    >>> datasets.save_jsonl(datasets.Dataset.from_texts(["to be"], [["b", "a"]]), path)
-    >>> path.read_text()
+    >>> from pathlib import Path
+    >>> save_jsonl(Dataset.from_texts(["to be"], [["b", "a"]]), "notes.jsonl")
+    >>> Path("notes.jsonl").read_text()
     '{"text": "to be", "labels": ["a", "b"]}\\n'
+    >>> data = load_jsonl("notes.jsonl")
+    >>> data.texts, data.labels, data.label_names
+    (['to be'], [['a', 'b']], ['a', 'b'])
     """
     if data.texts is None:
         raise ValueError("This format holds texts, but the Dataset has only features.")
@@ -114,10 +103,8 @@ def save_jsonl(
 
 def collect(documents: Iterator[tuple[str, list[str]]], path: PathLike) -> Dataset:
     """A Dataset of all documents."""
-    texts, labels = [], []
-    for document, names in documents:
-        texts.append(document)
-        labels.append(names)
+    pairs = list(documents)
+    texts, labels = [text for text, _ in pairs], [names for _, names in pairs]
     return Dataset.from_texts(texts, labels, source=printable(path))
 
 

@@ -26,8 +26,6 @@ from typing import Literal, overload
 
 from .dataset import Dataset
 
-__all__ = ["load_stdlib_docs"]
-
 # Left out: tests, parts that Linux distributions package separately (the corpus should depend only
 # on the version of Python), and tables of characters.
 _LEFT_OUT = """
@@ -258,12 +256,10 @@ def _imported() -> Iterator[_Object]:
                 continue
             if inspect.isbuiltin(value):
                 yield from _describe(public, (key,), value.__doc__, ["function"], ())
-            elif inspect.isclass(value) and _top(value) in sys.stdlib_module_names:
+            elif (
+                inspect.isclass(value) and value.__module__.split(".")[0] in sys.stdlib_module_names
+            ):
                 yield from _compiled_class(public, value)
-
-
-def _top(cls: type) -> str:
-    return cls.__module__.partition(".")[0]
 
 
 def _compiled_class(module: str, cls: type) -> Iterator[_Object]:

@@ -71,11 +71,8 @@ def save_store(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> folder = pathlib.Path(tempfile.mkdtemp(), "tiny")
-    >>> datasets.save_store(datasets.Dataset([[0, 2], [1, 0]], [[1], [0]]), folder)
-    >>> datasets.open_store(folder).X.toarray()
+    >>> save_store(Dataset([[0, 2], [1, 0]], [[1], [0]]), "tiny")
+    >>> open_store("tiny").X.toarray()
     array([[0., 2.],
            [1., 0.]], dtype=float32)
     """
@@ -169,8 +166,8 @@ class _Writer:
         first = self.first = self.first or block
         if (
             (block.X is None) != (first.X is None)
-            or not _same(block.feature_names, first.feature_names)
-            or not _same(block.label_names, first.label_names)
+            or block.feature_names != first.feature_names
+            or block.label_names != first.label_names
         ):
             raise ValueError("All blocks of a store must have the same names and kind of rows.")
         if block.texts is not None:
@@ -364,7 +361,3 @@ def _well_formed(meta: dict[str, Any]) -> bool:
     if not all(type(number) is int and 0 <= number < 2**60 for number in numbers):
         return False
     return bool(max(meta["features"], meta["labels"]) <= MAX_COLUMNS)
-
-
-def _same(names: Sequence[str] | None, others: Sequence[str] | None) -> bool:
-    return names is others or (names is not None and others is not None and names == others)

@@ -36,23 +36,18 @@ def load_svmlight(
         Whether features are numbered from 0. Otherwise a feature 0 is an error.
     n_features, n_labels : int, optional
         Number of columns; numbers beyond are errors. By default as many as the file uses.
-    feature_names, label_names : sequence of str or path, optional
-        Names of the columns, or a text file with one name per line.
-    duplicates : {"error", "sum"}, default="error"
-        What to do with a feature that a row gives twice. A label given twice counts once.
+    feature_names, label_names, duplicates
+        See :func:`load_xmlrepo`, which returns the same kind of Dataset.
 
     Returns
     -------
     Dataset
-        Features sorted within each row, explicit zeros dropped.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
-    >>> _ = path.write_text("# two rows\\n0,2 1:0.5 4:1\\n 2:0.25  # no label\\n")
-    >>> data = datasets.load_svmlight(path)
+    >>> from pathlib import Path
+    >>> _ = Path("tiny.svm").write_text("# two rows\\n0,2 1:0.5 4:1\\n 2:0.25  # no label\\n")
+    >>> data = load_svmlight("tiny.svm")
     >>> data.X.toarray()
     array([[0.5 , 0.  , 0.  , 1.  ],
            [0.  , 0.25, 0.  , 0.  ]], dtype=float32)
@@ -100,11 +95,9 @@ def save_svmlight(data: Dataset, path: PathLike, *, zero_based: bool = False) ->
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
-    >>> datasets.save_svmlight(datasets.Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), path)
-    >>> path.read_text()
+    >>> from pathlib import Path
+    >>> save_svmlight(Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), "tiny.svm")
+    >>> Path("tiny.svm").read_text()
     '1 1:0.1\\n 2:2\\n'
     """
     write_rows(data, path, "", zero_based=zero_based)

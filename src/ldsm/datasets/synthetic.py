@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from .._arrays.matrices import MAX_COLUMNS, csr, label_csr, stack
 from .dataset import Dataset
 
-__all__ = ["PRESETS", "Preset", "make_xmc"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -30,8 +30,7 @@ def iter_table(
     path : path
         UTF-8 with a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
     text, labels : str
-        The columns that hold the document and its labels; None for `labels`: documents without
-        labels.
+        The columns that hold the document and its labels. None for `labels`: no labels.
     separator : str, default=","
         Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
         means no labels.
@@ -50,11 +49,9 @@ def iter_table(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.csv")
-    >>> _ = path.write_text('id,text,tags\\n1,"cod, herring",fish;law\\n')
-    >>> list(datasets.iter_table(path, labels="tags", separator=";"))
+    >>> from pathlib import Path
+    >>> _ = Path("notes.csv").write_text('id,text,tags\\n1,"cod, herring",fish;law\\n')
+    >>> list(iter_table("notes.csv", labels="tags", separator=";"))
     [('cod, herring', ['fish', 'law'])]
     """
     if not separator:
@@ -94,15 +91,6 @@ def load_table(
     -------
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.tsv")
-    >>> _ = path.write_text('text\\tlabels\\ncod quota\\tfish, law\\n')
-    >>> datasets.load_table(path).labels
-    [['fish', 'law']]
     """
     documents = iter_table(path, text=text, labels=labels, separator=separator, delimiter=delimiter)
     return collect(documents, path)
@@ -121,12 +109,12 @@ def save_table(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.csv")
-    >>> datasets.save_table(datasets.Dataset.from_texts(["to be"], [["b", "a"]]), path)
-    >>> path.read_text()
+    >>> from pathlib import Path
+    >>> save_table(Dataset.from_texts(["to be"], [["b", "a"]]), "notes.csv")
+    >>> Path("notes.csv").read_text()
     'text,labels\\nto be,"a,b"\\n'
+    >>> load_table("notes.csv").labels
+    [['a', 'b']]
     """
     if data.texts is None:
         raise ValueError("This format holds texts, but the Dataset has only features.")

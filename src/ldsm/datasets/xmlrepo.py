@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +67,9 @@ def load_xmlrepo(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
-    >>> _ = path.write_text("3 5 4\\n0,2 1:0.5 4:1\\n 0:0.25\\n3\\n")
-    >>> data = datasets.load_xmlrepo(path)
+    >>> from pathlib import Path
+    >>> _ = Path("tiny.txt").write_text("3 5 4\\n0,2 1:0.5 4:1\\n 0:0.25\\n3\\n")
+    >>> data = load_xmlrepo("tiny.txt")
     >>> data.X.shape, data.labels
     ((3, 5), [[0, 2], [], [3]])
     """
@@ -99,13 +98,8 @@ def iter_xmlrepo(
         first = next(blocks)
         end = first.find(b"\n") + 1 or len(first)
         rows, features, labels = _parse_header(path, first[:end])
-
-        def body() -> Iterator[bytes]:
-            yield first[end:]
-            yield from blocks
-
         yield from parse_blocks(
-            body(),
+            chain([first[end:]], blocks),
             path,
             first_line=2,
             n_rows=rows,
@@ -122,11 +116,9 @@ def save_xmlrepo(data: Dataset, path: PathLike) -> None:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from ldsm import datasets
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
-    >>> datasets.save_xmlrepo(datasets.Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), path)
-    >>> path.read_text()
+    >>> from pathlib import Path
+    >>> save_xmlrepo(Dataset([[0.1, 0], [0, 2]], [[0, 1], [0, 0]]), "tiny.txt")
+    >>> Path("tiny.txt").read_text()
     '2 2 2\\n1 0:0.1\\n 1:2\\n'
     """
     header = f"{len(data)} {data.n_features} {data.n_labels}\n"

@@ -78,7 +78,9 @@ class Evaluation:
             if y is not None:
                 raise ValueError("A Dataset includes its labels: y must be omitted.")
             if names is None and X.feature_names is not None:
-                names = _fitted_names(X.feature_names, clf.n_features_in_)
+                # The data may have more or fewer features than the model.
+                known = list(X.feature_names)[: clf.n_features_in_]
+                names = known + _numbered(len(known), clf.model_)
             aligned, unseen = in_columns(model, X)
             texts = None if aligned.texts is None else list(aligned.texts)
             X, truth = model_features(model, aligned), aligned.Y
@@ -91,7 +93,10 @@ class Evaluation:
                 X = model.vectorize(texts)
             elif y is None:
                 raise ValueError("y must hold the labels of the rows. Got None.")
-            truth = _truth(clf.model_, y)
+            if sp.issparse(y) and y.nnz == 0:  # an error only in training
+                truth = sp.csr_array((y.shape[0], clf.model_.n_labels), dtype=np.int8)
+            else:
+                truth = known_labels(y, None, clf.model_.classes, clf.model_.label_form)
         if isinstance(model, TextTagger):
             names = model.vectorizer_.get_feature_names_out()
         elif names is None:
@@ -99,11 +104,7 @@ class Evaluation:
         self.model, self.n_jobs = clf.model_, clf.n_jobs
         self.x, self.truth, self.texts = new_rows(clf, X), truth, texts
         self.unseen = unseen or _nothing_unseen(truth)
-        self.feature_names: list[str] = (
-            [f"x{i}" for i in range(self.model.n_features)]
-            if names is None
-            else [str(name) for name in names]
-        )
+        self.feature_names = _numbered(0, self.model) if names is None else list(map(str, names))
         if self.x.n_rows != self.truth.shape[0]:
             raise ValueError(
                 "X and y must have the same number of rows. "
@@ -248,20 +249,13 @@ class Evaluation:
         return {f"{SHORT_NAMES[metric]}@{k}": report[f"{metric}@{k}"] for k in KS}
 
 
-def _truth(model: FittedModel, y: Any) -> sp.csr_array:
-    if sp.issparse(y) and y.nnz == 0:  # an error only in training
-        return sp.csr_array((y.shape[0], model.n_labels), dtype=np.int8)
-    return known_labels(y, None, model.classes, model.label_form)
-
-
 def _nothing_unseen(truth: sp.csr_array) -> Unseen:
     return Unseen({}, {}, np.zeros(truth.shape[0], dtype=np.int64))
 
 
-def _fitted_names(names: Sequence[str], n_features: int) -> list[str]:
-    """The names of the model's features; the data may have more or fewer features."""
-    known = list(names)[:n_features]
-    return known + [f"x{i}" for i in range(len(known), n_features)]
+def _numbered(first: int, model: FittedModel) -> list[str]:
+    """Names of features without names, from a number on."""
+    return [f"x{i}" for i in range(first, model.n_features)]
 
 
 def _by_name(points: Sequence[dict[str, float]]) -> dict[str, NDArray[np.float64]]:

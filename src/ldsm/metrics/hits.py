@@ -84,21 +84,11 @@ class Ranking:
 
 @dataclass(frozen=True)
 class RankingSums:
-    """Sums behind the metrics of some rows, to which those of other rows can be added.
+    """Sums behind the metrics of some rows, to which those of other rows can be added."""
 
-    Attributes
-    ----------
-    metrics : sequence of str
-        The metrics to report.
-    terms : dict
-        Numerator and denominator by (metric, k).
-    covered : dict
-        By k, the labels predicted correctly for some row, and the labels true for some row.
-    """
-
-    metrics: Sequence[str]
-    terms: dict[tuple[str, int], tuple[float, float]]
-    covered: dict[int, tuple[_Labels, _Labels]]
+    metrics: Sequence[str]  # to report
+    terms: dict[tuple[str, int], tuple[float, float]]  # see `Ranking.terms`; by (metric, k)
+    covered: dict[int, tuple[_Labels, _Labels]]  # see `Ranking.covered`; by k
 
     @classmethod
     def of(cls, ranking: Ranking, metrics: Sequence[str], ks: Sequence[int]) -> RankingSums:

@@ -12,7 +12,7 @@ from .._runtime.wording import shortened
 from .._trees.paths import explain_row
 from ..evaluation import Evaluation
 from ..text.explanations import TextExplanation, Weighted, in_words
-from .html import Markup, element, joined, table
+from .html import Markup, element, joined, note, table
 
 MOST_WORDS = 6
 NAME_WIDTH = 60  # characters of a label
@@ -36,7 +36,7 @@ def examples(evaluation: Evaluation) -> Iterator[Markup]:
         yield element("h3", f"{title}: row {row:,}")
         yield _content(evaluation, row)
         yield _labels(evaluation, row, explanation)
-        yield _trees(evaluation, explanation)
+        yield _trees(explanation)
 
 
 def _chosen(evaluation: Evaluation) -> dict[str, int]:
@@ -65,7 +65,7 @@ def _content(evaluation: Evaluation, row: int) -> Markup:
     if evaluation.texts is not None:
         return element("blockquote", shortened(evaluation.texts[row], _CHARACTERS) or "(empty)")
     n = int(evaluation.x.indptr[row + 1] - evaluation.x.indptr[row])
-    return element("p", f"{n:,} non-zero feature{'s' * (n != 1)}.", class_="note")
+    return note(f"{n:,} non-zero feature{'s' * (n != 1)}.")
 
 
 def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> Markup:
@@ -95,17 +95,16 @@ def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> M
     else:
         text = "All its true labels are here." if true else "The row has no label."
     shown = table(heads, rows, text=["true", heads[-1]] if linear else ["true"])
-    return joined([shown, element("p", text, class_="note")])
+    return joined([shown, note(text)])
 
 
-def _trees(evaluation: Evaluation, explanation: TextExplanation) -> Markup:
+def _trees(explanation: TextExplanation) -> Markup:
     leaves = [leaf for path in explanation.paths for leaf in path.leaves]
     depth = np.mean([leaf.depth for leaf in leaves])
-    text = (
+    return note(
         f"In the trees: {len(leaves)} leaves in {len(explanation.paths)} trees, at a mean depth of "
         f"{depth:.1f}. What influenced the path most: {_listed(explanation.words) or 'nothing'}."
     )
-    return element("p", text, class_="note")
 
 
 def _yes_or_no(value: bool) -> Markup:

@@ -91,6 +91,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], text: Sequence[st
     )
 
 
+def note(text: str) -> Markup:
+    """A paragraph in small print."""
+    return element("p", text, class_="note")
+
+
 def facts(pairs: dict[str, Any]) -> Markup:
     """Names and their values."""
     items = [element("div", element("dt", k), element("dd", v)) for k, v in pairs.items()]

@@ -20,17 +20,11 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Counts of each label on the held-out rows, with the predictions of `Evaluation.top`.
+    """Counts of each label on the held-out rows, with the predictions of `Evaluation.top`."""
 
-    Attributes
-    ----------
-    rows, predicted, right : int64 (n_labels,)
-        Rows that have the label; rows with the label among their best predictions; rows with both.
-    """
-
-    rows: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    right: NDArray[np.int64]
+    rows: NDArray[np.int64]  # that have the label
+    predicted: NDArray[np.int64]  # with the label among their best predictions
+    right: NDArray[np.int64]  # with both
 
     @property
     def recall(self) -> NDArray[np.float64]:

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model.facts import model_facts
+from .._model.facts import model_facts, shown_params
 from .._runtime.wording import bare, duration, number, percent, shortened, size
 from .._storage.paths import PathLike
 from .._storage.text_files import writing
 from .._version import __version__
-from ..classifier import LdSMClassifier
 from ..evaluation import Evaluation
 from ..evaluation.alignment import Estimator, classifier_of
 from ..evaluation.results import KS, SHORT_NAMES
@@ -22,7 +21,7 @@ from ..plotting import import_matplotlib
 from ..text.tagger import TextTagger
 from .examples import NAME_WIDTH, examples
 from .figures import figures
-from .html import Markup, element, facts, joined, page, table
+from .html import Markup, element, facts, joined, note, page, table
 from .labels import LabelCounts, confusions, count_labels, mean_by_label, ways
 
 MOST_PAIRS = 15
@@ -87,9 +86,9 @@ def make_report(
     metrics = evaluation.metrics()
     counts = count_labels(evaluation)
     title = f"{model_name} on {data_name}"
-    fingerprint = str(model.fingerprint_)
+    params = classifier_of(model).get_params(deep=False)
     parts = [
-        _head(title, evaluation, fingerprint, reads_texts=isinstance(model, TextTagger)),
+        _head(title, evaluation, model.fingerprint_, reads_texts=isinstance(model, TextTagger)),
         _section("Metrics", _metrics(evaluation, metrics)),
         _section(
             "Figures", element("div", joined(figures(evaluation, model), "\n"), class_="figures")
@@ -98,7 +97,7 @@ def make_report(
         _section("Labels by recall", *_found(evaluation, counts)),
         _section("Slowest labels", *_slow(evaluation, counts)),
         _section("Examples", _how_scores_arise(evaluation), *examples(evaluation)),
-        _section("Parameters", facts(_parameters(classifier_of(model)))),
+        _section("Parameters", facts(shown_params(params, evaluation.model, bare))),
     ]
     return Report(page(title, *parts), metrics)
 
@@ -117,7 +116,7 @@ def _how_scores_arise(evaluation: Evaluation) -> Markup:
             f" The {kind} shown contribute most to the margin of the label's linear classifier: "
             "values above 0 speak for the label, values below 0 against it."
         )
-    return element("p", text, class_="note")
+    return note(text)
 
 
 def _section(title: str, *parts: Markup) -> Markup:
@@ -127,6 +126,7 @@ def _section(title: str, *parts: Markup) -> Markup:
 def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: bool) -> Markup:
     model = evaluation.model
     known, stage = model_facts(model), model.second_stage
+    finished = model.training.get("finished", "-")
     lead = (
         f"A model that reads {'texts' if reads_texts else 'features'} and predicts "
         f"{'one label' if model.label_form == 'single' else 'any number of labels'} per row, out "
@@ -145,25 +145,17 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
         "nodes": number(known["nodes"]),
         "deepest leaf": number(known["depth"]),
         "mean depth of a row's leaf": f"{known['mean_leaf_depth']:.1f}",
-        f"log{_subscript(model.forest.arity)} of the labels": f"{known['log_M_K']:.1f}",
+        f"log{chr(ord('₀') + model.forest.arity)} of the labels": f"{known['log_M_K']:.1f}",
         "leaves per row and tree": f"{known['leaves_per_row']:.2f}",
         "second stage": "none" if stage is None else stage.blend.kind,
         "memory": size(known["memory"]),
         "trained in": duration(model.training["seconds"]),
-        "trained until": _moment(model.training.get("finished", "-")),
+        "trained until": finished.replace("T", " ").replace("+00:00", " UTC"),
         "seed": bare(model.training.get("seed")),
         "fingerprint": fingerprint[:16] + "…",
         "ldsm": __version__,
     }
     return element("header", element("h1", title), element("p", lead, class_="lead"), facts(shown))
-
-
-def _subscript(arity: int) -> str:
-    return chr(ord("₀") + arity)
-
-
-def _moment(iso: str) -> str:
-    return iso.replace("T", " ").replace("+00:00", " UTC")
 
 
 def _metrics(evaluation: Evaluation, metrics: dict[str, float]) -> Markup:
@@ -174,36 +166,32 @@ def _metrics(evaluation: Evaluation, metrics: dict[str, float]) -> Markup:
         over = evaluation.n_rows if name == "precision" else evaluation.n_labelled
         rows.append([short, *(percent(metrics[f"{name}@{k}"]) for k in KS), number(over)])
     shown = table(["%", *(f"@{k}" for k in KS), "rows"], rows)
-    text = (
+    notes = [
         "At 1, 3 and 5 predictions per row. P: the share of them that are true. nDCG: the same, "
         "but early hits count more, relative to the best possible value. PSP and PSnDCG: hits on "
         "rare labels count more, by propensities from the model's label counts (A = 0.55, "
         "B = 1.5), relative to the best possible value. Rows without labels count as misses in P "
         "and are left out elsewhere."
-    )
-    notes = [text]
+    ]
     if evaluation.unseen.labels or evaluation.unseen.features:
         notes.append(f"In the data: {evaluation.unseen}.")
-    return joined([shown, *(element("p", line, class_="note") for line in notes)])
+    return joined([shown, *map(note, notes)])
 
 
 def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
-    text = element(
-        "p",
+    text = note(
         "A row with n true labels is judged by its n best predictions, five at most. Each true "
         "label missing from them is paired with each wrong label among them; a pair counts once "
-        "per row.",
-        class_="note",
+        "per row."
     )
     pairs = confusions(evaluation, MOST_PAIRS)
     if not pairs:
         return [text, element("p", "No labels were confused.")]
-    names = _names(evaluation, [label for pair in pairs for label in (pair.true, pair.predicted)])
     heads = ["missed", "predicted instead", "rows", "of the missed label's rows", "%"]
     rows = [
         [
-            names[pair.true],
-            names[pair.predicted],
+            _name(evaluation, pair.true),
+            _name(evaluation, pair.predicted),
             number(pair.rows),
             number(int(counts.rows[pair.true])),
             f"{100 * pair.rows / counts.rows[pair.true]:.0f}",
@@ -216,13 +204,11 @@ def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
 def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     enough = counts.enough(2 * MOST_LABELS)
     able = np.flatnonzero(counts.rows >= enough)
-    text = element(
-        "p",
+    text = note(
         f"Recall@5: the share of a label's rows that have it among their five best predictions. "
         f"Only labels with {enough} or more rows here: {len(able):,} of {len(counts.rows):,}. "
         '"Predicted" is the number of rows that have the label among their five best '
-        "predictions. Ties are ordered by the number of rows.",
-        class_="note",
+        "predictions. Ties are ordered by the number of rows."
     )
     if not len(able):
         return [text, element("p", "No row has a label.")]
@@ -252,15 +238,13 @@ def _slow(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     ways_taken = ways(evaluation.model.forest, evaluation.x)
     enough = counts.enough(MOST_LABELS)
     n_trees = evaluation.model.forest.n_trees
-    text = element(
-        "p",
+    text = note(
         "The work of predicting a row, over all trees: splits evaluated, with one linear regressor "
         f"per child; leaves reached, {n_trees:,} if no row is sent in several directions; and the "
         "mean depth of these leaves. The table shows means over the rows of a label, for the "
         f"labels with the most splits among those with {enough} or more rows. The mean over all "
         f"rows is {ways_taken.splits.mean():.1f} splits and {ways_taken.leaves.mean():.1f} leaves "
-        f"at a mean depth of {ways_taken.depth.mean():.1f}.",
-        class_="note",
+        f"at a mean depth of {ways_taken.depth.mean():.1f}."
     )
     able = np.flatnonzero(counts.rows >= enough)
     if not len(able):
@@ -281,32 +265,11 @@ def _slow(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
 def _label_rows(
     evaluation: Evaluation, labels: NDArray[np.int64], columns: Sequence[Sequence[Any]]
 ) -> list[list[str]]:
-    names = _names(evaluation, labels.tolist())
     return [
-        [names[label], *(number(value) for value in values)]
+        [_name(evaluation, label), *(number(value) for value in values)]
         for label, *values in zip(labels.tolist(), *columns, strict=True)
     ]
 
 
-def _names(evaluation: Evaluation, labels: Sequence[int]) -> dict[int, str]:
-    """Labels as the page shows them."""
-    classes = evaluation.model.classes
-    return {label: shortened(str(classes[label]), NAME_WIDTH) for label in labels}
-
-
-def _parameters(clf: LdSMClassifier) -> dict[str, str]:
-    """The parameters as given, with the values of "auto"."""
-    stage = clf.second_stage_
-    used = {**clf.tree_params_.as_dict(), "rerank": "none" if stage is None else stage.blend.kind}
-    shown = {}
-    for name, value in clf.get_params(deep=False).items():
-        shown[name] = _word(value)
-        if value == "auto" and name in used:
-            shown[name] = f"auto: {_word(used[name])}"
-    return shown
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "none" if value is None else bare(value)
+def _name(evaluation: Evaluation, label: int) -> str:
+    return shortened(str(evaluation.model.classes[label]), NAME_WIDTH)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice, pairwise, zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..datasets.dataset import Dataset
 
+Item = TypeVar("Item")
 Pair = tuple[str, list[str]]
 _MISSING = object()
 _FORMS = (
@@ -58,7 +59,7 @@ def read_pairs(texts: Any, tags: Any = None) -> Iterator[Pair]:
     return _zipped(documents, tags)
 
 
-def in_chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:
+def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Lists of up to `size` items."""
     rest = iter(items)
     while chunk := list(islice(rest, size)):

@@ -14,6 +14,8 @@ from .._trees.paths import Leaf, Step, TreePath
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
 
+_SHARED = ("score", "tree_score", "margin", "distance", "shares", "bias")  # with LabelScore
+
 Weighted = list[tuple[str, float]]
 
 
@@ -144,22 +146,12 @@ def in_words(
     total.pop(BIAS, None)
     strongest = sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))
     tags = [(score.label, score.score) for score in scores]
-    tag_scores = [_in_words(score, words, max_words) for score in scores]
+    tag_scores = []
+    for score in scores:
+        named = [(words[feature], part) for feature, part in score.reasons[:max_words]]
+        parts = {name: value for name, value in vars(score).items() if name in _SHARED}
+        tag_scores.append(TagScore(tag=score.label, words=named, **parts))
     return TextExplanation(tags, tag_scores, strongest[:max_words], text_paths)
-
-
-def _in_words(score: LabelScore, words: Sequence[str], max_words: int) -> TagScore:
-    named = [(words[feature], part) for feature, part in score.reasons[:max_words]]
-    return TagScore(
-        score.label,
-        score.score,
-        score.tree_score,
-        score.margin,
-        score.distance,
-        score.shares,
-        score.bias,
-        named,
-    )
 
 
 def _pulls(step: Step) -> Iterable[tuple[int, float]]:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from .._model.names import Arrays, names_from_arrays, names_to_arrays, plain
+from .._model.names import names_from_arrays, names_to_arrays, plain
+from .._storage.container import Arrays
 
 # All parameters of a TfidfVectorizer except `input`, which is "content", the functions, which
 # cannot be stored, and the vocabulary, which is an array.
@@ -73,13 +74,7 @@ def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:
 
 
 def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Arrays]:
-    """Settings and arrays of a fitted vectorizer.
-
-    Raises
-    ------
-    ValueError
-        If it uses a custom function or is of a subclass.
-    """
+    """Settings and arrays of a fitted vectorizer; a ValueError for one that cannot be saved."""
     if type(vectorizer) is not TfidfVectorizer:
         raise ValueError(
             f"Only a TfidfVectorizer itself can be saved. Got {type(vectorizer).__name__}."

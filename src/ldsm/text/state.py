@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._model.names import Arrays, names_from_arrays, names_to_arrays
+from .._model.names import names_from_arrays, names_to_arrays
 from .._model.state import model_to_state
+from .._storage.container import Arrays
 from ..classifier import classifier_from_state
 from .features import unfitted_vectorizer, vectorizer_from_state, vectorizer_state
 

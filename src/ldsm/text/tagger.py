@@ -112,11 +112,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             once.
         tags : iterable of lists of str, optional
             The tags of each document; a list may be empty.
-        callback : callable, optional
-            Called about ten times a second with (nodes grown, maximum number of nodes).
-        checkpoint_dir : path, optional
-            A folder that keeps finished trees, see `LdSMClassifier.fit`; the documents are read
-            again each time.
+        callback, checkpoint_dir
+            See `LdSMClassifier.fit`; the documents are read again each time.
 
         Returns
         -------
@@ -195,8 +192,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Like `predict`, but one document at a time, for streams of any length."""
         allowed = self._allowed(tags)
         check_tail(tail)
-        if not Number(1, integer=True).allows(k):
-            raise ValueError(f"The 'k' parameter must be an int >= 1. Got {k!r} instead.")
+        Number(1, integer=True).check("k", k)
         model, n_jobs = self.classifier_.model_, self.classifier_.n_jobs
         most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
 
@@ -345,11 +341,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         Examples
         --------
-        >>> import ldsm, os, tempfile
+        >>> import ldsm
         >>> texts, tags = ["cod quota", "beef import"] * 5, [["fish"], ["meat"]] * 5
-        >>> path = os.path.join(tempfile.mkdtemp(), "tags.ldsm")
-        >>> ldsm.TextTagger().fit(texts, tags).save(path)
-        >>> ldsm.load(path).predict(["a quota for cod"])
+        >>> ldsm.TextTagger().fit(texts, tags).save("tags.ldsm")
+        >>> ldsm.load("tags.ldsm").predict(["a quota for cod"])
         [[('fish', 1.0)]]
         """
         check_is_fitted(self, "classifier_")

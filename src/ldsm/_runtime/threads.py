@@ -1,12 +1,16 @@
-"""Cancel work in threads: calls into the core are told to stop, and waited for.
+"""Work in threads: tasks that can be cancelled, short tasks, calls at intervals.
 
-A thread that is still in compiled code when the interpreter exits would crash the process.
+Calls into the core are told to stop, and waited for: a thread that is still in compiled code when
+the interpreter exits would crash the process.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,8 +21,10 @@ from numpy.typing import NDArray
 
 # The longest wait for the core, which checks the flag many times a second.
 _PATIENCE_SECONDS = 5.0
+POOL_THREADS = min(8, os.cpu_count() or 1)
 
 CancelFlag = NDArray[np.int32]
+Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 
@@ -78,3 +84,33 @@ def in_threads(
     with token.cancel_on_error():
         tasks = (joblib.delayed(run)(task) for task in range(n_tasks))
         return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
+
+
+@contextmanager
+def at_intervals(seconds: float, call: Callable[[], None]) -> Iterator[None]:
+    """Call a function that raises nothing every few seconds, in a thread of its own."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            call()
+
+    thread = threading.Thread(target=repeat, name="ldsm-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def in_pool(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
+    """The results of short `work` that releases the interpreter lock; an error ends the rest."""
+    pool = ThreadPoolExecutor(POOL_THREADS)
+    try:
+        answers = [pool.submit(work, task) for task in tasks]
+        wait(answers, return_when=FIRST_EXCEPTION)  # instead of waking up for each
+        return [answer.result() for answer in answers]
+    finally:
+        # The caller may close files that running threads use.
+        pool.shutdown(wait=True, cancel_futures=True)
