@@ -11,7 +11,7 @@ from .classifier import LdSMClassifier, classifier_from_state
 from .text.tagger import TextTagger, tagger_from_state
 
 # The kinds of model that a file may hold.
-KINDS: dict[str, Callable[..., Any]] = {
+FROM_STATE: dict[str, Callable[..., Any]] = {
     "LdSMClassifier": classifier_from_state,
     "TextTagger": tagger_from_state,
 }
@@ -47,12 +47,12 @@ def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
     """
     header, arrays = read(path, verify)
     kind = header["kind"]
-    if kind not in KINDS:
+    if kind not in FROM_STATE:
         raise refused(
             path, f"it holds a kind of model that this version does not know, {kind[:40]!r}"
         )
     try:
-        model: LdSMClassifier | TextTagger = KINDS[kind](header, arrays, verify=verify)
+        model: LdSMClassifier | TextTagger = FROM_STATE[kind](header, arrays, verify=verify)
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise refused(path, error) from error
     return model

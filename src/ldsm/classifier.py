@@ -17,7 +17,7 @@ from ._model.explain import LabelScore, explain_scores
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
 from ._model.inputs import labelled_rows, new_rows, one_row, training_data
-from ._model.state import model_from_state, model_to_state
+from ._model.saved_form import model_from_state, model_to_state
 from ._model.thresholds import (
     Threshold,
     above_threshold,
@@ -30,7 +30,7 @@ from ._storage.paths import PathLike
 from ._trees.forest import Forest
 from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
 from ._trees.params import AUTO, Number, TreeParams, check_params
-from ._trees.paths import TreePath, explain_row
+from ._trees.row_paths import TreePath, explain_row
 from .metrics import precision_at_k
 
 

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, load
-from ldsm._model.state import model_to_state
+from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
 from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart, with_entry

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ldsm import LdSMClassifier, load
-from ldsm._model.state import model_to_state
+from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
-from ldsm._storage.header import make_prefix
+from ldsm._storage.container_header import make_prefix
 from ldsm.datasets import Dataset
 from model_bytes import checksum, take_apart
 from problems import make_problem

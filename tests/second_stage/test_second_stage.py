@@ -398,7 +398,7 @@ def test_dense_rows_and_rows_without_features_work() -> None:
     ],
 )
 def test_a_damaged_second_stage_is_refused(change: Any, message: str) -> None:
-    from ldsm._model.state import model_to_state
+    from ldsm._model.saved_form import model_to_state
     from ldsm.classifier import classifier_from_state
 
     clf = fitted("linear")

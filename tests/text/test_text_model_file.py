@@ -11,7 +11,7 @@ import ldsm
 from ldsm import TextTagger
 from ldsm._storage import container
 from ldsm.text import default_vectorizer
-from ldsm.text.state import tagger_to_state
+from ldsm.text.saved_form import tagger_to_state
 from text_corpus import NEW, NEW_TAGS, TAGS, TEXTS, small
 
 

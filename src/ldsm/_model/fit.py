@@ -26,7 +26,7 @@ from .._trees.growing import (
     joblib_executor,
     report_on_stderr,
 )
-from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve
+from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores_by_rows
 from .._trees.training_data import TrainingData
 from .fitted import FittedModel, fill_order
 
@@ -99,7 +99,7 @@ def fit_model(
             seed,
             params.subsample,
             fill_order(data.y.counts),
-            by_rows=settings["leaf_scores"] == "probability",
+            by_rows=scores_by_rows(settings["leaf_scores"]),
             k=min(SHORTLIST, data.n_labels),
         )
     kind = rerank_kind(settings, data.n_rows)

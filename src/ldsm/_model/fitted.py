@@ -19,10 +19,10 @@ from sklearn.utils import gen_even_slices
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
 from .._runtime.threads import CancelFlag, in_threads
+from .._second_stage.saved_form import stage_to_state
 from .._second_stage.stage import SHORTLIST, SecondStage, best_first
-from .._second_stage.state import stage_to_state
 from .._trees.forest import Forest
-from .._trees.params import TreeParams
+from .._trees.params import TreeParams, scores_by_rows
 from ..metrics.propensities import propensities_from_counts
 from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 
@@ -66,7 +66,7 @@ class FittedModel:
     @property
     def by_rows(self) -> bool:
         """Whether a leaf's score is count / rows of the leaf, or count / sum of its counts."""
-        return self.leaf_scores == "probability"
+        return scores_by_rows(self.leaf_scores)
 
     @cached_property
     def fill_order(self) -> NDArray[np.int32]:

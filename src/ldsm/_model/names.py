@@ -17,7 +17,7 @@ from .._storage.strings import Strings
 
 COLUMNS = "columns"  # labels that are column numbers need no names
 # Kinds of labels by their number in the file; the text of a bool is 0 or 1.
-KINDS: tuple[type, ...] = (str, int, bool)
+LABEL_KINDS: tuple[type, ...] = (str, int, bool)
 LABEL_DTYPES: dict[str, tuple[Any, type]] = {
     "str": (np.str_, str),
     "bool": (np.bool_, bool),
@@ -43,9 +43,9 @@ def labels_to_arrays(classes: NDArray[Any]) -> tuple[str, Arrays]:
     texts = []
     for i, label in enumerate(labels):
         value = plain(label)
-        if type(value) not in KINDS:
+        if type(value) not in LABEL_KINDS:
             raise ValueError(f"Labels must be str, int or bool to be saved. Got {label!r}.")
-        kinds[i] = KINDS.index(type(value))
+        kinds[i] = LABEL_KINDS.index(type(value))
         texts.append(value if isinstance(value, str) else str(int(value)))
     if len(set(labels)) != len(labels):
         raise ValueError("Labels must be unique to be saved. Some label occurs twice.")
@@ -88,10 +88,10 @@ def labels_from_arrays(dtype: str, n_labels: int, arrays: Arrays, verify: bool) 
         return np.arange(n_labels)
     kinds = take_array(arrays, "labels.kinds", np.uint8, n_labels)
     texts = names_from_arrays("labels", arrays)
-    if len(texts) != n_labels or kinds.max() >= len(KINDS):
+    if len(texts) != n_labels or kinds.max() >= len(LABEL_KINDS):
         raise ValueError("its labels do not fit their number or kinds")
     labels = [
-        text if kind == 0 else _int_or_bool(text, KINDS[kind])
+        text if kind == 0 else _int_or_bool(text, LABEL_KINDS[kind])
         for text, kind in zip(texts, kinds.tolist(), strict=True)
     ]
     classes = np.empty(n_labels, dtype=object)
@@ -100,7 +100,7 @@ def labels_from_arrays(dtype: str, n_labels: int, arrays: Arrays, verify: bool) 
         if dtype not in LABEL_DTYPES:
             raise ValueError(f"its header names an unknown type of labels, {dtype[:40]!r}")
         numpy_type, kind = LABEL_DTYPES[dtype]
-        if not np.all(kinds == KINDS.index(kind)):
+        if not np.all(kinds == LABEL_KINDS.index(kind)):
             raise ValueError(f"its labels are not all of the type {dtype}")
         classes = _typed(classes, labels, np.dtype(numpy_type))
     if verify and len(set(classes.tolist())) != n_labels:

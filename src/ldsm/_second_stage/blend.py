@@ -55,6 +55,8 @@ KINDS: Mapping[str, Kind] = {
     "linear": Kind(_LINEAR, ("ranker",)),
     "linear+tail": Kind((*_LINEAR, "q", "qc"), ("ranker", "centroids")),
 }
+# What rerank="auto" compares with the trees alone, the simplest first.
+RICHER_KINDS = ("linear", "linear+tail")
 LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite
 _RIDGE = 1.0
 _STEPS = 100
@@ -84,6 +86,11 @@ class Blend:
     coefficients: tuple[float, ...]  # one for each of the terms
     tree_share: float = 1.0  # only for "tail": beta of the paper's formula
     gamma: float = 0.0  # likewise
+
+    @property
+    def formula(self) -> dict[str, float]:
+        """The constants of the paper's formula, if the blend uses it."""
+        return {"tree_share": self.tree_share, "gamma": self.gamma} if self.kind == "tail" else {}
 
     @property
     def terms(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from .._runtime.threads import in_threads
 from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
-from .blend import Pairs, fit_blend, tail_scores
+from .blend import RICHER_KINDS, Pairs, fit_blend, tail_scores
 from .shortlists import Shortlists
 from .stage import SecondStage
 from .vectors import LabelVectors
@@ -180,7 +180,7 @@ class _Training:
 
     def _best_kind(self, pairs: Pairs) -> str:
         kind, precision = "trees", self._precision(pairs.tree_scores)
-        for richer in ("linear", "linear+tail"):
+        for richer in RICHER_KINDS:
             its = self._precision(self._cross_fitted(richer, pairs))
             gain = its - precision
             # A richer blend costs memory and time: it must gain more than one standard error.

@@ -4,7 +4,7 @@ The container is safetensors; its last array is a checksum over every byte befor
 file is code, and nothing in it is trusted: sizes are compared with the size of the file before
 anything is allocated. ``docs/model_format.md`` has the reasons.
 
-This module only knows arrays and headers; ``ldsm._model.state`` knows what they mean.
+This module only knows arrays and headers; ``ldsm._model.saved_form`` knows what they mean.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from .._runtime.memory import bytes_of, empty_array, write_all
 from .._runtime.threads import in_pool
 from .atomic import atomic_file
-from .header import (
+from .container_header import (
     CHECKSUM,
     CHECKSUM_BYTES,
     MAX_HEADER_BYTES,

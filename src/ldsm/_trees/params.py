@@ -160,6 +160,11 @@ class TreeParams:
         return asdict(self)
 
 
+def scores_by_rows(leaf_scores: str) -> bool:
+    """Whether a leaf divides its label counts by its rows, or as in the paper by their sum."""
+    return leaf_scores == "probability"
+
+
 def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: TreeParams) -> None:
     """Raise an error unless trees can be added to the `grown` ones."""
     if n_estimators < grown:

@@ -12,7 +12,8 @@ from .._runtime.wording import percent
 from ..evaluation import Evaluation, Scores
 from ..evaluation.results import KS, SHORT_NAMES
 from .command import wrong_use
-from .model import JobsOption, ModelArgument, TailOption, open_model
+from .model import open_model
+from .options.model import JobsOption, ModelArgument, TailOption
 from .options.reader import Reader
 from .screen import Screen
 

@@ -13,10 +13,11 @@ import typer
 from .._arrays.features import FeatureArrays
 from .._model.explain import explain_scores
 from .._runtime.wording import shortened
-from .._trees.paths import TreePath, explain_row
+from .._trees.row_paths import TreePath, explain_row
 from ..text.explanations import TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
-from .model import Model, ModelArgument, open_model
+from .model import Model, open_model
+from .options.model import ModelArgument
 from .options.reader import STDIN, Reader
 from .screen import Screen
 

@@ -10,7 +10,8 @@ from .._model.facts import model_facts, shown_params
 from .._runtime.wording import number, size
 from .._second_stage.blend import SIGNALS
 from .._second_stage.stage import SecondStage
-from .model import ModelArgument, open_model
+from .model import open_model
+from .options.model import ModelArgument
 from .screen import Screen
 
 # Names of the statistics in `Forest.tree_statistics` and in the table's head.
@@ -82,8 +83,7 @@ def describe_stage(stage: SecondStage) -> dict[str, Any]:
         "kind": blend.kind,
         "coefficients": dict(zip(names, blend.coefficients, strict=True)),
     }
-    if blend.kind == "tail":
-        described |= {"tree_share": blend.tree_share, "gamma": blend.gamma}
+    described |= blend.formula
     for name, vectors in stage.vectors():
         entries = np.diff(vectors.offsets)
         described[name] = {

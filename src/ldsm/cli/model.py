@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from .._arrays.features import FeatureArrays
 from .._loading import load
@@ -17,19 +14,6 @@ from ..classifier import LdSMClassifier
 from ..datasets import Dataset
 from ..evaluation.alignment import Estimator, check_kind, classifier_of, model_features
 from ..text import TextTagger
-
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A model file.")
-]
-JobsOption = Annotated[
-    int | None, typer.Option(help="Threads; -1 for all cores. Default: the model's own setting.")
-]
-TailOption = Annotated[
-    float,
-    typer.Option(
-        min=0, metavar="W", help="Favour rare labels: order by score / propensity^W; 1 for PSP."
-    ),
-]
 
 
 @dataclass(frozen=True)

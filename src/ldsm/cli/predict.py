@@ -16,7 +16,8 @@ from .._storage.text_files import read_lines, writing
 from ..datasets import Dataset
 from ..text.corpus import in_chunks
 from .command import wrong_use
-from .model import JobsOption, Model, ModelArgument, TailOption, open_model
+from .model import Model, open_model
+from .options.model import JobsOption, ModelArgument, TailOption
 from .options.reader import STDIN, Reader
 from .screen import Screen, json_line
 

@@ -10,7 +10,8 @@ import typer
 from .._runtime.wording import size
 from ..plotting import import_matplotlib
 from ..report import make_report
-from .model import JobsOption, ModelArgument, open_model
+from .model import open_model
+from .options.model import JobsOption, ModelArgument
 from .options.reader import Reader
 from .screen import Screen
 

@@ -21,7 +21,7 @@ from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tr
 from .._trees.training_data import StoredTrainingData
 from ..classifier import LdSMClassifier, fit_classifier
 from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.store import check_located
+from ..datasets.store import check_same_store
 from .tasks import on_worker, results
 from .workers import check_client, check_workers, most_threads, opened, sees_folder
 
@@ -77,7 +77,7 @@ def fit(
         raise ValueError(f"The store {location.folder!r} has {has} to train on.")
     folder = prepare_folder(checkpoint_dir)
     with sees_folder(folder) as shared:
-        check_workers(client, [partial(check_located, location), shared])
+        check_workers(client, [partial(check_same_store, location), shared])
     return fit_classifier(
         clf,
         data,

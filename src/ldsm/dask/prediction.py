@@ -36,7 +36,7 @@ from .._storage.text_files import writing
 from .._trees.growing import ProgressCallback, check_callback
 from .._trees.params import Number
 from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.store import check_located, open_located
+from ..datasets.store import check_same_store, open_located
 from ..evaluation import Evaluation
 from ..evaluation.alignment import (
     Estimator,
@@ -223,7 +223,7 @@ class _Job:
         kept: str = "",
     ) -> Iterator[tuple[int, Any]]:
         """Run the work for all blocks that are not done; yields results as they arrive."""
-        same_store = partial(check_located, self.store)
+        same_store = partial(check_same_store, self.store)
         same_model = partial(check_model, self.path, self.checksum)
         check_workers(client, [same_store, same_model, *checks])
         blocks = [block for block in self.blocks() if block not in set(done)]

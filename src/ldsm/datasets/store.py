@@ -136,11 +136,11 @@ def locate_store(folder: PathLike) -> StoreLocation:
 
 def open_located(store: StoreLocation) -> Dataset:
     """Open a store located earlier, perhaps by another process; raises if it has changed."""
-    check_located(store)
+    check_same_store(store)
     return open_store(store.folder)
 
 
-def check_located(store: StoreLocation) -> None:
+def check_same_store(store: StoreLocation) -> None:
     """Raise an error unless this process finds the same store there."""
     if not os.path.isdir(store.folder):
         raise FileNotFoundError(f"There is no store {printable(store.folder)}.")

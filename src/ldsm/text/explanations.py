@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._model.explain import LabelScore
-from .._trees.paths import Leaf, Step, TreePath
+from .._trees.row_paths import Leaf, Step, TreePath
 
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3

@@ -27,7 +27,7 @@ from ..datasets.dataset import Dataset
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
 from .features import default_vectorizer, vectorizer_settings
-from .state import restore_tagger, tagger_to_state
+from .saved_form import restore_tagger, tagger_to_state
 
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 _EVERY_REASON = 2**31 - 1

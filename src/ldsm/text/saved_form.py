@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._model.names import names_from_arrays, names_to_arrays
-from .._model.state import model_to_state
+from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
 from ..classifier import classifier_from_state
 from .features import unfitted_vectorizer, vectorizer_from_state, vectorizer_state

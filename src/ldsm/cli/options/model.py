@@ -1,0 +1,21 @@
+"""Arguments and options of commands that use a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A model file.")
+]
+JobsOption = Annotated[
+    int | None, typer.Option(help="Threads; -1 for all cores. Default: the model's own setting.")
+]
+TailOption = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="W", help="Favour rare labels: order by score / propensity^W; 1 for PSP."
+    ),
+]
