@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -289,38 +288,7 @@ def test_axes_of_ones_own_and_texts():
     axes[0].figure.draw_without_rendering()
 
 
-def test_rows_can_be_given_in_every_form(train, test, clf):
-    lists = [test.Y.indices[a:b].tolist() for a, b in pairwise(test.Y.indptr)]
-    forms = [(test,), (test.X, test.Y), (test.X.toarray(), test.Y.toarray())]
-    found = [Evaluation(clf, *form).metrics() for form in forms]
-    assert found[0] == found[1] == found[2]
-    best = clf.predict_topk(test.X, 5)
-    report = metrics.ranking_report(lists, best, y_train=train.Y)
-    assert found[0] == pytest.approx(report)
-
-
-def test_a_sample_is_evenly_spaced(test, clf):
-    held_out = Evaluation(clf, test)
-    part = held_out.sample(3)
-    rows = [0, 60, 119]
-    np.testing.assert_array_equal(part.truth.toarray(), held_out.truth.toarray()[rows])
-    np.testing.assert_array_equal(part.top[0], held_out.top[0][rows])
-    assert held_out.sample(120) is held_out
-
-
-def test_bad_arguments(test, clf):
-    with pytest.raises(ValueError, match="'model' must be a fitted LdSMClassifier or TextTagger"):
-        Evaluation("model.ldsm", test)
-    with pytest.raises(ValueError, match="y must hold the labels of the rows. Got None"):
-        Evaluation(clf, test.X)
-    with pytest.raises(ValueError, match="y must be omitted"):
-        Evaluation(clf, test, test.Y)
-    with pytest.raises(ValueError, match="same number of rows. Got 120 and 119"):
-        Evaluation(clf, test.X, test.Y[:119])
-    with pytest.raises(ValueError, match="'feature_names' must have 60 entries. Got 2"):
-        Evaluation(clf, test, feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="'metric' must be 'precision' or 'ndcg'. Got 'psp'"):
-        Evaluation(clf, test).tree_curve("psp")
+def test_a_model_must_be_fitted():
     with pytest.raises(ValueError, match="not fitted"):
         plotting.plot_splits(LdSMClassifier())
 

@@ -1,0 +1,118 @@
+"""The evaluator: rows in every form, in the model's columns, and its numbers against the metrics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics
+from ldsm.datasets import Dataset
+from ldsm.evaluation import Evaluation
+from text_corpus import NEW, NEW_TAGS, TAGS, TEXTS
+from text_corpus import small as small_tagger
+
+
+@pytest.fixture(scope="module")
+def train():
+    return datasets.make_xmc(400, 60, 24, seed=0)
+
+
+@pytest.fixture(scope="module")
+def test():
+    return datasets.make_xmc(120, 60, 24, seed=0, part="test")
+
+
+@pytest.fixture(scope="module")
+def clf(train):
+    return LdSMClassifier(5, n_epochs=4, random_state=0).fit(train)
+
+
+def test_rows_can_be_given_in_every_form(train, test, clf):
+    lists = [test.Y.indices[a:b].tolist() for a, b in pairwise(test.Y.indptr)]
+    expected = Evaluation(clf, test).metrics()
+    assert Evaluation(clf, test.X, test.Y).metrics() == expected
+    assert Evaluation(clf, test.X.toarray(), test.Y.toarray()).metrics() == expected
+    best = clf.predict_topk(test.X, 5)
+    assert expected == pytest.approx(metrics.ranking_report(lists, best, y_train=train.Y))
+    texts = ["cod quota", "beef import"] * 5
+    tagger = TextTagger(LdSMClassifier(2, random_state=0)).fit(texts, [["fish"], ["meat"]] * 5)
+    assert Evaluation(tagger, texts, [["fish"], ["meat"]] * 5).metrics()["precision@1"] == 1
+    assert Evaluation(tagger, zip(texts, [["fish"], ["meat"]] * 5, strict=True)).texts == texts
+
+
+def test_scores_are_those_of_the_metrics(train, test, clf):
+    scores = Evaluation(clf, test).scores((1, 3), propensities=metrics.propensities(train.Y))
+    top = clf.predict_topk(test.X, k=3)
+    assert scores.ranking == metrics.ranking_report(test.Y, top, (1, 3), y_train=train.Y)
+    for average, value in scores.f1.items():
+        assert value == metrics.f1_score(test.Y, clf.predict(test.X), average)
+    assert scores.n_rows == scores.as_dict()["rows"] == 120
+    assert "recall_all@1" not in scores.ranking and scores.unseen.labels == {}
+
+
+def test_sums_of_parts_are_the_metrics_of_the_whole(test, clf):
+    whole = Evaluation(clf, test)
+    parts = [Evaluation(clf, test.select(slice(i, i + 50))).sums((1, 5)) for i in (0, 50, 100)]
+    expected = whole.scores((1, 5), propensities=whole.model.propensities()).ranking
+    assert reduce(add, parts).report() == pytest.approx(expected, rel=1e-12)
+    favoured = whole.sums((5,), tail=1.0).report()
+    assert favoured["precision@5"] != expected["precision@5"]  # another order
+
+
+def test_labels_and_features_are_brought_into_the_columns_of_training(test, clf):
+    """More columns of either kind change nothing but what is reported as unseen."""
+    known = Evaluation(clf, test)
+    wide = Dataset(
+        sp.hstack([test.X, sp.csr_array(np.ones((120, 2), np.float32))], format="csr"),
+        sp.hstack([test.Y, sp.csr_array(np.arange(120)[:, None] < 7)], format="csr"),
+    )
+    found = Evaluation(clf, wide)
+    assert found.metrics() == known.metrics()
+    assert found.unseen.labels == {24: 7} and found.unseen.features == {60: 120, 61: 120}
+    recall = found.scores().ranking
+    assert recall["recall_all@5"] < recall["recall@5"]
+    narrow = replace(test, X=test.X[:, :50])
+    assert Evaluation(clf, narrow).x.n_features == 60
+
+
+def test_texts_are_aligned_by_the_names_of_their_tags():
+    tagger = small_tagger().fit(TEXTS, TAGS)
+    data = Dataset.from_texts(NEW, [[*tags, "never seen"] for tags in NEW_TAGS])
+    evaluation = Evaluation(tagger, data)
+    assert evaluation.texts == list(NEW)
+    assert evaluation.unseen.labels == {"never seen": len(NEW)}
+    assert evaluation.metrics()["precision@1"] == tagger.score(NEW, NEW_TAGS)
+
+
+def test_a_sample_is_evenly_spaced(test, clf):
+    held_out = Evaluation(clf, test)
+    sample = held_out.sample(10)
+    rows = np.linspace(0, 119, 10).round().astype(int)
+    assert sample.n_rows == 10
+    assert np.array_equal(sample.x.matrix().toarray(), test.X[rows].toarray())
+    assert np.array_equal(sample.truth.toarray(), test.Y[rows].toarray())
+    assert np.array_equal(sample.top[0], held_out.top[0][rows])
+    assert held_out.sample(120) is held_out
+
+
+def test_bad_arguments(test, clf):
+    with pytest.raises(ValueError, match="'model' must be a fitted LdSMClassifier or TextTagger"):
+        Evaluation("model.ldsm", test)
+    with pytest.raises(ValueError, match="y must hold the labels of the rows. Got None"):
+        Evaluation(clf, test.X)
+    with pytest.raises(ValueError, match="y must be omitted"):
+        Evaluation(clf, test, test.Y)
+    with pytest.raises(ValueError, match="same number of rows. Got 120 and 119"):
+        Evaluation(clf, test.X, test.Y[:119])
+    with pytest.raises(ValueError, match="'feature_names' must have 60 entries. Got 2"):
+        Evaluation(clf, test, feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="'metric' must be 'precision' or 'ndcg'. Got 'psp'"):
+        Evaluation(clf, test).tree_curve("psp")
+    with pytest.raises(ValueError, match="reads features, but the data holds texts"):
+        Evaluation(clf, Dataset.from_texts(["a text"], [["fish"]]))
