@@ -1,4 +1,4 @@
-"""The evaluator: rows in every form, in the model's columns, and its numbers against the metrics."""
+"""The evaluator: rows in every form, in the columns of the model, against the metrics."""
 
 from __future__ import annotations
 
