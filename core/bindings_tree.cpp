@@ -6,7 +6,6 @@
 
 #include "bindings_rows.hpp"
 #include "grower.hpp"
-#include "tree_rows.hpp"
 
 namespace ldsm::bindings {
 

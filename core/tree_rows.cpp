@@ -1,8 +1,7 @@
-#include "tree_rows.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "grower.hpp"
 #include "place_order.hpp"
 #include "random.hpp"
 
