@@ -1,9 +1,6 @@
 // Bindings for the second stage.
 #include "bindings_rows.hpp"
-#include "centroids.hpp"
-#include "label_pairs.hpp"
-#include "label_products.hpp"
-#include "ranker.hpp"
+#include "second_stage.hpp"
 
 namespace ldsm::bindings {
 
@@ -97,7 +94,7 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
                           static_cast<int64_t>(list_indptr.size()) - 1,
                           static_cast<int32_t>(n_labels)};
     check_equal(x.n_rows, lists.n_rows, "X and the lists must have the same number of rows");
-    const LabelVectorsView view{offsets.data(), features.data(), weights.data(), n_labels,
+    const LabelVectorsView view{offsets.data(), features.data(), weights.data(),
                                 static_cast<int64_t>(features.size())};
     Monitor monitor = make_monitor(cancel);
     std::vector<float> out(list_labels.size());

@@ -1,8 +1,7 @@
-#include "label_pairs.hpp"
-
 #include <algorithm>
 
 #include "random.hpp"
+#include "second_stage.hpp"
 
 namespace ldsm {
 
