@@ -154,7 +154,6 @@ inline Floats<W> to_floats(Doubles<W> a) {
     return out;
 }
 
-// a, then b.
 template <int W>
 inline Floats<2 * W> joined(Floats<W> a, Floats<W> b) {
     Floats<2 * W> out;
@@ -162,7 +161,6 @@ inline Floats<2 * W> joined(Floats<W> a, Floats<W> b) {
     return out;
 }
 
-// 0 or 1 by direction, from a bit mask.
 template <int W>
 inline Doubles<W> targets(uint32_t mask) {
     Doubles<W> out;
@@ -170,7 +168,6 @@ inline Doubles<W> targets(uint32_t mask) {
     return out;
 }
 
-// to[0..W) += a
 template <int W>
 inline void add_to(double* to, Doubles<W> a) {
     for (int m = 0; m < W; ++m) to[m] += a.v[m];
