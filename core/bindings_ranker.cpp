@@ -1,9 +1,6 @@
 // Bindings for the second stage.
 #include "bindings_rows.hpp"
-#include "centroids.hpp"
-#include "label_pairs.hpp"
-#include "label_products.hpp"
-#include "ranker.hpp"
+#include "second_stage.hpp"
 
 namespace ldsm::bindings {
 
@@ -14,8 +11,7 @@ using Mask = std::optional<In<uint8_t>>;
 const uint8_t* checked_mask(const Mask& mask, const FeatureRows& x, const char* name) {
     if (!mask) return nullptr;
     if (static_cast<int64_t>(mask->size()) != x.n_rows)
-        refuse(std::string(name) + " must have one entry per row of X, " +
-               std::to_string(x.n_rows) + ". Got " + std::to_string(mask->size()) + ".");
+        refuse(name, " must have one entry per row of X, ", x.n_rows, ". Got ", mask->size(), ".");
     return mask->data();
 }
 
@@ -23,47 +19,39 @@ PairsView checked_pairs(const In<int64_t>& offsets, const In<int32_t>& rows,
                         const In<uint8_t>& positive, int64_t n_rows, uint64_t first_label) {
     check_offsets(offsets, rows.size(), "The offsets of the pairs");
     check_range(rows, n_rows, "The row numbers of the pairs");
-    if (positive.size() != rows.size())
-        refuse("The pairs must have as many marks as rows. Got " + std::to_string(positive.size()) +
-               " and " + std::to_string(rows.size()) + ".");
+    check_equal(positive.size(), rows.size(), "The pairs must have as many marks as rows");
     return {offsets.data(), rows.data(), positive.data(), static_cast<int64_t>(offsets.size()) - 1,
             first_label};
 }
 
 void check_prune(float prune) {
     if (!(prune >= 0) || !std::isfinite(prune))
-        refuse("prune must be finite and at least 0. Got " + std::to_string(prune) + ".");
+        refuse("prune must be finite and at least 0. Got ", prune, ".");
 }
 
 nb::object vectors_out(LabelVectors&& vectors) {
-    return nb::make_tuple(hand_over(std::move(vectors.offsets)),
-                          hand_over(std::move(vectors.features)),
-                          hand_over(std::move(vectors.weights)));
+    return hand_over_all(vectors.offsets, vectors.features, vectors.weights);
 }
 
 nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_t fill_to,
-                uint64_t seed, std::optional<Shared<int32_t>> cancel) {
+                uint64_t seed, Cancel cancel) {
     const LabelRows& lists = lists_of.view();
     const LabelRows& y = y_of.view();
-    if (lists.n_labels != y.n_labels)
-        refuse("The shortlists and Y must have the same number of labels. Got " +
-               std::to_string(lists.n_labels) + " and " + std::to_string(y.n_labels) + ".");
-    if (lists.n_rows != y.n_rows)
-        refuse("The shortlists and Y must have the same number of rows. Got " +
-               std::to_string(lists.n_rows) + " and " + std::to_string(y.n_rows) + ".");
-    if (fill_to < 0) refuse("fill_to must be at least 0. Got " + std::to_string(fill_to) + ".");
-    Monitor monitor = make_monitor(cancel, std::nullopt);
+    check_equal(lists.n_labels, y.n_labels,
+                "The shortlists and Y must have the same number of labels");
+    check_equal(lists.n_rows, y.n_rows, "The shortlists and Y must have the same number of rows");
+    if (fill_to < 0) refuse("fill_to must be at least 0. Got ", fill_to, ".");
+    Monitor monitor = make_monitor(cancel);
     // No more than all labels can be meant, and twice as many must still be a number.
     const int64_t fill = std::min<int64_t>(fill_to, y.n_labels);
     LabelPairs out = without_gil([&] { return label_pairs(lists, y, fill, seed, monitor); });
-    return nb::make_tuple(hand_over(std::move(out.offsets)), hand_over(std::move(out.rows)),
-                          hand_over(std::move(out.positive)));
+    return hand_over_all(out.offsets, out.rows, out.positive);
 }
 
 nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                  In<uint8_t> positive, uint64_t first_label, Mask held_out, double cost,
-                 double tolerance, int max_epochs, float prune, uint64_t seed,
-                 std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress) {
+                 double tolerance, int max_epochs, float prune, uint64_t seed, Cancel cancel,
+                 Counter progress) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
     const uint8_t* held = checked_mask(held_out, x, "held_out");
@@ -79,19 +67,19 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
 
 nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                      In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune,
-                     std::optional<Shared<int32_t>> cancel) {
+                     Cancel cancel) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
     check_prune(prune);
-    Monitor monitor = make_monitor(cancel, std::nullopt);
+    Monitor monitor = make_monitor(cancel);
     return vectors_out(
         without_gil([&] { return train_centroids(x, view, left, min_rows, prune, monitor); }));
 }
 
 nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights,
                     const CheckedFeatures& rows, In<int64_t> list_indptr, In<int32_t> list_labels,
-                    std::optional<Shared<int32_t>> cancel) {
+                    Cancel cancel) {
     const FeatureRows& x = rows.view();
     check_aligned(offsets, "The offsets of the vectors");
     check_aligned(features, "The features of the vectors");
@@ -105,12 +93,10 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
     const LabelRows lists{list_indptr.data(), list_labels.data(),
                           static_cast<int64_t>(list_indptr.size()) - 1,
                           static_cast<int32_t>(n_labels)};
-    if (lists.n_rows != x.n_rows)
-        refuse("X and the lists must have the same number of rows. Got " +
-               std::to_string(x.n_rows) + " and " + std::to_string(lists.n_rows) + ".");
-    const LabelVectorsView view{offsets.data(), features.data(), weights.data(), n_labels,
+    check_equal(x.n_rows, lists.n_rows, "X and the lists must have the same number of rows");
+    const LabelVectorsView view{offsets.data(), features.data(), weights.data(),
                                 static_cast<int64_t>(features.size())};
-    Monitor monitor = make_monitor(cancel, std::nullopt);
+    Monitor monitor = make_monitor(cancel);
     std::vector<float> out(list_labels.size());
     without_gil([&] { label_products(view, x, lists, out.data(), monitor); });
     return hand_over(std::move(out));
@@ -119,7 +105,6 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
 }  // namespace
 
 void bind_ranker(nb::module_& m) {
-    using namespace nb::literals;
     m.def("label_pairs", &pairs, "lists"_a, "y"_a, nb::kw_only(), "fill_to"_a, "seed"_a,
           as_is("cancel") = nb::none(),
           "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");

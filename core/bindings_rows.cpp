@@ -15,12 +15,9 @@ bool fits(int64_t n_features) { return n_features >= 0 && n_features <= kMostFea
 
 CheckedFeatures::CheckedFeatures(In<int64_t> indptr, In<int32_t> indices, In<float> values,
                                  int64_t n_features)
-    : indptr_(std::move(indptr)), indices_(std::move(indices)), values_(std::move(values)) {
-    if (!fits(n_features))
-        refuse("n_features must lie in [0, 2^31 - 8). Got " + std::to_string(n_features) + ".");
-    if (indices_.size() != values_.size())
-        refuse("X must have as many values as indices. Got " + std::to_string(values_.size()) +
-               " and " + std::to_string(indices_.size()) + ".");
+    : CheckedFeatures(std::move(indptr), std::move(indices), std::move(values)) {
+    if (!fits(n_features)) refuse("n_features must lie in [0, 2^31 - 8). Got ", n_features, ".");
+    check_equal(values_.size(), indices_.size(), "X must have as many values as indices");
     check_offsets(indptr_, indices_.size(), "The row offsets of X");
     check_range(indices_, n_features, "The feature numbers of X");
     check_aligned(values_, "The values of X");
@@ -35,16 +32,17 @@ CheckedFeatures::CheckedFeatures(In<int64_t> indptr, In<int32_t> indices, In<flo
     }
     if (!finite) {
         const auto at = std::find_if(v, v + n, [](float x) { return !std::isfinite(x); }) - v;
-        refuse("X must hold finite float32 values. Got " + std::to_string(v[at]) + " at position " +
-               std::to_string(at) + ".");
+        refuse("X must hold finite float32 values. Got ", v[at], " at position ", at, ".");
     }
-    view_ = {indptr_.data(),
-             indices_.data(),
-             v,
-             static_cast<int64_t>(indptr_.size()) - 1,
-             static_cast<int32_t>(n_features),
-             unit};
-    all_equal_ = equal;
+    set_view(n_features, unit, equal);
+}
+
+void CheckedFeatures::set_view(int64_t n_features, bool all_unit, bool all_equal) {
+    const auto n_rows = static_cast<int64_t>(indptr_.size()) - 1;
+    view_ = {
+        indptr_.data(), indices_.data(), values_.data(), n_rows, static_cast<int32_t>(n_features),
+        all_unit};
+    all_equal_ = all_equal;
 }
 
 std::optional<CheckedFeatures> CheckedFeatures::if_canonical(In<int64_t> indptr,
@@ -73,20 +71,15 @@ std::optional<CheckedFeatures> CheckedFeatures::if_canonical(In<int64_t> indptr,
         }
         if (!fine || before >= n_features) return std::nullopt;  // the last is the largest
     }
-    CheckedFeatures out;
-    out.indptr_ = std::move(indptr);
-    out.indices_ = std::move(indices);
-    out.values_ = std::move(values);
-    out.view_ = {offsets, feature, v, n_rows, static_cast<int32_t>(n_features), unit};
-    out.all_equal_ = equal;
+    CheckedFeatures out(std::move(indptr), std::move(indices), std::move(values));
+    out.set_view(n_features, unit, equal);
     return out;
 }
 
 CheckedFeatures CheckedFeatures::rows(int64_t start, int64_t stop) const {
     if (start < 0 || stop < start || stop > view_.n_rows)
-        refuse("start and stop must be ints with 0 <= start <= stop <= " +
-               std::to_string(view_.n_rows) + ". Got " + std::to_string(start) + " and " +
-               std::to_string(stop) + ".");
+        refuse("start and stop must be ints with 0 <= start <= stop <= ", view_.n_rows, ". Got ",
+               start, " and ", stop, ".");
     CheckedFeatures out(*this);
     out.view_.indptr += start;
     out.view_.n_rows = stop - start;
@@ -103,7 +96,7 @@ CheckedFeatures CheckedFeatures::rows(int64_t start, int64_t stop) const {
 CheckedLabels::CheckedLabels(In<int64_t> indptr, In<int32_t> indices, int64_t n_labels)
     : indptr_(std::move(indptr)), indices_(std::move(indices)) {
     if (n_labels < 0 || n_labels > INT32_MAX)
-        refuse("n_labels must lie in [0, 2^31). Got " + std::to_string(n_labels) + ".");
+        refuse("n_labels must lie in [0, 2^31). Got ", n_labels, ".");
     check_offsets(indptr_, indices_.size(), "The row offsets of Y");
     check_range(indices_, n_labels, "The label numbers of Y");
     if (indptr_.size() - 1 > INT32_MAX) refuse("Y must have fewer than 2^31 rows.");
@@ -114,15 +107,13 @@ CheckedLabels::CheckedLabels(In<int64_t> indptr, In<int32_t> indices, int64_t n_
     for (size_t row = 0; row + 1 < indptr_.size(); ++row)
         for (int64_t i = offsets[row] + 1; i < offsets[row + 1]; ++i)
             if (label[i] <= label[i - 1])
-                refuse("The label numbers of Y must rise within a row. Got " +
-                       std::to_string(label[i - 1]) + " then " + std::to_string(label[i]) +
-                       " in row " + std::to_string(row) + ".");
+                refuse("The label numbers of Y must rise within a row. Got ", label[i - 1],
+                       " then ", label[i], " in row ", row, ".");
     view_ = {offsets, label, static_cast<int64_t>(indptr_.size()) - 1,
              static_cast<int32_t>(n_labels)};
 }
 
 void bind_rows(nb::module_& m) {
-    using namespace nb::literals;
     nb::class_<CheckedFeatures>(
         m, "CheckedFeatures",
         "Rows of X, checked when the object is made. Keeps the arrays, which "

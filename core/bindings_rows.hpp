@@ -23,7 +23,9 @@ class CheckedFeatures {
     bool is_binary() const { return all_equal_ && n_values() > 0; }
 
   private:
-    CheckedFeatures() = default;
+    CheckedFeatures(In<int64_t> indptr, In<int32_t> indices, In<float> values)
+        : indptr_(std::move(indptr)), indices_(std::move(indices)), values_(std::move(values)) {}
+    void set_view(int64_t n_features, bool all_unit, bool all_equal);
     int64_t n_values() const { return view_.indptr[view_.n_rows] - view_.indptr[0]; }
 
     In<int64_t> indptr_;  // these three keep the arrays alive

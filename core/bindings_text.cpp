@@ -33,10 +33,8 @@ class Bytes {
 
 template <typename T>
 nb::object hand_over(Buffer<T>&& buffer) {
-    T* data = buffer.data.release();
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    const size_t shape[1] = {buffer.size};
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, shape, owner));
+    T* const data = buffer.data.get();
+    return as_array(data, buffer.size, 0, std::move(buffer.data));
 }
 
 nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t max_rows,
@@ -48,13 +46,7 @@ nb::tuple parse(nb::handle text, std::string name, int64_t first_line, int64_t m
     const TextOptions options{std::move(name), first_line,         max_rows, n_features,
                               n_labels,        zero_based ? 0 : 1, comments, sum_duplicates};
     const Bytes bytes(text);
-    TextRows rows;
-    try {
-        nb::gil_scoped_release release;
-        rows = parse_text(bytes.text(), options);
-    } catch (const TextError& error) {
-        refuse(error.what());
-    }
+    TextRows rows = without_gil([&] { return parse_text(bytes.text(), options); });
     const int64_t n_lines = rows.n_lines;
     return nb::make_tuple(hand_over(std::move(rows.x_indptr)), hand_over(std::move(rows.x_indices)),
                           hand_over(std::move(rows.x_values)), hand_over(std::move(rows.y_indptr)),
@@ -71,20 +63,15 @@ nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values
     check_aligned(x_values, "The values of X");
     check_aligned(y_indices, "The label numbers of Y");
     const auto n_rows = static_cast<int64_t>(x_indptr.size()) - 1;
-    std::string text;
-    {
-        nb::gil_scoped_release release;
-        text =
-            format_text({x_indptr.data(), x_indices.data(), x_values.data(), n_rows, INT32_MAX},
-                        {y_indptr.data(), y_indices.data(), n_rows, INT32_MAX}, zero_based ? 0 : 1);
-    }
+    const FeatureRows x{x_indptr.data(), x_indices.data(), x_values.data(), n_rows, INT32_MAX};
+    const LabelRows y{y_indptr.data(), y_indices.data(), n_rows, INT32_MAX};
+    const std::string text = without_gil([&] { return format_text(x, y, zero_based ? 0 : 1); });
     return nb::bytes(text.data(), text.size());
 }
 
 }  // namespace
 
 void bind_text(nb::module_& m) {
-    using namespace nb::literals;
     m.def("parse_text", &parse, "text"_a, nb::kw_only(), "name"_a, "first_line"_a = 1,
           "max_rows"_a = -1, "n_features"_a = kMostFeatures, "n_labels"_a = INT32_MAX,
           "zero_based"_a = true, "comments"_a = false, "sum_duplicates"_a = false,

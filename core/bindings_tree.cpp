@@ -6,7 +6,6 @@
 
 #include "bindings_rows.hpp"
 #include "grower.hpp"
-#include "tree_rows.hpp"
 
 namespace ldsm::bindings {
 
@@ -16,25 +15,23 @@ Optimizer optimizer_named(const std::string& name) {
     if (name == "nag") return Optimizer::kNag;
     if (name == "sgd") return Optimizer::kSgd;
     if (name == "asgd") return Optimizer::kAsgd;
-    refuse("optimizer must be 'nag', 'sgd' or 'asgd'. Got '" + name + "' instead.");
+    refuse("optimizer must be 'nag', 'sgd' or 'asgd'. Got '", name, "' instead.");
 }
 
 void check_params(const TreeParams& p) {
     if (p.arity < 2 || p.arity > kMaxArity)
-        refuse("arity must be an int in [2, 8]. Got " + std::to_string(p.arity) + " instead.");
+        refuse("arity must be an int in [2, 8]. Got ", p.arity, " instead.");
     if (p.max_nodes < 1 || p.max_nodes > INT32_MAX - kMaxArity)
-        refuse("max_nodes must lie in [1, 2^31 - 8). Got " + std::to_string(p.max_nodes) + ".");
-    if (p.n_epochs < 1)
-        refuse("n_epochs must be at least 1. Got " + std::to_string(p.n_epochs) + ".");
+        refuse("max_nodes must lie in [1, 2^31 - 8). Got ", p.max_nodes, ".");
+    if (p.n_epochs < 1) refuse("n_epochs must be at least 1. Got ", p.n_epochs, ".");
     if (p.relaxations < 0 || p.relaxations > 64) refuse("relaxations must lie in [0, 64].");
     if (!(p.learning_rate > 0) || !std::isfinite(p.learning_rate))
-        refuse("learning_rate must be a positive number. Got " + std::to_string(p.learning_rate) +
-               ".");
+        refuse("learning_rate must be a positive number. Got ", p.learning_rate, ".");
     if (!(p.integrity_weight >= 0) || !std::isfinite(p.integrity_weight) ||
         !(p.multiway_penalty >= 0) || !std::isfinite(p.multiway_penalty))
         refuse("integrity_weight and multiway_penalty must be finite and at least 0.");
     if (!(p.subsample > 0) || p.subsample > 1)
-        refuse("subsample must lie in (0, 1]. Got " + std::to_string(p.subsample) + ".");
+        refuse("subsample must lie in (0, 1]. Got ", p.subsample, ".");
 }
 
 // Parameters are any Python object with these attributes.
@@ -69,13 +66,10 @@ TreeParams read_params(nb::handle from) {
 
 nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::handle params,
               uint64_t seed, uint64_t tree, int64_t memory_limit, const std::string& scratch_folder,
-              std::optional<Shared<int32_t>> cancel, std::optional<Shared<int64_t>> progress,
-              const std::string& simd) {
+              Cancel cancel, Counter progress, const std::string& simd) {
     const FeatureRows& x = features.view();
     const LabelRows& y = labels.view();
-    if (x.n_rows != y.n_rows)
-        refuse("X and Y must have the same number of rows. Got " + std::to_string(x.n_rows) +
-               " and " + std::to_string(y.n_rows) + ".");
+    check_equal(x.n_rows, y.n_rows, "X and Y must have the same number of rows");
     if (x.n_rows < 1) refuse("X must have at least one row.");
     const TreeParams p = read_params(params);
     if (memory_limit < 1) refuse("memory_limit must be at least 1.");
@@ -91,24 +85,26 @@ nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::
         throw nb::python_error();
     }
     nb::dict out;
-    out["first_child"] = hand_over(std::move(t.first_child));
-    out["weight_offsets"] = hand_over(std::move(t.weight_offsets));
-    out["weight_features"] = hand_over(std::move(t.weight_features));
-    out["weights"] = hand_over(std::move(t.weights), static_cast<size_t>(p.arity));
-    out["weight_means"] = hand_over(std::move(t.weight_means));
-    out["weight_scales"] = hand_over(std::move(t.weight_scales));
-    out["histogram_offsets"] = hand_over(std::move(t.histogram_offsets));
-    out["histogram_labels"] = hand_over(std::move(t.histogram_labels));
-    out["histogram_counts"] = hand_over(std::move(t.histogram_counts));
-    out["node_rows"] = hand_over(std::move(t.node_rows));
-    out["node_labels"] = hand_over(std::move(t.node_labels));
-    out["node_entropy"] = hand_over(std::move(t.node_entropy));
-    out["objective"] = hand_over(std::move(t.objective));
-    out["balancedness"] = hand_over(std::move(t.balancedness));
-    out["purity"] = hand_over(std::move(t.purity));
-    out["integrity_weight"] = hand_over(std::move(t.integrity_weight));
-    out["epoch_objective"] =
-        hand_over(std::move(t.epoch_objective), static_cast<size_t>(p.n_epochs));
+    const auto put = [&](const char* name, auto& array, int columns = 0) {
+        out[name] = hand_over(std::move(array), static_cast<size_t>(columns));
+    };
+    put("first_child", t.first_child);
+    put("weight_offsets", t.weight_offsets);
+    put("weight_features", t.weight_features);
+    put("weights", t.weights, p.arity);
+    put("weight_means", t.weight_means);
+    put("weight_scales", t.weight_scales);
+    put("histogram_offsets", t.histogram_offsets);
+    put("histogram_labels", t.histogram_labels);
+    put("histogram_counts", t.histogram_counts);
+    put("node_rows", t.node_rows);
+    put("node_labels", t.node_labels);
+    put("node_entropy", t.node_entropy);
+    put("objective", t.objective);
+    put("balancedness", t.balancedness);
+    put("purity", t.purity);
+    put("integrity_weight", t.integrity_weight);
+    put("epoch_objective", t.epoch_objective, p.n_epochs);
     return out;
 }
 
@@ -136,7 +132,6 @@ std::vector<std::string> paths() {
 }  // namespace
 
 void bind_tree(nb::module_& m) {
-    using namespace nb::literals;
     m.def("grow_tree", &grow, "x"_a, "y"_a, "params"_a, nb::kw_only(), "seed"_a, "tree"_a,
           "memory_limit"_a = int64_t{256} << 20, "scratch_folder"_a = "",
           as_is("cancel") = nb::none(), as_is("progress") = nb::none(), "simd"_a = "auto",

@@ -1,7 +1,5 @@
-#include "centroids.hpp"
-
-#include <vector>
-
+#include "dense_weights.hpp"
+#include "second_stage.hpp"
 #include "unit_rows.hpp"
 
 namespace ldsm {

@@ -14,8 +14,8 @@
 namespace ldsm {
 
 // A model's arrays contradict each other or themselves.
-struct BrokenModel : std::runtime_error {
-    using std::runtime_error::runtime_error;
+struct BrokenModel : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
 };
 
 // Two numbers behind the last feature are taken, the bias and the padding; some are to spare.

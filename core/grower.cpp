@@ -7,7 +7,6 @@
 #include "pair_trainer.hpp"
 #include "random.hpp"
 #include "split_quality.hpp"
-#include "tree_rows.hpp"
 
 namespace ldsm {
 

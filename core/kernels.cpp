@@ -5,11 +5,18 @@
 
 namespace ldsm {
 
+namespace portable {
+const Kernels& kernels();  // simd/portable.cpp
+}
+namespace avx2 {
+const Kernels& kernels();  // simd/avx2.cpp
+}
+
 std::vector<const Kernels*> available_kernels() {
-    std::vector<const Kernels*> paths{&portable_kernels()};
+    std::vector<const Kernels*> paths{&portable::kernels()};
 #if LDSM_HAVE_AVX2
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
-        paths.push_back(&avx2_kernels());
+        paths.push_back(&avx2::kernels());
 #endif
     return paths;
 }

@@ -107,11 +107,6 @@ struct Kernels {
     }
 };
 
-const Kernels& portable_kernels();
-#if LDSM_HAVE_AVX2
-const Kernels& avx2_kernels();
-#endif
-
 // The paths this machine can run, narrowest first.
 std::vector<const Kernels*> available_kernels();
 // "auto" is the widest, unless the environment variable LDSM_SIMD names another.

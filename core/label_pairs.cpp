@@ -1,8 +1,8 @@
-#include "label_pairs.hpp"
-
 #include <algorithm>
+#include <numeric>
 
 #include "random.hpp"
+#include "second_stage.hpp"
 
 namespace ldsm {
 
@@ -34,7 +34,7 @@ class RowLabels {
     void fill(int64_t row) {
         if (all_) {
             labels_.resize(static_cast<size_t>(y_.n_labels));
-            for (int32_t label = 0; label < y_.n_labels; ++label) labels_[label] = label;
+            std::iota(labels_.begin(), labels_.end(), 0);
             return;
         }
         Stream random{child_key(seed_, static_cast<uint64_t>(row))};
@@ -70,8 +70,7 @@ LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_
         if (row % kRowsBetweenLooks == 0) monitor.check();
         for (const int32_t label : labels.of(row)) ++out.offsets[label + 1];
     }
-    for (int32_t label = 0; label < y.n_labels; ++label)
-        out.offsets[label + 1] += out.offsets[label];
+    std::partial_sum(out.offsets.begin(), out.offsets.end(), out.offsets.begin());
     out.rows.resize(static_cast<size_t>(out.offsets.back()));
     out.positive.resize(out.rows.size());
     std::vector<int64_t> next(out.offsets.begin(), out.offsets.end() - 1);

@@ -1,9 +1,8 @@
-#include "label_products.hpp"
-
 #include <cmath>
 #include <numeric>
 #include <string>
 
+#include "second_stage.hpp"
 #include "unit_rows.hpp"
 
 namespace ldsm {

@@ -1,10 +1,10 @@
-#include "ranker.hpp"
-
 #include <algorithm>
 #include <limits>
 
+#include "dense_weights.hpp"
 #include "partial_sums.hpp"
 #include "random.hpp"
+#include "second_stage.hpp"
 #include "unit_rows.hpp"
 
 namespace ldsm {

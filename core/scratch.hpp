@@ -31,11 +31,10 @@ class ScratchFile {
 
     int64_t size() const { return size_; }
 
-    // Where it was put. Written with `write`, not through memory: a full disk is then an error and
+    // Written with `write`, not through memory: a full disk is then an error and
     // no signal that ends the process.
-    int64_t append(const void* data, int64_t n_bytes) {
+    void append(const void* data, int64_t n_bytes) {
         const auto* bytes = static_cast<const char*>(data);
-        const int64_t at = size_;
         while (n_bytes > 0) {
             const ssize_t n = pwrite(file_, bytes, static_cast<size_t>(n_bytes), size_);
             if (n < 0 && errno == EINTR) continue;
@@ -44,7 +43,6 @@ class ScratchFile {
             n_bytes -= n;
             size_ += n;
         }
-        return at;
     }
 
     void read(int64_t at, void* data, int64_t n_bytes) const {

@@ -54,8 +54,8 @@ struct TextRows {
 };
 
 // "file:line: what is wrong. The line: '...'", printable ASCII whatever the file held.
-struct TextError : std::runtime_error {
-    using std::runtime_error::runtime_error;
+struct TextError : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
 };
 
 TextRows parse_text(std::string_view text, const TextOptions& options);

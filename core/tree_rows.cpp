@@ -1,18 +1,12 @@
-#include "tree_rows.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "grower.hpp"
 #include "place_order.hpp"
 #include "random.hpp"
 
 namespace ldsm {
-
-namespace {
-
-constexpr int64_t kWindowBlocks = 64;
-
-}  // namespace
 
 std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
     std::vector<uint8_t> mask(static_cast<size_t>(n_rows), 1);
@@ -33,9 +27,10 @@ std::vector<uint8_t> bag_mask(uint64_t seed, uint64_t tree, int64_t n_rows, doub
 std::vector<int32_t> tree_rows(uint64_t seed, uint64_t tree, int64_t n_rows, double subsample) {
     const std::vector<uint8_t> mask = bag_mask(seed, tree, n_rows, subsample);
     Stream stream{order_key(tree_key(seed, tree))};
+    constexpr int64_t kWindowBlocks = 64;
     const int64_t n_blocks = (n_rows + kBlockRows - 1) / kBlockRows;
     std::vector<int32_t> blocks(static_cast<size_t>(n_blocks));
-    for (int64_t b = 0; b < n_blocks; ++b) blocks[b] = static_cast<int32_t>(b);
+    std::iota(blocks.begin(), blocks.end(), 0);
     shuffle(blocks.data(), n_blocks, stream);
     std::vector<int32_t> order;
     order.reserve(static_cast<size_t>(n_rows));

@@ -12,50 +12,47 @@ template <int M>
 constexpr int kPairs = M * (M - 1) / 2;
 
 inline double absolute(double x) { return x < 0 ? -x : x; }
+#if LDSM_AVX2
+inline __m128d absolute(__m128d x) { return _mm_andnot_pd(_mm_set1_pd(-0.0), x); }
+inline __m256d absolute(__m256d x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
+#endif
 
-// T for arity 2, where one difference per label is kept: sums[0..2] for d = -1, 0, 1. The labels
-// are padded to whole groups; a group's surplus lanes are masked away.
+// T[d] += |difference + d| for d = -1, 0, 1.
+template <typename Part>
+inline void add_label(Part* sums, Part difference) {
+    sums[0] += absolute(difference - 1.0);
+    sums[1] += absolute(difference);
+    sums[2] += absolute(difference + 1.0);
+}
+
+// T for arity 2, where one difference per label is kept. The labels are padded to whole groups; a
+// group's surplus lanes are masked away.
 inline void pair_sums_of_two(const double* difference, const uint32_t* label, int64_t n,
                              double* sums) {
 #if LDSM_AVX2
     alignas(32) static const int64_t kKeep[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
-    const __m256d sign = _mm256_set1_pd(-0.0);
-    const __m256d one = _mm256_set1_pd(1.0);
-    __m256d minus = _mm256_setzero_pd(), zero = minus, plus = minus;
     const int64_t whole = (n - 1) / 4 * 4;  // all groups but the last
     const auto load = [&](int64_t i) {
         return _mm256_set_pd(difference[label[i + 3]], difference[label[i + 2]],
                              difference[label[i + 1]], difference[label[i]]);
     };
-    for (int64_t i = 0; i < whole; i += 4) {
-        const __m256d d = load(i);
-        minus = _mm256_add_pd(minus, _mm256_andnot_pd(sign, _mm256_sub_pd(d, one)));
-        zero = _mm256_add_pd(zero, _mm256_andnot_pd(sign, d));
-        plus = _mm256_add_pd(plus, _mm256_andnot_pd(sign, _mm256_add_pd(d, one)));
+    __m256d lanes[3] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
+    for (int64_t i = 0; i < whole; i += 4) add_label(lanes, load(i));
+    const __m256d keep = absolute(_mm256_castsi256_pd(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kKeep + 4 - (n - whole)))));
+    const __m256d last = load(whole);
+    lanes[0] += _mm256_and_pd(keep, last - 1.0);
+    lanes[1] += _mm256_and_pd(keep, last);
+    lanes[2] += _mm256_and_pd(keep, last + 1.0);
+    for (int s = 0; s < 3; ++s) {
+        const __m128d halves =
+            _mm256_castpd256_pd128(lanes[s]) + _mm256_extractf128_pd(lanes[s], 1);
+        sums[s] = _mm_cvtsd_f64(_mm_add_sd(halves, _mm_unpackhi_pd(halves, halves)));
     }
-    const __m256d keep = _mm256_andnot_pd(
-        sign, _mm256_castsi256_pd(
-                  _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kKeep + 4 - (n - whole)))));
-    const __m256d d = load(whole);
-    minus = _mm256_add_pd(minus, _mm256_and_pd(keep, _mm256_sub_pd(d, one)));
-    zero = _mm256_add_pd(zero, _mm256_and_pd(keep, d));
-    plus = _mm256_add_pd(plus, _mm256_and_pd(keep, _mm256_add_pd(d, one)));
-    const auto join = [](__m256d v) {
-        const __m128d halves = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-        return _mm_cvtsd_f64(_mm_add_sd(halves, _mm_unpackhi_pd(halves, halves)));
-    };
-    sums[0] = join(minus);
-    sums[1] = join(zero);
-    sums[2] = join(plus);
 #else
-    double lanes[3][4] = {};
-    for (int64_t i = 0; i < n; ++i) {
-        const double d = difference[label[i]];
-        lanes[0][i % 4] += absolute(d - 1);
-        lanes[1][i % 4] += absolute(d);
-        lanes[2][i % 4] += absolute(d + 1);
-    }
-    for (int s = 0; s < 3; ++s) sums[s] = (lanes[s][0] + lanes[s][2]) + (lanes[s][1] + lanes[s][3]);
+    double lanes[4][3] = {};
+    for (int64_t i = 0; i < n; ++i) add_label(lanes[i % 4], difference[label[i]]);
+    for (int s = 0; s < 3; ++s) sums[s] = (lanes[0][s] + lanes[2][s]) + (lanes[1][s] + lanes[3][s]);
 #endif
 }
 
@@ -64,23 +61,12 @@ inline void pair_sums_of_two(const double* difference, const uint32_t* label, in
 // matter only for the sign of d, which the fourth lane corrects when the sums are handed out.
 inline void pair_sums_of_four(const double* mass, const uint32_t* label, int64_t n,
                               double sums[][3]) {
-    const __m256d sign = _mm256_set1_pd(-0.0);
-    const __m256d one = _mm256_set1_pd(1.0);
-    const __m128d sign2 = _mm256_castpd256_pd128(sign);
-    const __m128d one2 = _mm256_castpd256_pd128(one);
     __m256d ring[3] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
     __m128d cross[3] = {_mm_setzero_pd(), _mm_setzero_pd(), _mm_setzero_pd()};
     for (int64_t i = 0; i < n; ++i) {
         const __m256d a = _mm256_loadu_pd(mass + static_cast<int64_t>(label[i]) * 4);
-        const __m256d next = _mm256_permute4x64_pd(a, 0x39);  // 1 2 3 0
-        const __m256d r = _mm256_sub_pd(a, next);
-        const __m128d c = _mm_sub_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
-        ring[0] = _mm256_add_pd(ring[0], _mm256_andnot_pd(sign, _mm256_sub_pd(r, one)));
-        ring[1] = _mm256_add_pd(ring[1], _mm256_andnot_pd(sign, r));
-        ring[2] = _mm256_add_pd(ring[2], _mm256_andnot_pd(sign, _mm256_add_pd(r, one)));
-        cross[0] = _mm_add_pd(cross[0], _mm_andnot_pd(sign2, _mm_sub_pd(c, one2)));
-        cross[1] = _mm_add_pd(cross[1], _mm_andnot_pd(sign2, c));
-        cross[2] = _mm_add_pd(cross[2], _mm_andnot_pd(sign2, _mm_add_pd(c, one2)));
+        add_label(ring, a - _mm256_permute4x64_pd(a, 0x39));  // minus 1 2 3 0
+        add_label(cross, _mm256_castpd256_pd128(a) - _mm256_extractf128_pd(a, 1));
     }
     for (int s = 0; s < 3; ++s) {
         double r[4], c[2];
@@ -105,14 +91,8 @@ inline void pair_sums(const double* mass, const uint32_t* label, int64_t n, int 
     for (int64_t i = 0; i < n; ++i) {
         const double* a = mass + static_cast<int64_t>(label[i]) * WIDTH;
         int p = 0;
-        for (int j = 0; j < arity; ++j) {
-            for (int l = j + 1; l < arity; ++l, ++p) {
-                const double d = a[j] - a[l];
-                sums[p][0] += absolute(d - 1);
-                sums[p][1] += absolute(d);
-                sums[p][2] += absolute(d + 1);
-            }
-        }
+        for (int j = 0; j < arity; ++j)
+            for (int l = j + 1; l < arity; ++l, ++p) add_label(sums[p], a[j] - a[l]);
     }
 }
 

@@ -1,9 +1,9 @@
 // The inner loops for one instruction set, and the table that leads to them.
 //
 // The files of this folder are compiled once per instruction set: a .cpp defines LDSM_PATH (a
-// namespace) and LDSM_AVX2 and includes this file, which includes the others inside that namespace.
-// Only raw pointers and plain types may be used in them: a standard library template instantiated
-// in a wide file could be picked by the linker for every machine.
+// namespace), LDSM_NAME and LDSM_AVX2 and includes this file, which includes the others inside that
+// namespace. Only raw pointers and plain types may be used in them: a standard library template
+// instantiated in a wide file could be picked by the linker for every machine.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -68,15 +68,20 @@ inline void fill_trainers(TrainRows& t) {
     }
 }
 
-inline Kernels make_kernels(const char* name) {
+inline Kernels make_kernels() {
     Kernels k{};
-    k.name = name;
+    k.name = LDSM_NAME;
     fill_trainers<true>(k.nag);
     fill_trainers<false>(k.sgd);
     for (int m = 2; m <= kMaxArity; ++m)
         k.margins[m] = m == 2 ? row_margins<2> : m <= 4 ? row_margins<4> : row_margins<8>;
     k.find_places = find_places;
     return k;
+}
+
+const Kernels& kernels() {
+    static const Kernels kernels = make_kernels();
+    return kernels;
 }
 
 }  // namespace LDSM_PATH

@@ -139,16 +139,20 @@ class RowTrainer {
     Doubles<WIDTH> slope_;
 };
 
+// The next row of each node, phase by phase.
+template <typename... Nodes>
+inline void train_row(Nodes&... node) {
+    (node.choose(), ...);
+    (node.predict(), ...);
+    (node.differentiate(), ...);
+    (node.update(), ...);
+    (node.record(), ...);
+}
+
 template <int ARITY, int WIDTH, bool NAG>
 void train_one(TrainingRun& run, int64_t most) {
     RowTrainer<ARITY, WIDTH, NAG> node(run, most);
-    while (node.next()) {
-        node.choose();
-        node.predict();
-        node.differentiate();
-        node.update();
-        node.record();
-    }
+    while (node.next()) train_row(node);
     node.finish();
 }
 
@@ -161,16 +165,7 @@ void train_two(TrainingRun& first, TrainingRun& second, int64_t most) {
             a.put_back();
             break;
         }
-        a.choose();
-        b.choose();
-        a.predict();
-        b.predict();
-        a.differentiate();
-        b.differentiate();
-        a.update();
-        b.update();
-        a.record();
-        b.record();
+        train_row(a, b);
     }
     a.finish();
     b.finish();

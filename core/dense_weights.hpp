@@ -1,4 +1,4 @@
-// One sparse vector of features per label: the form of the linear classifiers and the centroids.
+// The weights of one label at a time, over all features; only what was touched is cleared.
 #pragma once
 
 #include <bit>
@@ -6,24 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "second_stage.hpp"
+
 namespace ldsm {
 
-// Vectors by label, features ascending. Feature number D is a constant 1 that rows do not store.
-struct LabelVectors {
-    std::vector<int64_t> offsets{0};
-    std::vector<int32_t> features;
-    std::vector<float> weights;
-};
-
-struct LabelVectorsView {
-    const int64_t* offsets;
-    const int32_t* features;
-    const float* weights;
-    int64_t n_labels;
-    int64_t n_entries;
-};
-
-// One label at a time in weights over all features; only what was touched is cleared.
 class DenseWeights {
   public:
     explicit DenseWeights(int32_t n_features)
