@@ -34,14 +34,14 @@ nb::object vectors_out(LabelVectors&& vectors) {
 }
 
 nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_t fill_to,
-                uint64_t seed, Cancel cancel) {
+                uint64_t seed) {
     const LabelRows& lists = lists_of.view();
     const LabelRows& y = y_of.view();
     check_equal(lists.n_labels, y.n_labels,
                 "The shortlists and Y must have the same number of labels");
     check_equal(lists.n_rows, y.n_rows, "The shortlists and Y must have the same number of rows");
     if (fill_to < 0) refuse("fill_to must be at least 0. Got ", fill_to, ".");
-    Monitor monitor = make_monitor(cancel);
+    Monitor monitor = make_monitor({});
     // No more than all labels can be meant, and twice as many must still be a number.
     const int64_t fill = std::min<int64_t>(fill_to, y.n_labels);
     LabelPairs out = without_gil([&] { return label_pairs(lists, y, fill, seed, monitor); });
@@ -50,15 +50,14 @@ nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_
 
 nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                  In<uint8_t> positive, uint64_t first_label, Mask held_out, double cost,
-                 double tolerance, int max_epochs, float prune, uint64_t seed, Cancel cancel,
-                 Counter progress) {
+                 double tolerance, int max_epochs, float prune, uint64_t seed, Cancel cancel) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
     const uint8_t* held = checked_mask(held_out, x, "held_out");
     if (!(cost > 0) || !std::isfinite(cost) || !(tolerance > 0) || max_epochs < 1)
         refuse("cost and tolerance must be above 0 and finite, max_epochs at least 1.");
     check_prune(prune);
-    Monitor monitor = make_monitor(cancel, progress);
+    Monitor monitor = make_monitor(cancel);
     const RankerParams params{cost, tolerance, max_epochs, prune};
     Ranker out = without_gil([&] { return train_ranker(x, view, held, params, seed, monitor); });
     return nb::make_tuple(vectors_out(std::move(out.vectors)),
@@ -66,13 +65,12 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
 }
 
 nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
-                     In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune,
-                     Cancel cancel) {
+                     In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
     check_prune(prune);
-    Monitor monitor = make_monitor(cancel);
+    Monitor monitor = make_monitor({});
     return vectors_out(
         without_gil([&] { return train_centroids(x, view, left, min_rows, prune, monitor); }));
 }
@@ -106,16 +104,13 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
 
 void bind_ranker(nb::module_& m) {
     m.def("label_pairs", &pairs, "lists"_a, "y"_a, nb::kw_only(), "fill_to"_a, "seed"_a,
-          as_is("cancel") = nb::none(),
           "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");
     m.def("train_ranker", &ranker, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
           nb::kw_only(), "first_label"_a, as_is("held_out") = nb::none(), "cost"_a, "tolerance"_a,
           "max_epochs"_a, "prune"_a, "seed"_a, as_is("cancel") = nb::none(),
-          as_is("progress") = nb::none(),
           "One linear classifier per label: ((offsets, features, weights), held-out margins).");
     m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
           nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
-          as_is("cancel") = nb::none(),
           "The mean row of each label: (offsets, features, weights).");
     m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"), "x"_a,
           as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),

@@ -136,25 +136,22 @@ nb::tuple topk(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int
                           hand_over(std::move(scores), static_cast<size_t>(k)));
 }
 
-nb::tuple scores(nb::handle forest, bool by_rows, const CheckedFeatures& rows,
-                 std::optional<In2<uint8_t>> skip, Cancel cancel, const std::string& simd) {
+nb::tuple scores(nb::handle forest, bool by_rows, const CheckedFeatures& rows, Cancel cancel,
+                 const std::string& simd) {
     const ForestArrays arrays(forest, by_rows);
     const FeatureRows& x = rows_for(arrays.view, rows);
-    const uint8_t* skipped = checked_skip(skip, arrays.view, x);
     Monitor monitor = make_monitor(cancel);
     const Kernels& kernels = select_kernels(simd);
-    SparseScores s =
-        without_gil([&] { return route_scores(arrays.view, x, skipped, kernels, monitor); });
+    SparseScores s = without_gil([&] { return route_scores(arrays.view, x, kernels, monitor); });
     return hand_over_all(s.indptr, s.indices, s.values);
 }
 
-nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows, Cancel cancel,
-                const std::string& simd) {
+nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows, const std::string& simd) {
     const ForestArrays arrays(forest, true);
     const FeatureRows& x = rows_for(arrays.view, rows);
     if (arrays.view.n_nodes > INT32_MAX)
         refuse("The nodes of a forest with 2^31 nodes or more cannot be numbered.");
-    Monitor monitor = make_monitor(cancel);
+    Monitor monitor = make_monitor({});
     const Kernels& kernels = select_kernels(simd);
     SparseScores s = without_gil([&] { return route_nodes(arrays.view, x, kernels, monitor); });
     return hand_over_all(s.indptr, s.indices);
@@ -172,10 +169,9 @@ void bind_router(nb::module_& m) {
     m.def("route_topk", &topk, "forest"_a, "by_rows"_a, "x"_a, "k"_a, as_is("fill_order"),
           as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("cancel") = nb::none(),
           "simd"_a = "auto", "The k best labels of each row and their scores.");
-    m.def("route_scores", &scores, "forest"_a, "by_rows"_a, "x"_a, as_is("skip") = nb::none(),
-          as_is("cancel") = nb::none(), "simd"_a = "auto",
-          "All positive scores of each row: (indptr, labels, scores).");
-    m.def("route_nodes", &nodes, "forest"_a, "x"_a, as_is("cancel") = nb::none(), "simd"_a = "auto",
+    m.def("route_scores", &scores, "forest"_a, "by_rows"_a, "x"_a, as_is("cancel") = nb::none(),
+          "simd"_a = "auto", "All positive scores of each row: (indptr, labels, scores).");
+    m.def("route_nodes", &nodes, "forest"_a, "x"_a, "simd"_a = "auto",
           "The nodes each row visits: (indptr, node numbers).");
     m.def("feature_maps", &maps, "forest"_a,
           "Where each node stores each feature: makes single rows fast where there are few "

@@ -200,11 +200,11 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
     });
 }
 
-SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const uint8_t* skip,
-                          const Kernels& kernels, Monitor& monitor) {
+SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const Kernels& kernels,
+                          Monitor& monitor) {
     SparseScores out;
     std::vector<int32_t> sorted;
-    score_rows(forest, x, skip, kernels, monitor, [&](int64_t, const LeafVotes& votes) {
+    score_rows(forest, x, nullptr, kernels, monitor, [&](int64_t, const LeafVotes& votes) {
         sorted = votes.labels();
         std::sort(sorted.begin(), sorted.end());
         for (const int32_t label : sorted) {

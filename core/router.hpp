@@ -66,8 +66,8 @@ struct SparseScores {
 // `skip`: per row and tree (row-major), 1 where a tree must not answer for a row; null for none.
 void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* skip,
                 const TopK& out, const Kernels& kernels, Monitor& monitor);
-SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const uint8_t* skip,
-                          const Kernels& kernels, Monitor& monitor);
+SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const Kernels& kernels,
+                          Monitor& monitor);
 // The nodes each row visits, numbered over the whole forest, ascending within a row.
 SparseScores route_nodes(const ForestView& forest, const FeatureRows& x, const Kernels& kernels,
                          Monitor& monitor);

@@ -73,13 +73,10 @@ def route_scores(
     forest: Forest,
     by_rows: bool,
     x: CheckedFeatures,
-    skip: Bytes | None = None,
     cancel: Ints | None = None,
     simd: str = "auto",
 ) -> Csr: ...
-def route_nodes(
-    forest: Forest, x: CheckedFeatures, cancel: Ints | None = None, simd: str = "auto"
-) -> tuple[Offsets, Ints]: ...
+def route_nodes(forest: Forest, x: CheckedFeatures, simd: str = "auto") -> tuple[Offsets, Ints]: ...
 def feature_maps(forest: Forest) -> NDArray[np.uint64]: ...
 def bag_mask(seed: int, tree: int, n_rows: int, subsample: float) -> Bytes: ...
 def row_order(seed: int, tree: int, n_rows: int, subsample: float) -> Ints: ...
@@ -106,7 +103,7 @@ def format_text(
     zero_based: bool = True,
 ) -> bytes: ...
 def label_pairs(
-    lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int, cancel: Ints | None = None
+    lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int
 ) -> tuple[Offsets, Ints, Bytes]: ...
 def train_ranker(
     x: CheckedFeatures,
@@ -122,7 +119,6 @@ def train_ranker(
     prune: float,
     seed: int,
     cancel: Ints | None = None,
-    progress: Offsets | None = None,
 ) -> tuple[Csr, Floats]: ...
 def train_centroids(
     x: CheckedFeatures,
@@ -133,7 +129,6 @@ def train_centroids(
     left_out: Bytes | None = None,
     min_rows: int,
     prune: float,
-    cancel: Ints | None = None,
 ) -> Csr: ...
 def label_products(
     offsets: Offsets,
