@@ -39,7 +39,7 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/sp-repo-review --quiet . || $(BIN)/sp-repo-review .
+	$(BIN)/sp-repo-review --show err .
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp)
 
 bench: $(VENV)/.installed-plot peers
