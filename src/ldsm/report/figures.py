@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 10_000  # for the figures that evaluate every tree alone
 _SIZE = (4.8, 3.2)  # inches: at half the page's width, text is as large as the captions
-_INK = "#010203"  # placeholder for the colour of the page's text
+_INK = "#010203"  # stands for the colour of the page's text
 # Keep text as text, in the page's font, and the bytes of a figure reproducible.
 _SETTINGS = {
     "svg.fonttype": "none",
