@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from checkpointed_fits import UNDISTURBED, XS, YS, X, Y, note_trees, small, trees_in
+from checkpointed_fits import UNDISTURBED, XS, YS, X, Y, small, trees_in
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, _core, load
 from ldsm._arrays.features import feature_arrays
@@ -29,18 +29,6 @@ from ldsm._trees.training_data import TrainingData
 from ldsm.datasets import Dataset
 
 NAMES = list("abcdefgh")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A checkpoint of four trees."""
-    small().fit(XS, YS, checkpoint_dir=tmp_path / "trees")
-    return tmp_path / "trees"
-
-
-@pytest.fixture
-def grown(monkeypatch):
-    return note_trees(monkeypatch)
 
 
 # -- killed and resumed ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 import pytest
 
-from checkpointed_fits import UNDISTURBED, XS, YS, note_trees, small, trees_in
+from checkpointed_fits import UNDISTURBED, XS, YS, small, trees_in
 from cli_runs import leftovers
 from full_disk import no_file_beyond
 from ldsm._storage import container as model_file
@@ -23,19 +23,6 @@ from ldsm._storage.container import FormatVersionError
 from ldsm._storage.manifest import identity
 from ldsm._trees.checkpoint import STALE_SECONDS
 from model_bytes import seal
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A checkpoint of four trees."""
-    small().fit(XS, YS, checkpoint_dir=tmp_path / "trees")
-    return tmp_path / "trees"
-
-
-@pytest.fixture
-def grown(monkeypatch):
-    return note_trees(monkeypatch)
-
 
 # -- damage --------------------------------------------------------------------------------------
 
