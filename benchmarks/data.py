@@ -6,12 +6,25 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ldsm import datasets
 from ldsm.datasets import Dataset
+
+# The sets of texts, and what differs between their vectorizers; EURLEX57K has 22,776 words.
+VECTORIZERS: dict[str, dict[str, Any]] = {
+    "eurlex57k": {
+        "min_df": 3,
+        "token_pattern": r"(?u)\b[a-zA-Z][a-zA-Z]+\b",
+        "stop_words": "english",
+    },
+    "reuters": {"min_df": 2},
+    "debtags": {"min_df": 2},
+    "yso": {"min_df": 2},
+}
 
 
 def folder() -> Path:
@@ -23,12 +36,12 @@ def folder() -> Path:
 
 
 def load(name: str) -> tuple[Dataset, Dataset]:
-    """Train and test rows of "bibtex", "delicious", "mediamill-sample" or "eurlex57k".
+    """Train and test rows of "bibtex", "delicious", "mediamill-sample" or one of `VECTORIZERS`.
 
     "quick" is a small synthetic set, for trying a program.
     """
-    if name == "eurlex57k":
-        return eurlex57k()
+    if name in VECTORIZERS:
+        return texts(name)
     if name == "quick":
         shape = {"labels_per_row": 3, "nonzeros_per_row": 8, "binary": True}
         return datasets.make_xmc(600, 60, 20, **shape), datasets.make_xmc(
@@ -40,18 +53,11 @@ def load(name: str) -> tuple[Dataset, Dataset]:
     return train, test
 
 
-def eurlex57k(test_part: str = "test") -> tuple[Dataset, Dataset]:
-    """TF-IDF of EURLEX57K as every comparison uses it: 22,776 words, fitted on train."""
-    vectorizer = TfidfVectorizer(
-        sublinear_tf=True,
-        min_df=3,
-        token_pattern=r"(?u)\b[a-zA-Z][a-zA-Z]+\b",
-        stop_words="english",
-        dtype=np.float32,
-    )
+def texts(name: str, test_part: str = "test") -> tuple[Dataset, Dataset]:
+    """TF-IDF of a set of texts as every comparison uses it, fitted on train."""
+    vectorizer = TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **VECTORIZERS[name])
     train, test = (
-        datasets.load_jsonl(folder() / f"eurlex57k_{part}.jsonl.gz")
-        for part in ("train", test_part)
+        datasets.load_jsonl(folder() / f"{name}_{part}.jsonl.gz") for part in ("train", test_part)
     )
     train = train.vectorize(vectorizer)
     test, _ = test.vectorize(vectorizer, fit=False).align(train)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,18 +62,27 @@ def measure(
                 "in_effect": clf.tree_params_.as_dict(),
                 "train_seconds": seconds,
                 "predict_ms_per_row": 1e3 * min(passes) / test.X.shape[0],
+                "one_row_ms": one_row_ms(clf, test.X, k),
                 "metrics": percent(test.Y, labels, train.Y),
                 "metrics_tail": percent(test.Y, rare, train.Y),
                 "depth": depth_facts(clf.forest_, train.X.shape[0]),
                 "model_bytes": saved_bytes(clf),
                 "trees_bytes": clf.forest_.nbytes,
-                "stage_bytes": sum(v.nbytes for _, v in stage.vectors()) if stage else 0,
+                "stage_bytes": sum(part.nbytes for _, part in stage.parts()) if stage else 0,
                 "blend": stage.blend.kind if stage else "none",
                 "train_peak_bytes": None if peak is None else peak - before,
                 "peak_bytes": peak,
             }
         )
     return points, answers
+
+
+def one_row_ms(clf: LdSMClassifier, X: Any, k: int, n_rows: int = 300) -> float:
+    """The median time of a call for a single row."""
+    rows = [X[i : i + 1] for i in range(min(n_rows, X.shape[0]))]
+    clf.predict_topk(rows[0], k)  # what is computed once is not part of it
+    times = [seconds_of(partial(clf.predict_topk, row, k))[0] for row in rows]
+    return 1e3 * float(np.median(times))
 
 
 def percent(Y: Any, labels: Any, Y_train: Any) -> dict[str, float]:

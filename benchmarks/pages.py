@@ -58,9 +58,14 @@ def publish(page: Path, name: str, text: str, pictures: Sequence[Path] = ()) -> 
 @contextmanager
 def picture(path: Path, panels: int = 1, width: float = 4.4, height: float = 3.6) -> Iterator[Any]:
     """An array of axes, one per panel; saved to `path` in the end."""
-    size = (width * panels, height)
+    columns = min(panels, 3)
+    rows = -(-panels // columns)
+    size = (width * columns, height * rows)
     figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[panels:]:
+        axis.remove()
+    axes = axes[:panels]
     yield axes
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)

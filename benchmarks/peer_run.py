@@ -63,8 +63,8 @@ class Omikuji:
         self.task, self.library = task, omikuji
         self.text = task.folder / "train.txt"
         with open(self.text, "w") as lines:
-            # A row with neither labels nor features has no line in this format.
-            kept = np.flatnonzero(np.diff(task.X.indptr) + np.diff(task.Y.indptr))
+            # It cannot read rows without features: they are left out.
+            kept = np.flatnonzero(np.diff(task.X.indptr))
             lines.write(f"{len(kept)} {task.X.shape[1]} {task.Y.shape[1]}\n")
             for row in kept:
                 labels = ",".join(map(str, task.Y.indices[slice(*task.Y.indptr[row : row + 2])]))

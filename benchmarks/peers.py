@@ -1,11 +1,11 @@
 """ldsm beside other programs: accuracy, rare labels, time, size, memory and calibration.
 
-    LDSM_DATA=... python benchmarks/peers.py [--data bibtex,delicious,eurlex57k] [--seeds 3]
+    LDSM_DATA=... python benchmarks/peers.py [--data bibtex,reuters] [--seeds 3]
 
-The same features and threads for all, each run in a process of its own; ours is the mean of several
-seeds. Settings were chosen on training rows (EURLEX57K: its dev rows). Finished runs are kept under
-build/peers; delete it to measure everything in one run. Writes results.json there, and the tables
-and pictures of benchmarks/README.md.
+The same features and threads for all, each run in a process of its own; ours has its defaults and
+is the mean of several seeds. Finished runs are kept under build/peers; delete it to measure
+everything in one run. omikuji cannot read rows without features: it is trained without them. Writes
+results.json there, and the tables and pictures of benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -27,45 +27,32 @@ from ldsm.metrics.calibration import reliability
 from ldsm.plotting import plot_reliability
 from peer_run import PEERS
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "bibtex": {"n_estimators": 16, "max_nodes": 500, "n_epochs": 5},
-    "delicious": {"n_estimators": 30},
-    "eurlex57k": {"n_estimators": 16, "arity": 4, "max_nodes": 6000, "n_epochs": 2},
-    "quick": {"n_estimators": 6},
-}
-ALONE: dict[str, Any] = {"rerank": None, "subsample": 1.0}
-OURS, TREES_ALONE, DEFAULTS = "ldsm", "ldsm, trees alone", "ldsm, no parameter set"
-OWN = (OURS, TREES_ALONE, DEFAULTS)
+NAMES = ("bibtex", "delicious", "eurlex57k", "reuters", "debtags", "yso")
+OURS = "ldsm"
 COSTS = ("train_seconds", "predict_ms_per_row", "model_bytes", "train_peak_bytes")
+OWN_COSTS = (*COSTS, "one_row_ms", "stage_bytes")
 
 
-def own_runs(
-    title: str, name: str, seeds: int, threads: int, judge: Judge, output: Path
-) -> dict[str, Any]:
+def own_runs(name: str, seeds: int, threads: int, judge: Judge, output: Path) -> dict[str, Any]:
     """Several seeds of ours, averaged; row by row where there are rows."""
-    settings = SETTINGS[name] | (ALONE if title == TREES_ALONE else {})
-    if title == DEFAULTS:
-        settings = {"n_estimators": LdSMClassifier().n_estimators}
-    given = {key: value for key, value in settings.items() if key != "n_estimators"}
+    n_trees = LdSMClassifier().n_estimators
     kept = [
-        kept_run(output, name, title.replace(",", ""), given, trees=[settings["n_estimators"]],
-                 seed=seed, threads=threads)
+        kept_run(output, name, OURS, {}, trees=[n_trees], seed=seed, threads=threads)
         for seed in range(seeds)
-    ]  # fmt: skip
+    ]
     runs = [run["points"][0] for run in kept]
     answers = [answers_of(output, run) for run in kept]
     found = [reliability(judge.Y, a["labels"], a["scores"]) for a in answers]
-    means = {cost: mean_or_none([run[cost] for run in runs]) for cost in COSTS}
+    means = {cost: mean_or_none([run[cost] for run in runs]) for cost in OWN_COSTS}
     return {
         "precision": np.mean([judge.precision(a["labels"]) for a in answers], axis=0),
         "psp": np.mean([judge.psp(a["labels"]) for a in answers], axis=0),
         "psp_tail": np.mean([judge.psp(a["labels_tail"]) for a in answers], axis=0),
         **means,
-        "stage_bytes": float(np.mean([run["stage_bytes"] for run in runs])),
         "blend": ", ".join(sorted({run["blend"] for run in runs})),
         # The bins of one seed, the error of all.
         "reliability": replace(found[0], error=float(np.mean([one.error for one in found]))),
-        "settings": settings,
+        "settings": {},
     }
 
 
@@ -92,27 +79,22 @@ def measure(name: str, seeds: int, threads: int, output: Path) -> dict[str, Any]
             "version": run.facts["version"],
         }
         print(f"{name}, {about.title}: training {run.facts['train_seconds']:.1f} s", flush=True)
-    for title in OWN:
-        methods[title] = own_runs(title, name, seeds, threads, judge, output)
+    methods[OURS] = own_runs(name, seeds, threads, judge, output)
     return methods
 
 
 def comparisons(methods: dict[str, Any]) -> list[dict[str, Any]]:
-    """Ours less the best peer, and less the trees alone, in every metric."""
-    peers = [title for title in methods if title not in OWN]
+    """Ours less the best peer in every metric."""
+    peers = [title for title in methods if title != OURS]
     out = []
     for metric, own in (("precision", "precision"), ("psp", "psp_tail")):
-        for i, k in enumerate(KS):
-            others = [TREES_ALONE] if metric == "precision" else []
-            if peers:
-                others.insert(0, max(peers, key=lambda t: methods[t][metric][:, i].mean()))
-            for other in others:
-                ours, theirs = methods[OURS][own][:, i], methods[other][metric][:, i]
-                mean, low, high = difference(ours, theirs)
-                out.append(
-                    {"metric": f"{metric}@{k}", "other": other, "is_peer": other in peers,
-                     "mean": mean, "low": low, "high": high}
-                )  # fmt: skip
+        for i, k in enumerate(KS if peers else ()):
+            best = max(peers, key=lambda t: methods[t][metric][:, i].mean())
+            ours, theirs = methods[OURS][own][:, i], methods[best][metric][:, i]
+            mean, low, high = difference(ours, theirs)
+            out.append(
+                {"metric": f"{metric}@{k}", "other": best, "mean": mean, "low": low, "high": high}
+            )
     return out
 
 
@@ -122,8 +104,6 @@ def section(name: str, methods: dict[str, Any], gaps: list[dict[str, Any]]) -> s
     for title, m in methods.items():
         tail = pages.slashed(m["psp_tail"].mean(axis=0)) if "psp_tail" in m else ""
         size = f"{m['model_bytes'] / 1e6:.1f}"
-        if m.get("stage_bytes"):
-            size += f", second stage {m['stage_bytes'] / 1e6:.1f}"
         peak = m["train_peak_bytes"]
         rows.append(
             [
@@ -143,26 +123,22 @@ def section(name: str, methods: dict[str, Any], gaps: list[dict[str, Any]]) -> s
     )  # fmt: skip
     ours = methods[OURS]
     lines = [
-        f"Blend: {ours['blend']}. Settings: {pages.code(ours['settings'])}.",
+        f"Blend: {ours['blend']}. One row takes {ours['one_row_ms']:.2f} ms.",
         "Expected calibration error of the five best scores: "
         f"{100 * ours['reliability'].error:.2f} points.",
         "",
     ]
     for gap in gaps:
-        other = f"the best peer ({gap['other']})" if gap["is_peer"] else "trees alone, subsample=1"
         lines.append(
-            f"- {gap['metric']} against {other}: "
+            f"- {gap['metric']} against the best peer ({gap['other']}): "
             f"{gap['mean']:+.2f} [{gap['low']:+.2f}, {gap['high']:+.2f}]"
         )
-    shares = 100 * methods[DEFAULTS]["precision"].mean(axis=0) / ours["precision"].mean(axis=0)
-    lines.append(f"- no parameter set: {pages.slashed(shares, 1)} % of these settings' P@1/3/5")
     for title, m in methods.items():
         if title in ("omikuji Parabel", "napkinXC PLT"):
             train, predict = (ours[c] / m[c] for c in ("train_seconds", "predict_ms_per_row"))
-            stage = ours["stage_bytes"] / m["model_bytes"]
             lines.append(
                 f"- times {title}: training {train:.2f}, prediction {predict:.2f}, "
-                f"second stage's size {stage:.2f}"
+                f"size {ours['model_bytes'] / m['model_bytes']:.2f}"
             )
     return f"#### {name}\n\n{pages.table(header, rows)}\n" + "\n".join(lines) + "\n"
 
@@ -173,12 +149,10 @@ def draw_times(found: dict[str, Any], path: Path) -> None:
         for axes, (name, methods) in zip(panels, found.items(), strict=True):
             markers = iter("s^DvP")
             for title, m in methods.items():
-                ours = title in OWN
+                ours = title == OURS
                 marker, color = ("o", "C3") if ours else (next(markers), "C0")
                 axes.scatter(m["train_seconds"], m["precision"][:, 0].mean(), s=34, zorder=3,
-                             marker=marker, edgecolors=color, label=title,
-                             facecolors=color if title != TREES_ALONE else "none",
-                             alpha=0.5 if title == DEFAULTS else 1.0)  # fmt: skip
+                             marker=marker, color=color, label=title)  # fmt: skip
             axes.margins(0.12, 0.15)
             pages.log_scale(axes)
             axes.legend(frameon=False, fontsize=7)
@@ -209,7 +183,7 @@ def summary(method: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = records.arguments(__doc__, "peers", seeds=3)
-    parser.add_argument("--data", default="bibtex,delicious,eurlex57k", help="by commas")
+    parser.add_argument("--data", default=",".join(NAMES), help="by commas")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     output: Path = options.output

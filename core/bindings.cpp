@@ -3,11 +3,13 @@
 #include "bindings.hpp"
 
 namespace ldsm::bindings {
-void bind_rows(nb::module_& m);    // bindings_rows.cpp
-void bind_tree(nb::module_& m);    // bindings_tree.cpp
-void bind_router(nb::module_& m);  // bindings_router.cpp
-void bind_ranker(nb::module_& m);  // bindings_ranker.cpp
-void bind_text(nb::module_& m);    // bindings_text.cpp
+void bind_rows(nb::module_& m);     // bindings_rows.cpp
+void bind_tree(nb::module_& m);     // bindings_tree.cpp
+void bind_router(nb::module_& m);   // bindings_router.cpp
+void bind_blend(nb::module_& m);    // bindings_blend.cpp
+void bind_matcher(nb::module_& m);  // bindings_matcher.cpp
+void bind_ranker(nb::module_& m);   // bindings_ranker.cpp
+void bind_text(nb::module_& m);     // bindings_text.cpp
 }  // namespace ldsm::bindings
 
 NB_MODULE(_core, m) {
@@ -18,6 +20,8 @@ NB_MODULE(_core, m) {
     bind_rows(m);
     bind_tree(m);
     bind_router(m);
+    bind_blend(m);
+    bind_matcher(m);
     bind_ranker(m);
     bind_text(m);
 }

@@ -1,4 +1,5 @@
 // Bindings for the second stage.
+#include "bindings_arrays.hpp"
 #include "bindings_rows.hpp"
 #include "second_stage.hpp"
 
@@ -29,8 +30,21 @@ void check_prune(float prune) {
         refuse("prune must be finite and at least 0. Got ", prune, ".");
 }
 
-nb::object vectors_out(LabelVectors&& vectors) {
-    return hand_over_all(vectors.offsets, vectors.features, vectors.weights);
+nb::object gaps_out(const std::vector<int32_t>& features, const std::vector<int64_t>& offsets,
+                    auto gaps) {
+    gaps.reserve(features.size());
+    for (size_t v = 0; v + 1 < offsets.size(); ++v)
+        append_gaps(features, offsets[v], offsets[v + 1], gaps);
+    return hand_over(std::move(gaps));
+}
+
+nb::tuple vectors_out(LabelVectors&& v, int32_t n_features, const VectorForm& form) {
+    if (!form.compress) return hand_over_all(v.offsets, v.features, v.weights, v.units);
+    nb::object features = widest_gap(n_features) <= 255
+                              ? gaps_out(v.features, v.offsets, std::vector<uint8_t>())
+                              : gaps_out(v.features, v.offsets, std::vector<uint16_t>());
+    return nb::make_tuple(hand_over(std::move(v.offsets)), features, hand_over(std::move(v.codes)),
+                          hand_over(std::move(v.units)));
 }
 
 nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_t fill_to,
@@ -50,7 +64,8 @@ nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_
 
 nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                  In<uint8_t> positive, uint64_t first_label, Mask held_out, double cost,
-                 double tolerance, int max_epochs, float prune, uint64_t seed, Cancel cancel) {
+                 double tolerance, int max_epochs, float prune, bool compress, uint64_t seed,
+                 Cancel cancel) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
     const uint8_t* held = checked_mask(held_out, x, "held_out");
@@ -58,33 +73,62 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
         refuse("cost and tolerance must be above 0 and finite, max_epochs at least 1.");
     check_prune(prune);
     Monitor monitor = make_monitor(cancel);
-    const RankerParams params{cost, tolerance, max_epochs, prune};
+    const RankerParams params{cost, tolerance, max_epochs, {prune, compress}};
     Ranker out = without_gil([&] { return train_ranker(x, view, held, params, seed, monitor); });
-    return nb::make_tuple(vectors_out(std::move(out.vectors)),
+    return nb::make_tuple(vectors_out(std::move(out.vectors), x.n_features, params.form),
                           hand_over(std::move(out.held_out_margins)));
 }
 
 nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
-                     In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune) {
+                     In<uint8_t> positive, Mask left_out, int64_t min_rows, float prune,
+                     bool compress) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, 0);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
     check_prune(prune);
     Monitor monitor = make_monitor({});
+    const VectorForm form{prune, compress};
     return vectors_out(
-        without_gil([&] { return train_centroids(x, view, left, min_rows, prune, monitor); }));
+        without_gil([&] { return train_centroids(x, view, left, min_rows, form, monitor); }),
+        x.n_features, form);
 }
 
-nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights,
-                    const CheckedFeatures& rows, In<int64_t> list_indptr, In<int32_t> list_labels,
-                    Cancel cancel) {
-    const FeatureRows& x = rows.view();
-    check_aligned(offsets, "The offsets of the vectors");
-    check_aligned(features, "The features of the vectors");
-    check_aligned(weights, "The weights of the vectors");
-    if (offsets.size() < 1 || offsets.size() - 1 > INT32_MAX || features.size() != weights.size())
+// Vectors are any Python object with these attributes, as forests are.
+StoredWeights stored_vectors(const ArraysOf& vectors, int32_t n_features) {
+    StoredWeights v{};
+    const size_t offsets = vectors.array("offsets", v.offsets);
+    const size_t entries = vectors.array("features", v.narrow_gaps, v.wide_gaps, v.features);
+    const size_t weights = vectors.array("weights", v.codes, v.weights);
+    const size_t units = vectors.array("units", v.units);
+    if (offsets < 1 || offsets - 1 > INT32_MAX || entries != weights ||
+        units != (v.codes != nullptr ? offsets - 1 : 0))
         refuse("The arrays of the vectors do not fit each other in size.");
-    const auto n_labels = static_cast<int64_t>(offsets.size()) - 1;
+    v.arity = 1;
+    v.last_feature = n_features;
+    v.n_vectors = static_cast<int64_t>(offsets) - 1;
+    v.n_entries = static_cast<int64_t>(entries);
+    return v;
+}
+
+// Made from checked vectors, and out of reach from then on: nothing in it needs to be looked at.
+struct VectorsByFeature {
+    VectorsByFeature(nb::handle vectors, int64_t n_features) {
+        if (n_features < 0 || n_features > kMostFeatures) refuse("n_features is out of range.");
+        const ArraysOf arrays(vectors, "vectors");
+        const StoredWeights view = stored_vectors(arrays, static_cast<int32_t>(n_features));
+        n_labels = view.n_vectors;
+        weights = without_gil([&] { return by_feature(view); });
+    }
+    int64_t n_labels;
+    ByFeature weights;
+};
+
+nb::object products(nb::handle vectors, const CheckedFeatures& rows, In<int64_t> list_indptr,
+                    In<int32_t> list_labels, Cancel cancel, const VectorsByFeature* by_feature) {
+    const FeatureRows& x = rows.view();
+    const ArraysOf arrays(vectors, "vectors");
+    const StoredWeights view = stored_vectors(arrays, x.n_features);
+    const int64_t n_labels = view.n_vectors;
     // A list is in order of merit, not of labels: only its range matters here.
     check_offsets(list_indptr, list_labels.size(), "The row offsets of the lists");
     check_range(list_labels, n_labels, "The label numbers of the lists");
@@ -92,11 +136,16 @@ nb::object products(In<int64_t> offsets, In<int32_t> features, In<float> weights
                           static_cast<int64_t>(list_indptr.size()) - 1,
                           static_cast<int32_t>(n_labels)};
     check_equal(x.n_rows, lists.n_rows, "X and the lists must have the same number of rows");
-    const LabelVectorsView view{offsets.data(), features.data(), weights.data(),
-                                static_cast<int64_t>(features.size())};
     Monitor monitor = make_monitor(cancel);
     std::vector<float> out(list_labels.size());
-    without_gil([&] { label_products(view, x, lists, out.data(), monitor); });
+    if (by_feature != nullptr &&
+        (by_feature->n_labels != n_labels ||
+         by_feature->weights.offsets.size() != static_cast<size_t>(x.n_features) + 2))
+        refuse("by_feature must be made from the same vectors.");
+    without_gil([&] {
+        label_products(view, x, lists, out.data(), monitor,
+                       by_feature != nullptr ? &by_feature->weights : nullptr);
+    });
     return hand_over(std::move(out));
 }
 
@@ -107,13 +156,17 @@ void bind_ranker(nb::module_& m) {
           "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");
     m.def("train_ranker", &ranker, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
           nb::kw_only(), "first_label"_a, as_is("held_out") = nb::none(), "cost"_a, "tolerance"_a,
-          "max_epochs"_a, "prune"_a, "seed"_a, as_is("cancel") = nb::none(),
-          "One linear classifier per label: ((offsets, features, weights), held-out margins).");
+          "max_epochs"_a, "prune"_a, "compress"_a, "seed"_a, as_is("cancel") = nb::none(),
+          "One linear classifier per label: ((offsets, features, weights, units), held-out "
+          "margins).");
     m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
-          nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a,
-          "The mean row of each label: (offsets, features, weights).");
-    m.def("label_products", &products, as_is("offsets"), as_is("features"), as_is("weights"), "x"_a,
-          as_is("list_indptr"), as_is("list_labels"), as_is("cancel") = nb::none(),
+          nb::kw_only(), as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a, "compress"_a,
+          "The mean row of each label: (offsets, features, weights, units).");
+    nb::class_<VectorsByFeature>(m, "VectorsByFeature",
+                                 "The weights of vectors by feature: makes single rows fast.")
+        .def(nb::init<nb::handle, int64_t>(), "vectors"_a, "n_features"_a);
+    m.def("label_products", &products, "vectors"_a, "x"_a, as_is("list_indptr"),
+          as_is("list_labels"), as_is("cancel") = nb::none(), "by_feature"_a.none() = nb::none(),
           "Products of unit rows with the vectors of the labels on their lists.");
 }
 

@@ -32,6 +32,8 @@ void check_params(const TreeParams& p) {
         refuse("integrity_weight and multiway_penalty must be finite and at least 0.");
     if (!(p.subsample > 0) || p.subsample > 1)
         refuse("subsample must lie in (0, 1]. Got ", p.subsample, ".");
+    if (p.min_split_labels < 1) refuse("min_split_labels must be at least 1.");
+    if (!(p.prune_share >= 0) || p.prune_share >= 1) refuse("prune_share must lie in [0, 1).");
 }
 
 // Parameters are any Python object with these attributes.
@@ -60,6 +62,9 @@ TreeParams read_params(nb::handle from) {
     p.optimizer = optimizer_named(attribute<std::string>(from, "optimizer", "a str"));
     p.standardize = attribute<bool>(from, "standardize", "a bool");
     p.subsample = real("subsample");
+    p.min_split_labels = attribute<int64_t>(from, "min_split_labels", "an int");
+    p.prune_share = real("prune_share");
+    p.compress = attribute<bool>(from, "compress", "a bool");
     check_params(p);
     return p;
 }
@@ -90,8 +95,17 @@ nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::
     };
     put("first_child", t.first_child);
     put("weight_offsets", t.weight_offsets);
-    put("weight_features", t.weight_features);
-    put("weights", t.weights, p.arity);
+    if (!p.compress)
+        put("weight_features", t.weight_features);
+    else if (widest_gap(x.n_features) <= 255)
+        put("weight_features", t.narrow_gaps);
+    else
+        put("weight_features", t.wide_gaps);
+    if (p.compress)
+        put("weights", t.weight_codes, p.arity);
+    else
+        put("weights", t.weights, p.arity);
+    put("weight_units", t.weight_units);
     put("weight_means", t.weight_means);
     put("weight_scales", t.weight_scales);
     put("histogram_offsets", t.histogram_offsets);

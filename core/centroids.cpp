@@ -5,7 +5,7 @@
 namespace ldsm {
 
 LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const uint8_t* left_out,
-                             int64_t min_rows, float prune, Monitor& monitor) {
+                             int64_t min_rows, const VectorForm& form, Monitor& monitor) {
     LabelVectors out;
     const UnitRows rows(x);
     DenseWeights sums(x.n_features);
@@ -23,7 +23,7 @@ LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const
                 sums.data()[feature] += value / size;
                 sums.touch(feature);
             });
-        sums.give(prune, out);
+        sums.give(form, out);
         monitor.report(label + 1);
     }
     return out;

@@ -10,15 +10,6 @@
 
 namespace ldsm {
 
-// Calls visit(numbers) for the parts of a split that a tree keeps.
-template <typename Visit>
-void each_weight_array(Split& split, Visit&& visit) {
-    visit(split.features);
-    visit(split.weights);
-    visit(split.mean);
-    visit(split.scale);
-}
-
 class FinishedWeights {
   public:
     explicit FinishedWeights(const Memory& memory) : memory_(memory) {}

@@ -16,7 +16,8 @@ class Grower {
   public:
     Grower(const FeatureRows& x, const LabelRows& y, const TreeParams& params, const Memory& memory,
            const Kernels& kernels, Monitor& monitor)
-        : y_(y),
+        : x_(x),
+          y_(y),
           params_(params),
           memory_(memory),
           monitor_(monitor),
@@ -43,7 +44,7 @@ class Grower {
             release(node.rows);  // a node is tried once, whether or not it was split
             monitor_.report(static_cast<int64_t>(nodes_.size()));
         }
-        return flatten(nodes_, finished_, params_.arity, memory_.scratch_folder);
+        return flatten(nodes_, finished_, params_, x_.n_features, memory_.scratch_folder);
     }
 
   private:
@@ -76,7 +77,8 @@ class Grower {
 
     void push(int32_t node) {
         const int64_t priority = nodes_[node].histogram.priority();
-        if (priority > 0 && nodes_[node].n_rows > 1)
+        if (priority > 0 && nodes_[node].n_rows > 1 &&
+            nodes_[node].n_labels >= params_.min_split_labels)
             queue_.insert({priority, nodes_[node].path, node});
         else
             release(nodes_[node].rows);
@@ -154,6 +156,7 @@ class Grower {
         if (!answers_for_child) nodes_[parent].histogram = {};
     }
 
+    const FeatureRows& x_;
     const LabelRows& y_;
     const TreeParams& params_;
     const Memory& memory_;

@@ -16,8 +16,11 @@ namespace {
 constexpr double kHeldOutTolerance = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The rows of one label, scaled and copied side by side: they are passed many times in random
-// order, and where they lie in X each would cost its own way through the page tables.
+// Every so many of the rows without the label are looked at from the beginning.
+constexpr int64_t kFirstLook = 4;
+
+// Rows scaled and copied side by side: they are passed many times in random order, and where they
+// lie in X each would cost its own way through the page tables.
 class GatheredRows {
   public:
     struct Entry {
@@ -25,14 +28,13 @@ class GatheredRows {
         float value;
     };
 
-    void gather(const UnitRows& x, const int32_t* rows, int64_t count) {
+    void clear() {
         offsets_.assign(1, 0);
         entries_.clear();
-        for (int64_t i = 0; i < count; ++i) {
-            x.each(rows[i],
-                   [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
-            offsets_.push_back(static_cast<int64_t>(entries_.size()));
-        }
+    }
+    void add(const UnitRows& x, int64_t row) {
+        x.each(row, [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
+        offsets_.push_back(static_cast<int64_t>(entries_.size()));
     }
     const Entry* begin(int32_t i) const { return entries_.data() + offsets_[i]; }
     const Entry* end(int32_t i) const { return entries_.data() + offsets_[i + 1]; }
@@ -42,45 +44,106 @@ class GatheredRows {
         return sum_of(end(i) - e, [=](int64_t at) { return e[at].value * weights[e[at].feature]; });
     }
 
+    void prefetch(int32_t i) const {
+        constexpr int64_t kEntriesPerLine = 64 / sizeof(Entry);
+        for (const Entry* e = begin(i); e < end(i); e += kEntriesPerLine) __builtin_prefetch(e);
+    }
+
   private:
     std::vector<Entry> entries_;
     std::vector<int64_t> offsets_;
 };
 
+// Most rows without a label are told from it without being learned from. They wait where they lie;
+// only those that the weights get wrong are copied and join the descent.
 class LabelTrainer {
   public:
     LabelTrainer(const FeatureRows& x, const uint8_t* held_out, const RankerParams& params,
                  Monitor& monitor)
-        : x_(x), held_out_(held_out), params_(params), monitor_(monitor), weights_(x.n_features) {}
+        : x_(x),
+          held_out_(held_out),
+          params_(params),
+          monitor_(monitor),
+          weights_(x.n_features),
+          stored_(static_cast<size_t>(x.n_features) + 1, 0.0f) {}
 
     void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key,
                Ranker& out) {
-        positive_ = positive;
-        alpha_.assign(static_cast<size_t>(count), 0.0f);
-        stepped_.assign(static_cast<size_t>(count), 0);
+        rows_.clear();
+        sign_.clear();
+        alpha_.clear();
+        stepped_.clear();
         active_.clear();
+        waiting_.clear();
         held_.clear();
-        for (int64_t i = 0; i < count; ++i)
-            (held_out_ && held_out_[rows[i]] ? held_ : active_).push_back(static_cast<int32_t>(i));
-        rows_.gather(x_, rows, count);
-        Stream random{key};
-        descend(random, held_.empty() ? params_.tolerance : kHeldOutTolerance * params_.tolerance);
-        if (!held_.empty()) {
-            // As `label_products` would say it, so that the blend learns from what it will meet.
-            const float constant = weights_.data()[x_.n_features()];
-            for (const int32_t i : held_)
-                out.held_out_margins.push_back(x_.product(rows[i], weights_.data()) + constant);
-            active_.insert(active_.end(), held_.begin(), held_.end());
-            descend(random, params_.tolerance);
+        for (int64_t i = 0; i < count; ++i) {
+            if (held_out_ && held_out_[rows[i]])
+                held_.push_back(i);
+            else if (positive[i] || i % kFirstLook == 0)
+                join(rows[i], positive[i]);
+            else
+                waiting_.push_back(rows[i]);
         }
-        for (int32_t i = 0; i < count; ++i)
-            if (stepped_[i])
-                for (auto e = rows_.begin(i); e < rows_.end(i); ++e) weights_.touch(e->feature);
-        weights_.touch(x_.n_features());
-        weights_.give(params_.prune, out.vectors);
+        Stream random{key};
+        learn(random, held_.empty() ? params_.tolerance : kHeldOutTolerance * params_.tolerance);
+        if (!held_.empty()) {
+            measure_held_out(rows, out);
+            for (const int64_t i : held_) {
+                if (positive[i])
+                    join(rows[i], true);
+                else
+                    waiting_.push_back(rows[i]);
+            }
+            learn(random, params_.tolerance);
+        }
+        touch_weights();
+        weights_.give(params_.form, out.vectors);
     }
 
   private:
+    void join(int32_t row, bool positive) {
+        active_.push_back(static_cast<int32_t>(sign_.size()));
+        rows_.add(x_, row);
+        sign_.push_back(positive ? 1.0f : -1.0f);
+        alpha_.push_back(0);
+        stepped_.push_back(0);
+    }
+
+    float constant() { return weights_.data()[x_.n_features()]; }
+
+    void learn(Stream& random, double tolerance) {
+        descend(random, tolerance);
+        size_t n_waiting = 0;
+        const size_t n_before = sign_.size();
+        for (const int32_t row : waiting_) {
+            if (x_.product(row, weights_.data()) + constant() > -1)
+                join(row, false);
+            else
+                waiting_[n_waiting++] = row;
+        }
+        waiting_.resize(n_waiting);
+        monitor_.check();
+        if (sign_.size() > n_before) descend(random, tolerance);
+    }
+
+    // Margins as the stored weights will give them, so that the blend learns from what it will
+    // meet.
+    void measure_held_out(const int32_t* rows, Ranker& out) {
+        touch_weights();
+        weights_.each_kept(params_.form, [&](int32_t f, float weight) { stored_[f] = weight; });
+        for (const int64_t i : held_)
+            out.held_out_margins.push_back(x_.product(rows[i], stored_.data()) +
+                                           stored_[x_.n_features()]);
+        weights_.each_kept(params_.form, [&](int32_t f, float) { stored_[f] = 0; });
+    }
+
+    void touch_weights() {
+        for (int32_t i = 0; i < static_cast<int32_t>(sign_.size()); ++i)
+            if (stepped_[i])
+                for (auto e = rows_.begin(i); e < rows_.end(i); ++e) weights_.touch(e->feature);
+        weights_.touch(x_.n_features());
+    }
+
     // Passes over the rows of `active_`, going on from the weights as they are. Rows that keep to
     // the right side of their margin are set aside until the others agree (shrinking).
     void descend(Stream& random, double tolerance) {
@@ -93,10 +156,10 @@ class LabelTrainer {
             shuffle(active_.data(), n, random);
             for (int64_t at = 0; at < n; ++at) {
                 const int32_t i = active_[at];
-                const float sign = positive_[i] ? 1.0f : -1.0f;
-                const float margin =
-                    rows_.product(i, weights_.data()) + weights_.data()[x_.n_features()];
-                const double slope = static_cast<double>(sign * margin) - 1 + alpha_[i] * diagonal;
+                if (at + 2 < n) rows_.prefetch(active_[at + 2]);
+                const float margin = rows_.product(i, weights_.data()) + constant();
+                const double slope =
+                    static_cast<double>(sign_[i] * margin) - 1 + alpha_[i] * diagonal;
                 double projected = slope;
                 if (alpha_[i] == 0) {
                     if (slope > shrink_above) {
@@ -107,7 +170,7 @@ class LabelTrainer {
                 }
                 highest = std::max(highest, projected);
                 lowest = std::min(lowest, projected);
-                if (projected != 0) step(i, sign, slope, diagonal);
+                if (projected != 0) step(i, slope, diagonal);
             }
             monitor_.check();
             if (highest - lowest > tolerance) {
@@ -120,13 +183,13 @@ class LabelTrainer {
         }
     }
 
-    void step(int32_t i, float sign, double slope, double diagonal) {
+    void step(int32_t i, double slope, double diagonal) {
         const bool empty = rows_.begin(i) == rows_.end(i);
         const double curvature = diagonal + (empty ? 1 : 2);  // the constant 1, and the unit row
         const float before = alpha_[i];
         alpha_[i] = static_cast<float>(std::max(before - slope / curvature, 0.0));
         stepped_[i] = 1;
-        const float change = (alpha_[i] - before) * sign;
+        const float change = (alpha_[i] - before) * sign_[i];
         float* weights = weights_.data();
         for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
             weights[e->feature] += change * e->value;
@@ -138,11 +201,15 @@ class LabelTrainer {
     const RankerParams& params_;
     Monitor& monitor_;
     DenseWeights weights_;
+    std::vector<float> stored_;  // the weights as they are stored; all zero between uses
+    std::vector<int64_t> held_;  // pairs of rows held out
+    std::vector<int32_t> waiting_;
     GatheredRows rows_;
-    std::vector<int32_t> active_, held_;
+    // Of the gathered rows:
+    std::vector<int32_t> active_;
+    std::vector<float> sign_;
     std::vector<float> alpha_;      // the dual variables
     std::vector<uint8_t> stepped_;  // rows that have changed the weights
-    const uint8_t* positive_ = nullptr;
 };
 
 }  // namespace

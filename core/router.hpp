@@ -7,10 +7,24 @@
 #include "csr.hpp"
 #include "kernels.hpp"
 #include "monitor.hpp"
+#include "stored_weights.hpp"
 
 namespace ldsm {
 
 using FeatureMapArrays = std::vector<uint64_t>;  // pairs (present, before), `map_words` per node
+
+// Whole numbers of one of three widths; one pointer is not null.
+struct NumbersView {
+    const uint8_t* bytes;
+    const uint16_t* shorts;
+    const int32_t* ints;
+
+    // Calls work(numbers) with the pointer that is set.
+    template <typename Work>
+    void with(Work&& work) const {
+        bytes != nullptr ? work(bytes) : shorts != nullptr ? work(shorts) : work(ints);
+    }
+};
 
 // A forest as the arrays of its trees, one after the other. Nothing in it is trusted: whatever is
 // followed is checked on the way, so that no file can make the router read outside or loop.
@@ -20,28 +34,28 @@ struct ForestView {
     int32_t n_labels;
     int64_t n_trees;
     int64_t n_nodes;
-    int64_t n_entries;  // stored features of all nodes
-    int64_t n_bins;     // histogram entries of all nodes
+    int64_t n_bins;  // histogram entries of all nodes
     bool standardized;
     bool by_rows;  // scores are count / rows of the leaf; else count / sum of its counts
     const int64_t* tree_offsets;
     const int32_t* first_child;  // numbers within the tree; 0: a leaf
-    const int64_t* weight_offsets;
-    const int32_t* weight_features;
-    const float* weights;
+    StoredWeights weights;
     const float* weight_means;
     const float* weight_scales;
     const int64_t* histogram_offsets;
-    const int32_t* histogram_labels;
-    const int32_t* histogram_counts;
+    NumbersView histogram_labels;
+    NumbersView histogram_counts;
     const int64_t* node_rows;
-    const FeatureMap* maps = nullptr;  // `map_words` per node, or null: features are searched for
+    // Which of the `n_maps` maps each node has, counted from 1, 0 for none; null: there are none.
+    const uint64_t* map_numbers = nullptr;
+    const FeatureMap* maps = nullptr;  // `map_words` each
+    int64_t n_maps = 0;
 };
 
-// The maps of all nodes, derived from a forest. They serve single rows: on Delicious (500 features)
-// one row through 50 trees takes 0.19 ms with maps and 0.48 ms with searches, on Bibtex (1,836
-// features) through 20 trees 0.21 and 0.65 ms. A map grows with the number of features, so text of
-// 20,000 words does without.
+// For each node the number of its map, then the maps: derived from a forest. They serve single
+// rows: one row through 50 trees of Delicious (500 features) takes 0.19 ms with maps and 0.48 ms
+// with searches. A node has one where that is not larger than the node itself; the others store so
+// few features that all of them are passed.
 FeatureMapArrays feature_maps(const ForestView& forest);
 
 // Entries of a node's map: one per 64 features, with the bias and the padding.

@@ -7,6 +7,7 @@
 
 #include "csr.hpp"
 #include "monitor.hpp"
+#include "stored_weights.hpp"
 
 namespace ldsm {
 
@@ -27,32 +28,33 @@ struct PairsView {
     uint64_t first_label;
 };
 
-// One sparse vector per label, features ascending. Feature number D is a constant 1 that rows do
-// not store.
+// One sparse vector per label, in one of the two forms of `StoredWeights`, but with features as
+// numbers. Feature number D is a constant 1 that rows do not store.
 struct LabelVectors {
     std::vector<int64_t> offsets{0};
     std::vector<int32_t> features;
-    std::vector<float> weights;
+    std::vector<float> weights;  // empty when compressed
+    std::vector<int8_t> codes;
+    std::vector<float> units;
 };
 
-struct LabelVectorsView {
-    const int64_t* offsets;
-    const int32_t* features;
-    const float* weights;
-    int64_t n_entries;
+// How vectors are stored.
+struct VectorForm {
+    float prune;    // smaller weights are dropped
+    bool compress;  // the others are rounded to a byte
 };
 
 struct RankerParams {
     double cost;       // C of the squared hinge loss
     double tolerance;  // a pass with projected gradients this close together is the last
     int max_epochs;
-    float prune;  // smaller weights are dropped
+    VectorForm form;
 };
 
 struct Ranker {
     LabelVectors vectors;
     // For each pair whose row is held out, in order: the margin by a classifier that has seen none
-    // of the held-out rows.
+    // of the held-out rows, with its weights as they would be stored.
     std::vector<float> held_out_margins;
 };
 
@@ -68,14 +70,24 @@ LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_
 Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
                     const RankerParams& params, uint64_t seed, Monitor& monitor);
 
-// The mean of each label's rows, scaled to unit length, without entries below `prune`; nothing for
-// labels of fewer than `min_rows` rows. `left_out`: per row, or null.
+// The mean of each label's rows, scaled to unit length; nothing for labels of fewer than `min_rows`
+// rows. `left_out`: per row, or null.
 LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const uint8_t* left_out,
-                             int64_t min_rows, float prune, Monitor& monitor);
+                             int64_t min_rows, const VectorForm& form, Monitor& monitor);
+
+// The same weights by feature, derived from vectors that are used for single rows: these then read
+// what concerns their own features, and not the whole vectors of all labels on their lists.
+struct ByFeature {
+    std::vector<int64_t> offsets;  // one feature more than X has: the constant
+    std::vector<int32_t> labels;
+    std::vector<float> weights;
+};
+ByFeature by_feature(const StoredWeights& vectors);
 
 // Product of each row, scaled to unit length, with the vectors of the labels on its list. The same
-// bits whichever rows are asked for together. Nothing in the vectors is trusted.
-void label_products(const LabelVectorsView& vectors, const FeatureRows& x, const LabelRows& lists,
-                    float* products, Monitor& monitor);
+// bits whichever rows are asked for together, and whether or not `transposed`, which must fit, is
+// given. Nothing in the vectors is trusted.
+void label_products(const StoredWeights& vectors, const FeatureRows& x, const LabelRows& lists,
+                    float* products, Monitor& monitor, const ByFeature* transposed = nullptr);
 
 }  // namespace ldsm

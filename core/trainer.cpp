@@ -8,9 +8,6 @@ namespace ldsm {
 
 namespace {
 
-// A feature that can add less than this share of what the strongest one can is dropped: on text a
-// tree shrinks to a third, and no data set that was tried loses accuracy (docs/tuning.md).
-constexpr double kPrunedShare = 0.03;
 // Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the
 // training.
 constexpr double kOneSided = 0.05;
@@ -253,7 +250,7 @@ bool Trainer::collect_weights(Split& out) {
         for (int m = 0; m < arity; ++m) {
             float& weight = weights_[static_cast<size_t>(f) * width_ + m];
             const double size = std::fabs(weight);
-            const bool keep = (size >= least) & (size * largest >= kPrunedShare * most);
+            const bool keep = (size >= least) & (size * largest >= params_.prune_share * most);
             weight = weight_if(keep, weight);
             any |= keep;
         }
@@ -261,25 +258,63 @@ bool Trainer::collect_weights(Split& out) {
         n_kept += any;
     }
     kept.resize(n_kept);
+    each_weight_array(out, [](auto& numbers) { numbers.clear(); });
+    if (params_.compress) round_weights(kept, out);
     sort_by_feature(kept);
-    out.features.clear();
-    out.weights.clear();
-    out.mean.clear();
-    out.scale.clear();
-    out.features.reserve(n_kept);
-    out.weights.reserve(n_kept * static_cast<size_t>(arity));
+    out.features.reserve(kept.size());
+    if (!params_.compress) out.weights.reserve(kept.size() * static_cast<size_t>(arity));
+    const auto step = widest_gap(n_features_);
+    int32_t last = 0;
     for (const uint64_t key : kept) {
         const auto f = static_cast<uint32_t>(key);
         const auto global = static_cast<int32_t>(key >> 32);
+        // Where the way from one feature to the next is too far for a gap, entries that weigh
+        // nothing lie between.
+        for (; params_.compress && global - last > step; last += step) {
+            out.features.push_back(last + step);
+            out.codes.insert(out.codes.end(), static_cast<size_t>(arity), 0);
+            if (!params_.standardize) continue;
+            out.mean.push_back(0.0f);
+            out.scale.push_back(0.0f);
+        }
+        last = global;
         out.features.push_back(global);
         const float* w = weights_.data() + static_cast<size_t>(f) * width_;
-        out.weights.insert(out.weights.end(), w, w + arity);
+        if (params_.compress)
+            for (int m = 0; m < arity; ++m) out.codes.push_back(as_code(w[m], out.unit));
+        else
+            out.weights.insert(out.weights.end(), w, w + arity);
         if (!params_.standardize) continue;
         const bool bias = f == kBiasFeature;
         out.mean.push_back(bias ? 0.0f : rows_.standardizer().mean[global]);
         out.scale.push_back(bias ? 1.0f : rows_.standardizer().scale[global]);
     }
     return true;
+}
+
+// Rounds the weights to whole multiples of a unit, -127 to 127; features that come to nothing are
+// dropped. The rows are routed by the rounded weights, so what the leaves count is exact.
+void Trainer::round_weights(std::vector<uint64_t>& kept, Split& out) {
+    const auto weights_of = [&](uint64_t key) {
+        return weights_.data() + static_cast<size_t>(static_cast<uint32_t>(key)) * width_;
+    };
+    float largest = 0;
+    for (const uint64_t key : kept)
+        for (int m = 0; m < params_.arity; ++m)
+            largest = std::max(largest, std::fabs(weights_of(key)[m]));
+    out.unit = byte_unit(largest);
+    size_t n_kept = 0;
+    for (const uint64_t key : kept) {
+        float* weights = weights_of(key);
+        bool any = false;
+        for (int m = 0; m < params_.arity; ++m) {
+            weights[m] = out.unit * static_cast<float>(as_code(weights[m], out.unit));
+            any |= weights[m] != 0;
+        }
+        kept[n_kept] = key;
+        n_kept += any;
+    }
+    kept.resize(n_kept);
 }
 
 // The first half of Algorithm 5: which children each row goes to.

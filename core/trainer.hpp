@@ -9,6 +9,7 @@
 #include "kernels.hpp"
 #include "monitor.hpp"
 #include "node_rows.hpp"
+#include "stored_weights.hpp"
 
 namespace ldsm {
 
@@ -23,6 +24,9 @@ struct TreeParams {
     Optimizer optimizer;
     bool standardize;
     double subsample;
+    int64_t min_split_labels;  // a node of fewer (row, label) pairs stays a leaf
+    double prune_share;        // weights that add less, beside the strongest feature, are dropped
+    bool compress;             // weights are rounded to a byte
 };
 
 // What a tree may use while it grows; how much there is does not change it.
@@ -37,12 +41,24 @@ struct Memory {
 struct Split {
     bool found = false;  // false: the node stays a leaf
     std::vector<int32_t> features;
-    std::vector<float> weights;
+    std::vector<float> weights;  // empty when compressed:
+    std::vector<int8_t> codes;   // the weights are these times `unit`
+    float unit = 0;
     std::vector<float> mean, scale;      // per feature, when standardised
     std::vector<float> epoch_objective;  // J of the accumulators after each epoch
     std::vector<uint8_t> directions;     // per row: bit m set, the row goes to child m
     double integrity_weight = 0;         // the one that worked
 };
+
+// Calls visit(numbers) for the parts of a split that a tree keeps.
+template <typename Visit>
+void each_weight_array(Split& split, Visit&& visit) {
+    visit(split.features);
+    visit(split.weights);
+    visit(split.codes);
+    visit(split.mean);
+    visit(split.scale);
+}
 
 // Trains nodes, one after the other; what it keeps between them is memory only.
 class Trainer {
@@ -68,6 +84,7 @@ class Trainer {
     double objective(double integrity_weight) const;
     float final_weight(uint32_t feature, int direction) const;
     bool collect_weights(Split& out);
+    void round_weights(std::vector<uint64_t>& kept, Split& out);
     void route(const Rows& rows, std::vector<uint8_t>& directions);
 
     const TreeParams& params_;

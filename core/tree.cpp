@@ -4,8 +4,9 @@
 
 namespace ldsm {
 
-Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, int arity,
-             const std::string& scratch_folder) {
+Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, const TreeParams& params,
+             int32_t n_features, const std::string& scratch_folder) {
+    const bool narrow = widest_gap(n_features) <= 255;
     Tree t;
     t.weight_offsets.push_back(0);
     t.histogram_offsets.push_back(0);
@@ -17,17 +18,30 @@ Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, int arity,
     if (weights.in_file()) {
         t.weight_features.use_file(scratch_folder);
         t.weights.use_file(scratch_folder);
+        t.narrow_gaps.use_file(scratch_folder);
+        t.wide_gaps.use_file(scratch_folder);
+        t.weight_codes.use_file(scratch_folder);
         t.weight_means.use_file(scratch_folder);
         t.weight_scales.use_file(scratch_folder);
     }
-    t.weight_features.reserve(entries);
-    t.weights.reserve(entries * static_cast<size_t>(arity));
+    if (params.compress) {
+        narrow ? t.narrow_gaps.reserve(entries) : t.wide_gaps.reserve(entries);
+        t.weight_codes.reserve(entries * static_cast<size_t>(params.arity));
+    } else {
+        t.weight_features.reserve(entries);
+        t.weights.reserve(entries * static_cast<size_t>(params.arity));
+    }
     t.histogram_labels.reserve(bins);
     t.histogram_counts.reserve(bins);
     const auto append = [](auto& to, auto& from) {
         to.insert(to.end(), from.begin(), from.end());
         release(from);
     };
+    const auto append_as_gaps = [](const std::vector<int32_t>& features, auto& to, auto gaps) {
+        append_gaps(features, 0, static_cast<int64_t>(features.size()), gaps);
+        to.append(gaps);
+    };
+    int64_t entries_before = 0;
     for (Node& node : nodes) {
         t.first_child.push_back(node.first_child);
         t.node_rows.push_back(node.n_rows);
@@ -39,8 +53,15 @@ Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, int arity,
         if (node.first_child != 0) {
             t.integrity_weight.push_back(static_cast<float>(node.split.integrity_weight));
             weights.fetch(node);
-            t.weight_features.append(node.split.features);
+            entries_before += static_cast<int64_t>(node.split.features.size());
+            if (!params.compress)
+                t.weight_features.append(node.split.features);
+            else if (narrow)
+                append_as_gaps(node.split.features, t.narrow_gaps, std::vector<uint8_t>());
+            else
+                append_as_gaps(node.split.features, t.wide_gaps, std::vector<uint16_t>());
             t.weights.append(node.split.weights);
+            t.weight_codes.append(node.split.codes);
             t.weight_means.append(node.split.mean);
             t.weight_scales.append(node.split.scale);
             each_weight_array(node.split, [](auto& numbers) { release(numbers); });
@@ -50,7 +71,8 @@ Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, int arity,
         }
         append(t.histogram_labels, node.histogram.labels);
         append(t.histogram_counts, node.histogram.counts);
-        t.weight_offsets.push_back(static_cast<int64_t>(t.weight_features.size()));
+        t.weight_offsets.push_back(entries_before);
+        if (params.compress) t.weight_units.push_back(node.split.unit);
         t.histogram_offsets.push_back(static_cast<int64_t>(t.histogram_labels.size()));
     }
     return t;

@@ -17,7 +17,13 @@ struct Tree {
     std::vector<int64_t> weight_offsets;  // into weight_features; leaves have no entries
     FlatArray<int32_t> weight_features;   // ascending within a node; D is the bias
     FlatArray<float> weights;             // arity numbers per entry
-    FlatArray<float> weight_means;        // per entry, when standardised, else empty
+    // Instead of these two when compressed: gaps from feature to feature, starting from 0 at each
+    // node, in one of two widths, and weights as multiples of the node's unit.
+    FlatArray<uint8_t> narrow_gaps;
+    FlatArray<uint16_t> wide_gaps;
+    FlatArray<int8_t> weight_codes;
+    std::vector<float> weight_units;
+    FlatArray<float> weight_means;  // per entry, when standardised, else empty
     FlatArray<float> weight_scales;
     std::vector<int64_t> histogram_offsets;  // leaves, and parents that answer for an empty leaf
     std::vector<int32_t> histogram_labels;   // ascending within a node
@@ -35,7 +41,7 @@ struct Tree {
 };
 
 // Empties the nodes on the way.
-Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, int arity,
-             const std::string& scratch_folder);
+Tree flatten(std::deque<Node>& nodes, const FinishedWeights& weights, const TreeParams& params,
+             int32_t n_features, const std::string& scratch_folder);
 
 }  // namespace ldsm

@@ -10,15 +10,21 @@
 
 namespace ldsm {
 
-constexpr int64_t kFewRows = 8;  // up to this many are walked through all trees together
-
 [[noreturn]] inline void broken(int64_t node, const char* what) {
     throw BrokenModel("The forest is damaged at node " + std::to_string(node) + ": " + what + ".");
 }
+[[noreturn]] inline void refuse_feature(int64_t node) {
+    broken(node, "a feature number is out of range");
+}
 
-struct Range {
-    int64_t begin, end;
-};
+inline Range entries_of(const ForestView& forest, int64_t node) {
+    Range entries;
+    if (!forest.weights.entries_of(node, entries))
+        broken(node, "its weights lie outside the stored ones");
+    return entries;
+}
+
+constexpr int64_t kFewRows = 8;  // up to this many are walked through all trees together
 
 // Routes a batch of rows tree by tree and node by node, so that a node's weights are fetched once
 // for all the rows that pass it.
@@ -32,7 +38,8 @@ class Walker {
           monitor_(monitor),
           width_(padded_width(forest.arity)),
           pad_(static_cast<uint32_t>(forest.n_features) + 1),
-          map_words_(map_words(forest)) {}
+          map_words_(map_words(forest)),
+          laid_out_(int64_t{forest.n_features} + 2) {}
 
     // A visit: row `row` of the batch at node `node` (numbered over the forest).
     struct Visit {
@@ -41,6 +48,7 @@ class Walker {
     };
 
     void begin(int64_t from, int64_t to) {
+        laid_out_.clear();
         from_ = from;
         n_ = to - from;
         start_.assign(1, 0);
@@ -70,7 +78,7 @@ class Walker {
     // Calls visit(row, node, parent, is_leaf) for everything the rows pass in all trees.
     template <typename OnVisit>
     void walk_all(const uint8_t* skip, OnVisit&& visit) {
-        if (forest_.maps != nullptr && n_ <= kFewRows) {
+        if (!forest_.standardized && n_ <= kFewRows) {
             walk_together(skip, visit);
             return;
         }
@@ -85,10 +93,6 @@ class Walker {
     struct Step {
         int64_t root, tree_end;
         int32_t node, parent, row;  // of nodes, their numbers within the tree
-    };
-    struct Term {
-        const float* weights;
-        float x;
     };
 
     Range nodes_of(int64_t tree) const {
@@ -106,49 +110,44 @@ class Walker {
     template <typename OnVisit>
     void walk_together(const uint8_t* skip, OnVisit&& visit) {
         std::vector<Step> level, next;
-        std::vector<Term> terms;
-        for (int64_t tree = 0; tree < forest_.n_trees; ++tree) {
-            const Range nodes = nodes_of(tree);
-            for (int32_t row = 0; row < n_; ++row)
+        for (int32_t row = 0; row < n_; ++row)
+            for (int64_t tree = 0; tree < forest_.n_trees; ++tree) {
+                const Range nodes = nodes_of(tree);
                 if (skip == nullptr || skip[(from_ + row) * forest_.n_trees + tree] == 0)
                     level.push_back({nodes.begin, nodes.end, 0, -1, row});
-        }
+            }
         int64_t visited = 0;
         while (!level.empty()) {
             visited += static_cast<int64_t>(level.size());
             if (visited > forest_.n_nodes * n_) broken(0, "some node has two parents");
-            terms.clear();
+            entries_.clear();
             for (const Step& step : level) {
                 const int64_t node = step.root + step.node;
                 const int64_t parent = step.parent < 0 ? -1 : step.root + step.parent;
                 const bool leaf = forest_.first_child[node] == 0;
                 visit(step.row, node, parent, leaf);
-                if (!leaf) collect_terms(node, step.row, terms);
+                if (!leaf) find_entries(node, step.row);
             }
             next.clear();
-            const Term* at = terms.data();
+            const int64_t* at = entries_.data();
             for (const Step& step : level) {
                 const int64_t node = step.root + step.node;
                 const int32_t child = forest_.first_child[node];
                 if (child == 0) continue;
                 if (child <= step.node || step.root + child + forest_.arity > step.tree_end)
                     broken(node, "a child lies outside the tree or before its parent");
-                Sums sums;
-                const int64_t length = start_[step.row + 1] - start_[step.row];
-                if (forest_.arity == 2)
-                    for (int64_t i = 0; i < length; ++i, ++at) sums.add(i, at->weights, at->x, 2);
-                else
-                    for (int64_t i = 0; i < length; ++i, ++at)
-                        sums.add(i, at->weights, at->x, forest_.arity);
-                const uint8_t directions = sums.directions(forest_.arity);
+                const uint8_t directions = summed_directions(node, step.row, at);
+                at += start_[step.row + 1] - start_[step.row];
                 for (int m = 0; m < forest_.arity; ++m) {
                     if (((directions >> m) & 1) == 0) continue;
                     next.push_back({step.root, step.tree_end, child + m, step.node, step.row});
                     const int64_t ahead = step.root + child + m;
                     __builtin_prefetch(forest_.first_child + ahead);
-                    __builtin_prefetch(forest_.weight_offsets + ahead);
-                    for (int64_t w = 0; w < map_words_; w += 4)
-                        __builtin_prefetch(forest_.maps + ahead * map_words_ + w);
+                    __builtin_prefetch(forest_.weights.offsets + ahead);
+                    const FeatureMap* map = map_of(ahead);
+                    for (int64_t w = 0; map != nullptr && w < std::min<int64_t>(map_words_, 32);
+                         w += 4)
+                        __builtin_prefetch(map + w);
                 }
             }
             level.swap(next);
@@ -156,24 +155,51 @@ class Walker {
         monitor_.check();
     }
 
-    // What each feature of the row adds at a node; the weights are asked for, not yet read.
-    void collect_terms(int64_t node, int32_t row, std::vector<Term>& terms) {
-        static const float kNothing[kMaxArity] = {};
-        const Range entries = entries_of(node);
+    // Null if the node has none.
+    const FeatureMap* map_of(int64_t node) const {
+        const uint64_t number = forest_.map_numbers == nullptr ? 0 : forest_.map_numbers[node];
+        if (number == 0) return nullptr;
+        if (number > static_cast<uint64_t>(forest_.n_maps)) broken(node, "it has no feature map");
+        return forest_.maps + static_cast<int64_t>(number - 1) * map_words_;
+    }
+
+    // Appends, for each feature of the row, the node's entry for it, -1 where it has none. The
+    // weights are asked for, not yet read.
+    void find_entries(int64_t node, int32_t row) {
+        const Range entries = entries_of(forest_, node);
         const int64_t start = start_[row];
         const int64_t length = start_[row + 1] - start;
-        places_.resize(static_cast<size_t>(length));
-        find_places_(forest_.maps + node * map_words_, feature_.data() + start, length,
-                     entries.end - entries.begin, places_.data());
-        const size_t first = terms.size();
-        terms.resize(first + static_cast<size_t>(length));
-        for (int64_t i = 0; i < length; ++i) {
-            const float* weights =
-                places_[i] < 0 ? kNothing
-                               : forest_.weights + (entries.begin + places_[i]) * forest_.arity;
-            __builtin_prefetch(weights);
-            terms[first + static_cast<size_t>(i)] = {weights, value_[start + i]};
+        const size_t first = entries_.size();
+        entries_.resize(first + static_cast<size_t>(length), -1);
+        int64_t* const found = entries_.data() + first;
+        if (const FeatureMap* map = map_of(node); map != nullptr) {
+            places_.resize(static_cast<size_t>(length));
+            find_places_(map, feature_.data() + start, length, entries.end - entries.begin,
+                         places_.data());
+            for (int64_t i = 0; i < length; ++i)
+                if (places_[i] >= 0) found[i] = entries.begin + places_[i];
+        } else {
+            const uint32_t* const features = feature_.data() + start;
+            if (!laid_out_.holds(row))
+                laid_out_.lay_out(row, length, [=](int64_t i) { return features[i]; });
+            const auto keep = [=](int32_t position, int64_t e) { found[position] = e; };
+            if (!laid_out_.find(forest_.weights, entries, keep)) refuse_feature(node);
         }
+        const VectorWeights weights(forest_.weights, node);
+        for (int64_t i = 0; i < length; ++i)
+            if (found[i] >= 0) weights.prefetch(found[i]);
+    }
+
+    // The same sums as the kernel's, in the same order: four partial sums by position.
+    uint8_t summed_directions(int64_t node, int32_t row, const int64_t* entries) const {
+        Sums sums;
+        const VectorWeights weights(forest_.weights, node);
+        const float* const x = value_.data() + start_[row];
+        const int64_t length = start_[row + 1] - start_[row];
+        // A feature that is not stored has weight 0 and adds nothing.
+        for (int64_t i = 0; i < length; ++i)
+            if (entries[i] >= 0) sums.add(i, weights, entries[i], x[i], forest_.arity);
+        return sums.directions(forest_.arity);
     }
 
     // Calls visit(row, node, parent, is_leaf) for everything the rows pass in one tree.
@@ -213,30 +239,23 @@ class Walker {
         monitor_.check();
     }
 
-    Range entries_of(int64_t node) const {
-        const Range r{forest_.weight_offsets[node], forest_.weight_offsets[node + 1]};
-        if (r.begin < 0 || r.end < r.begin || r.end > forest_.n_entries)
-            broken(node, "its weights lie outside the stored ones");
-        return r;
-    }
-
     void route(int64_t node, size_t begin, size_t end) {
         directions_.resize(end - begin);
-        const Range entries = entries_of(node);
+        const Range entries = entries_of(forest_, node);
         if (forest_.standardized) {
             for (size_t i = begin; i < end; ++i)
                 directions_[i - begin] = standardized_directions(node, entries, arena_[i]);
             return;
         }
-        // Spreading the weights costs a write and an erasing write per entry; looking features up
-        // one by one costs a binary search each.
-        const int64_t n_entries = entries.end - entries.begin;
-        int64_t lookups = 0;
-        for (size_t i = begin; i < end && lookups < n_entries; ++i)
-            lookups += start_[arena_[i] + 1] - start_[arena_[i]];
-        if (lookups < n_entries)
-            for (size_t i = begin; i < end; ++i)
-                directions_[i - begin] = searched_directions(entries, arena_[i]);
+        // Spreading the weights costs a write and an erasing write per entry, looking at them for
+        // one row alone hardly more than reading them.
+        constexpr size_t kRowsToSpread = 4;
+        if (end - begin < kRowsToSpread)
+            for (size_t i = begin; i < end; ++i) {
+                entries_.clear();
+                find_entries(node, arena_[i]);
+                directions_[i - begin] = summed_directions(node, arena_[i], entries_.data());
+            }
         else if (forest_.arity == 2)
             spread_directions<2>(node, entries, begin, end);
         else
@@ -248,14 +267,14 @@ class Walker {
         const int arity = ARITY ? ARITY : forest_.arity;
         const int width = ARITY ? ARITY : width_;
         spread_.resize((static_cast<size_t>(forest_.n_features) + 2) * width + 8, 0.0f);
-        for (int64_t e = entries.begin; e < entries.end; ++e) {
-            const int32_t f = forest_.weight_features[e];
-            if (f < 0 || f > forest_.n_features) {
-                spread_.clear();
-                broken(node, "a feature number is out of range");
-            }
+        const VectorWeights weights(forest_.weights, node);
+        const bool known = forest_.weights.each_feature(entries, [&](int64_t e, uint32_t f) {
             float* to = spread_.data() + static_cast<size_t>(f) * width;
-            for (int m = 0; m < arity; ++m) to[m] = forest_.weights[e * arity + m];
+            for (int m = 0; m < arity; ++m) to[m] = weights.at(e, m);
+        });
+        if (!known) {
+            spread_.clear();
+            refuse_feature(node);
         }
         for (size_t i = begin; i < end; ++i) {
             float margins[kMaxArity];
@@ -264,18 +283,18 @@ class Walker {
                      start_[arena_[i] + 1] - start, margins);
             directions_[i - begin] = directions_of(margins, arity);
         }
-        for (int64_t e = entries.begin; e < entries.end; ++e) {
-            float* to = spread_.data() + static_cast<size_t>(forest_.weight_features[e]) * width;
+        forest_.weights.each_feature(entries, [&](int64_t, uint32_t f) {
+            float* to = spread_.data() + static_cast<size_t>(f) * width;
             for (int m = 0; m < arity; ++m) to[m] = 0;
-        }
+        });
     }
 
-    // The same sums as the kernel's, in the same order: four partial sums by position.
     struct Sums {
         float lane[kLanes][kMaxArity] = {};
-        void add(int64_t position, const float* weights, float x, int arity) {
+        void add(int64_t position, const VectorWeights& weights, int64_t entry, float x,
+                 int arity) {
             float* to = lane[position % kLanes];
-            for (int m = 0; m < arity; ++m) to[m] += x * weights[m];
+            for (int m = 0; m < arity; ++m) to[m] += x * weights.at(entry, m);
         }
         uint8_t directions(int arity) const {
             float margins[kMaxArity];
@@ -285,46 +304,17 @@ class Walker {
         }
     };
 
-    // One binary search per feature of the row. Without branches and for four features in step, so
-    // that the machine waits for four memory accesses at a time and guesses nothing.
-    uint8_t searched_directions(Range entries, int32_t row) const {
-        Sums sums;
-        const int32_t* const features = forest_.weight_features + entries.begin;
-        const int64_t n_stored = entries.end - entries.begin;
-        const int64_t start = start_[row];
-        const int64_t length = start_[row + 1] - start;
-        for (int64_t i = 0; i < length && n_stored > 0; i += kLanes) {
-            int64_t at[kLanes] = {};
-            int32_t wanted[kLanes];
-            for (int lane = 0; lane < kLanes; ++lane)
-                wanted[lane] = static_cast<int32_t>(feature_[start + i + lane]);
-            for (int64_t n = n_stored; n > 1;) {
-                const int64_t half = n / 2;
-                for (int lane = 0; lane < kLanes; ++lane)
-                    at[lane] += half & -int64_t{features[at[lane] + half - 1] < wanted[lane]};
-                n -= half;
-            }
-            for (int lane = 0; lane < kLanes; ++lane) {
-                // A feature that is not stored has weight 0: 0 times some weight adds nothing.
-                const bool stored = features[at[lane]] == wanted[lane];
-                sums.add(lane, forest_.weights + (entries.begin + at[lane]) * forest_.arity,
-                         stored ? value_[start + i + lane] : 0.0f, forest_.arity);
-            }
-        }
-        return sums.directions(forest_.arity);
-    }
-
     uint8_t standardized_directions(int64_t node, Range entries, int32_t row) const {
         Sums sums;
         const float* x = dense_.data() + static_cast<size_t>(row) * forest_.n_features;
-        for (int64_t e = entries.begin; e < entries.end; ++e) {
-            const int32_t f = forest_.weight_features[e];
-            if (f < 0 || f > forest_.n_features) broken(node, "a feature number is out of range");
-            const bool bias = f == forest_.n_features;
+        const VectorWeights weights(forest_.weights, node);
+        const bool known = forest_.weights.each_feature(entries, [&](int64_t e, uint32_t f) {
+            const bool bias = f == static_cast<uint32_t>(forest_.n_features);
             const float value =
                 bias ? 1.0f : (x[f] - forest_.weight_means[e]) * forest_.weight_scales[e];
-            sums.add(bias ? 0 : f + 1, forest_.weights + e * forest_.arity, value, forest_.arity);
-        }
+            sums.add(bias ? 0 : int64_t{f} + 1, weights, e, value, forest_.arity);
+        });
+        if (!known) refuse_feature(node);
         return sums.directions(forest_.arity);
     }
 
@@ -332,7 +322,6 @@ class Walker {
     const FeatureRows& x_;
     RowMargins margins_;
     FindPlaces find_places_;
-    std::vector<int32_t> places_;
     Monitor& monitor_;
     int width_;
     uint32_t pad_;
@@ -344,6 +333,9 @@ class Walker {
     std::vector<int32_t> arena_;
     std::vector<Task> stack_;
     std::vector<uint8_t> directions_;
+    std::vector<int64_t> entries_;  // of features: the place of their weights, or -1
+    std::vector<int32_t> places_;   // the same within a node
+    LaidOutRow laid_out_;
 };
 
 }  // namespace ldsm

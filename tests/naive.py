@@ -9,7 +9,8 @@ precision, with these choices where the paper leaves one:
 - a split with an empty child, or a child that has all the rows, is tried again with half of
   lambda 1, `relaxations` times, then given up; where some direction gets next to nothing of the
   rows, that is noticed at the end of an epoch;
-- weights that can add little to a margin are dropped before the rows are routed.
+- weights that can add little to a margin are dropped, and the others rounded if wanted, before the
+  rows are routed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import numpy as np
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
-PRUNED_SHARE = 0.03
 ONE_SIDED = 0.05
 
 
@@ -130,11 +130,16 @@ class NaiveTree:
         optimizer,
         standardize,
         subsample,
+        min_split_labels,
+        prune_share,
+        compress,
     ):
         self.X, self.Y, self.D, self.M = X, Y, n_features, arity
         self.n_epochs, self.eta = n_epochs, learning_rate
         self.lambda1, self.lambda2 = integrity_weight, multiway_penalty
         self.relaxations, self.optimizer, self.standardize = relaxations, optimizer, standardize
+        self.min_split_labels, self.prune_share = min_split_labels, prune_share
+        self.compress = compress
         self.build(row_order(seed, tree, len(X), subsample), tree_key(seed, tree), max_nodes)
 
     # -- Algorithm 1: BuildTree ---------------------------------------------------------------
@@ -155,7 +160,7 @@ class NaiveTree:
     def push(self, queue, node):
         counts = node.histogram.values()
         priority = sum(counts) - max(counts) if counts else 0
-        if priority > 0 and len(node.rows) > 1:
+        if priority > 0 and len(node.rows) > 1 and sum(counts) >= self.min_split_labels:
             heapq.heappush(queue, (-priority, node.path, node))  # equal: the smaller path first
 
     def count_labels(self, node):
@@ -260,6 +265,8 @@ class NaiveTree:
         if averaged:
             w = [{f: v / averaged for f, v in total[m].items()} for m in range(M)]
         node.weights = self.pruned(w, self.largest_values(node))
+        if self.compress:
+            node.weights = self.rounded(node.weights)
         return True
 
     def largest_values(self, node):
@@ -279,10 +286,17 @@ class NaiveTree:
             {
                 f: v
                 for f, v in direction.items()
-                if abs(v) >= least and (f == self.D or abs(v) * largest[f] >= PRUNED_SHARE * most)
+                if abs(v) >= least
+                and (f == self.D or abs(v) * largest[f] >= self.prune_share * most)
             }
             for direction in w
         ]
+
+    def rounded(self, w):
+        """Multiples of a unit, -127 to 127, without those that come to nothing."""
+        unit = max((abs(v) for d in w for v in d.values()), default=0) / 127
+        rounded = [{f: unit * round(v / unit) for f, v in direction.items()} for direction in w]
+        return [{f: v for f, v in direction.items() if v} for direction in rounded]
 
     def objective(self, A, B, C, integrity_weight):
         pairs = list(itertools.combinations(range(self.M), 2))

@@ -1,8 +1,11 @@
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._second_stage.feature_index import FeatureIndex
+from ._second_stage.vectors import LabelVectors
 from ._trees.forest import Forest
 from ._trees.params import TreeParams
 
@@ -11,6 +14,7 @@ Ints = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Csr = tuple[Offsets, Ints, Floats]
+Vectors = tuple[Offsets, NDArray[Any], NDArray[Any], Floats]
 
 class CheckedFeatures:
     """Rows of X, checked when the object is made.
@@ -102,6 +106,57 @@ def format_text(
     *,
     zero_based: bool = True,
 ) -> bytes: ...
+def train_feature_indexes(
+    x: CheckedFeatures,
+    y: CheckedLabels,
+    fold: Bytes,
+    *,
+    n_folds: int,
+    keep: int,
+    cancel: Ints | None = None,
+) -> list[tuple[Offsets, Ints, Bytes, Floats]]: ...
+def shortlists(
+    forest: Forest,
+    by_rows: bool,
+    x: CheckedFeatures,
+    length: int,
+    indexes: Sequence[FeatureIndex],
+    allowed: Bytes | None = None,
+    skip: Bytes | None = None,
+    fold: Bytes | None = None,
+    cancel: Ints | None = None,
+    simd: str = "auto",
+) -> tuple[Offsets, Ints, Floats, Floats]: ...
+def best_of_lists(
+    indptr: Offsets,
+    labels: Ints,
+    scores: Floats,
+    k: int,
+    fill_order: Ints,
+    allowed: Bytes | None = None,
+    label_weights: NDArray[np.float64] | None = None,
+) -> tuple[Ints, Floats]: ...
+def blend_terms(
+    tree_scores: Floats,
+    label_counts: Offsets,
+    margins: Floats | None,
+    distances: NDArray[np.float64] | None,
+    index_scores: Floats | None,
+    terms: Sequence[str],
+    tree_share: float | None = None,
+    gamma: float = 0.0,
+) -> NDArray[np.float64]: ...
+def blend_probabilities(
+    tree_scores: Floats,
+    label_counts: Offsets,
+    margins: Floats | None,
+    distances: NDArray[np.float64] | None,
+    index_scores: Floats | None,
+    terms: Sequence[str],
+    tree_share: float | None,
+    gamma: float,
+    coefficients: Sequence[float],
+) -> Floats: ...
 def label_pairs(
     lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int
 ) -> tuple[Offsets, Ints, Bytes]: ...
@@ -117,9 +172,10 @@ def train_ranker(
     tolerance: float,
     max_epochs: int,
     prune: float,
+    compress: bool,
     seed: int,
     cancel: Ints | None = None,
-) -> tuple[Csr, Floats]: ...
+) -> tuple[Vectors, Floats]: ...
 def train_centroids(
     x: CheckedFeatures,
     offsets: Offsets,
@@ -129,13 +185,17 @@ def train_centroids(
     left_out: Bytes | None = None,
     min_rows: int,
     prune: float,
-) -> Csr: ...
+    compress: bool,
+) -> Vectors: ...
+
+class VectorsByFeature:
+    def __init__(self, vectors: LabelVectors, n_features: int) -> None: ...
+
 def label_products(
-    offsets: Offsets,
-    features: Ints,
-    weights: Floats,
+    vectors: LabelVectors,
     x: CheckedFeatures,
     list_indptr: Offsets,
     list_labels: Ints,
     cancel: Ints | None = None,
+    by_feature: VectorsByFeature | None = None,
 ) -> Floats: ...

@@ -36,7 +36,7 @@ def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
     Returns
     -------
     LdSMClassifier or TextTagger
-        Fitted, with the same bits as the saved model unless it was saved with `compress`.
+        Fitted, with the same bits as the saved model.
 
     Raises
     ------

@@ -50,8 +50,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_nodes : int or "auto", default="auto"
         Largest size of a tree, leaves included (T_max). "auto": half the number of rows, within
         [63, 65535].
+    min_split_labels : int or "auto", default="auto"
+        A node whose rows have fewer labels in all, each counted as often as it occurs, is not
+        split. "auto": 512, or a 32nd of all labels if that is less, if a linear second stage
+        follows, which only needs to be told which labels to look at; else 1.
     n_epochs : int or "auto", default="auto"
-        Passes over a node's rows. "auto": 10 for "nag", 5 for "sgd", 3 for "asgd".
+        Passes over a node's rows. "auto": 10 for "nag", 5 for "sgd", 3 for "asgd", or 2 if a
+        linear second stage follows.
     learning_rate : float or "auto", default="auto"
         Step size. "auto": 0.1 for "nag" and "sgd", 0.5 for "asgd".
     integrity_weight : float, default=2.0
@@ -76,11 +81,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         a second stage, which learns from the rows that a tree has not seen, else 1. If set below 1,
         the out-of-bag scores are kept in `oob_scores_`.
     rerank : {"auto", "linear", "tail"} or None, default="auto"
-        The second stage, which rescores each row's shortlist: its 100 best labels by the trees.
-        "linear": a linear classifier per label, blended with the trees. "tail": the paper's score
-        from the distance to each label's centroid, which favours rare labels. "auto": the blend of
-        trees, linear classifiers and centroids that does best on out-of-bag rows, which may be the
-        trees alone, and always is below 500 rows. None: the trees' own scores.
+        The second stage, which rescores each row's shortlist: its 100 or 200 best labels by the
+        trees and by an index from features to labels. "linear": a linear classifier per label,
+        blended with both. "tail": the paper's score from the trees and the distance to each label's
+        centroid, which favours rare labels. "auto": like "linear", with the distances too if that
+        does better on out-of-bag rows; the trees alone below 500 rows. None: the trees' own scores.
     tail_blend : float in [0, 1], default=0.8
         For "tail": the share of the trees' score (the paper's beta).
     tail_gamma : float or "auto", default="auto"
@@ -89,6 +94,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     tail_min_rows : int, default=1
         No centroid is kept for labels with fewer training rows. The centroid of a label with one
         row is that row: set this higher if the model must not reveal training rows.
+    compress : bool or "auto", default="auto"
+        Round the weights of trees, linear classifiers and centroids to a byte each. "auto": if a
+        linear second stage follows.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
     memory_limit : int or "auto", default="auto"
@@ -149,6 +157,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         arity: int = 2,
         max_nodes: int | str = "auto",
+        min_split_labels: int | str = "auto",
         n_epochs: int | str = "auto",
         learning_rate: float | str = "auto",
         integrity_weight: float = 2.0,
@@ -162,6 +171,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tail_blend: float = 0.8,
         tail_gamma: float | str = "auto",
         tail_min_rows: int = 1,
+        compress: bool | str = "auto",
         warm_start: bool = False,
         memory_limit: int | str = "auto",
         n_jobs: int | None = None,
@@ -171,6 +181,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_estimators = n_estimators
         self.arity = arity
         self.max_nodes = max_nodes
+        self.min_split_labels = min_split_labels
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
         self.integrity_weight = integrity_weight
@@ -184,6 +195,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.tail_blend = tail_blend
         self.tail_gamma = tail_gamma
         self.tail_min_rows = tail_min_rows
+        self.compress = compress
         self.warm_start = warm_start
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -433,7 +445,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- saving -------------------------------------------------------------------------------
 
-    def save(self, path: PathLike, *, compress: bool = False) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the model to one file, which `ldsm.load` reads. See ``docs/model_format.md``.
 
         The file is written completely or not at all; an existing file stays until then. It holds no
@@ -444,19 +456,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         path : path
             Usually with the suffix ``.ldsm``.
-        compress : bool, default=False
-            Store the weights as float16, if none is too large for that; the file is a fifth to a
-            third smaller. On Bibtex, Delicious and Mediamill, P@1 stays the same, and P@3 and P@5
-            change by at most 0.013 points. They are read even with ``verify=False``.
 
         Raises
         ------
         ValueError
             If a label is not a str, an int or a bool.
         """
-        header, arrays = model_to_state(
-            self._fitted, self.get_params(deep=False), compress=compress
-        )
+        header, arrays = model_to_state(self._fitted, self.get_params(deep=False))
         write(path, {"kind": "LdSMClassifier", **header}, arrays)
 
     def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:

@@ -60,7 +60,8 @@ def test_growth_does_not_collapse():
     rng = np.random.default_rng(5)
     X, Y = make_problem(5, "weights", n_rows=2000, n_features=120, n_labels=60)
     Y[:, 0] = rng.random(2000) < 0.7
-    clf = LdSMClassifier(n_estimators=3, random_state=0, max_nodes=301).fit(sp.csr_array(X), Y)
+    settings = {"n_estimators": 3, "random_state": 0, "max_nodes": 301, "min_split_labels": 1}
+    clf = LdSMClassifier(**settings).fit(sp.csr_array(X), Y)
     sizes = np.diff(clf.forest_.tree_offsets)
     assert np.all(sizes >= 0.9 * 301), sizes
     strict = clone(clf).set_params(relax_integrity=False, integrity_weight=8.0)

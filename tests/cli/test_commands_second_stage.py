@@ -41,7 +41,8 @@ def test_training_names_the_second_stage(run, folder, tmp_path):
     done = run("train", data, "-o", file, *FEW, *options, "--json").json
     expected = LdSMClassifier(3, rerank="linear", subsample=0.6, random_state=0)
     expected.fit(datasets.load_xmlrepo(data))
-    assert done["fingerprint"] == expected.fingerprint_ and done["second_stage"] == "linear"
+    assert done["fingerprint"] == expected.fingerprint_
+    assert done["second_stage"] == "linear+index"
     options = ["--rerank", "tail", "--tail-blend", 0.5, "--tail-gamma", 2, "--tail-min-rows", 3]
     assert run("train", data, "-o", file, *FEW, *options).code == 0
     clf = ldsm.load(file)
@@ -52,9 +53,25 @@ def test_training_names_the_second_stage(run, folder, tmp_path):
     assert ldsm.load(file).get_params()["rerank"] is None
 
 
+def test_compression_is_a_parameter(run, folder, tmp_path):
+    file, data = tmp_path / "m.ldsm", folder / "train.txt"
+    for text, value in (("true", True), ("false", False), ("auto", "auto")):
+        options = ["--rerank", "linear", "--compress", text, "--min-split-labels", 64]
+        assert run("train", data, "-o", file, *FEW, *options).code == 0
+        clf = ldsm.load(file)
+        assert clf.compress is value or clf.compress == value == "auto"
+        assert clf.min_split_labels == clf.tree_params_.min_split_labels == 64
+        assert clf.forest_.is_compressed == (text != "false")
+        assert clf.second_stage_.ranker.weights.dtype == (
+            np.float32 if text == "false" else np.int8
+        )
+
+
 @pytest.mark.parametrize(
     ("option", "text", "allowed"),
     [
+        ("--compress", "half", "'auto' or a bool"),
+        ("--min-split-labels", "0", "'auto' or an int in [1, "),
         ("--rerank", "best", "'auto' or None or 'tail' or 'linear'"),
         ("--tail-blend", "2", "a float in [0, 1]"),
         ("--tail-gamma", "0", "'auto' or a float > 0"),
@@ -96,16 +113,25 @@ def test_inspection_of_the_second_stage(run, folder):
     clf = ldsm.load(folder / "linear.ldsm")
     whole = run("inspect", folder / "linear.ldsm", "--json").json
     found = whole["second_stage"]
-    assert found["kind"] == "linear" and found["ranker"]["bytes"] == clf.second_stage_.ranker.nbytes
+    stage = clf.second_stage_
+    assert found["kind"] == "linear+index" and found["shortlist"] == stage.length == 25
+    assert found["ranker"]["bytes"] == stage.ranker.nbytes
+    assert found["index"]["bytes"] == stage.index.nbytes
     assert list(found["coefficients"].values()) == list(clf.second_stage_.blend.coefficients)
     assert list(found["coefficients"])[:3] == ["constant", "tree log-odds", "margin"]
     per_label = len(clf.second_stage_.ranker.weights) / 25
     assert found["ranker"]["weights_per_label"] == pytest.approx(per_label)
+    per_feature = len(stage.index.labels) / 120
+    assert found["index"]["weights_per_feature"] == pytest.approx(per_feature)
+    assert found["index"]["features"] == np.count_nonzero(np.diff(stage.index.offsets))
     assert "centroids" not in found and "gamma" not in found
-    assert whole["memory"] == clf.forest_.nbytes + clf.second_stage_.ranker.nbytes
+    parts = stage.ranker.nbytes + stage.index.nbytes
+    assert whole["memory"] == clf.forest_.nbytes + parts
     plain = run("inspect", folder / "linear.ldsm").lines
-    assert "second stage\tlinear" in plain and "signal\tcoefficient" in plain
+    assert "second stage\tlinear+index" in plain and "signal\tcoefficient" in plain
     assert f"ranker: weights per label\t{per_label:,.1f}" in plain
+    assert f"index: weights per feature\t{per_feature:,.1f}" in plain
+    assert "shortlist\t25 labels" in plain
     tail = run("inspect", folder / "tail.ldsm", "--json").json["second_stage"]
     assert tail["tree_share"] == 0.8 and tail["gamma"] > 0 and tail["centroids"]["labels"] <= 25
     assert "trees' share\t0.8" in run("inspect", folder / "tail.ldsm").lines
@@ -125,7 +151,7 @@ def test_explanation_of_a_text_by_stages(run, folder):
     lines = run("explain", folder / "notes.ldsm", text, "-k", 3).lines
     heads = [line.split("\t")[0] for line in lines]
     assert lines[0] == "label\tscore\ttrees"
-    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfrequency"
+    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfeatures\tfrequency"
     assert lines[8] == "label\tmargin\tbias\tfor\tagainst" and heads[12] == "word"
     assert heads[1:4] == heads[5:8] == heads[9:12] == [score.tag for score in expected.scores]
     for line in lines[5:8]:
@@ -137,7 +163,8 @@ def test_explanation_of_a_text_by_stages(run, folder):
 
 def test_explanation_of_a_row_by_stages(run, folder):
     test = datasets.load_xmlrepo(folder / "test.txt")
-    for kind, parts in (("linear", {"trees", "linear", "frequency"}), ("tail", {"trees", "tail"})):
+    linear = {"trees", "linear", "features", "frequency"}
+    for kind, parts in (("linear", linear), ("tail", {"trees", "tail"})):
         model = folder / f"{kind}.ldsm"
         done = run("explain", model, folder / "test.txt", "--row", 4, "-k", 2, "--json").json
         best, scores = ldsm.load(model).predict_topk(test.X[[4]], k=2)

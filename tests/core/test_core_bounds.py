@@ -298,9 +298,15 @@ def test_feature_maps_must_belong_to_the_forest():
         with pytest.raises(ValueError, match="feature_maps"):
             route_all(forest)
     # Maps of any content lead nowhere outside.
+    n_nodes = len(forest.first_child)
     for noise in (np.uint64(2**64 - 1), np.uint64(2**63), np.uint64(0)):
-        forest.feature_maps = np.full_like(maps, noise)
+        forest.feature_maps = maps.copy()
+        forest.feature_maps[n_nodes:] = noise
         route_all(forest)
+        forest.feature_maps[:n_nodes] = noise
+        if noise:
+            with pytest.raises(ValueError, match="it has no feature map"):
+                route_all(forest)
 
 
 def test_a_standardised_forest_has_no_feature_maps():

@@ -173,7 +173,7 @@ def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger, rows: sp.csr_array) -> Non
         model.predict(TEXTS, k=1), model.predict_sets(TEXTS)
         model = model.classifier_
     model.predict_topk(rows, k=1), model.predict_proba(rows), model.predict(rows)
-    model.decision_path(rows), model.explain(rows[:1])
+    model.decision_path(rows), model.explain(rows[:1]), model.explain_scores(rows[:1])
 
 
 if __name__ == "__main__":

@@ -65,6 +65,9 @@ def tree_params(**changes):
         "optimizer": "nag",
         "standardize": False,
         "subsample": 1.0,
+        "min_split_labels": 1,
+        "prune_share": 0.03,
+        "compress": False,
     }
     return {**params, **changes}
 

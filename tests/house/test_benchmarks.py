@@ -97,16 +97,14 @@ def test_peers(run, tmp_path, capsys):
     results = run("peers", "--seeds=1")
     assert capsys.readouterr().err.count(" was not run: ") == 5
     methods = results["methods"]["quick"]
-    assert list(methods) == ["ldsm", "ldsm, trees alone", "ldsm, no parameter set"]
+    assert list(methods) == ["ldsm"]
     ours = methods["ldsm"]
     assert 20 < ours["precision"]["5"] < ours["precision"]["1"] <= 100
     assert ours["train_seconds"] > 0 < ours["predict_ms_per_row"]
     assert ours["model_bytes"] > ours["stage_bytes"] > 0
     assert 0 <= ours["reliability"]["error"] < 0.5
     assert sum(ours["reliability"]["counts"]) == 200 * 5
-    gap = results["differences"]["quick"][0]
-    assert gap["metric"] == "precision@1"
-    assert gap["low"] <= gap["mean"] <= gap["high"]
+    assert results["differences"]["quick"] == []  # nobody to compare with
     for picture in ("peers.png", "reliability.png"):
         assert (tmp_path / picture).stat().st_size > 5000
 

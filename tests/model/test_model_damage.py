@@ -343,7 +343,7 @@ HEADERS = {
     "not UTF-8": (raw(lambda text: text.replace(b"ldsm", b"\xff\xfe")), "not valid JSON"),
     "another format": (facts(format="pt"), "not a model file of ldsm"),
     "newer": (
-        facts(format_version="2", library_version="9.1"),
+        facts(format_version="3", library_version="9.1"),
         "newer version of ldsm .'9.1'.*upg",
     ),
     "much newer": (facts(format_version="123456789"), "newer version of ldsm"),

@@ -23,7 +23,7 @@ from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
 from ldsm._storage.container_header import make_prefix
 from ldsm.datasets import Dataset
-from model_bytes import checksum, take_apart
+from model_bytes import checksum, put_together, take_apart
 from problems import make_problem
 from process_memory import mapped_bytes
 
@@ -191,28 +191,32 @@ def test_the_training_is_summarised(tmp_path):
     assert other_data.training_["data_fingerprint"] != summary["data_fingerprint"]
 
 
-def test_compressed_weights(tmp_path):
-    clf = small().fit(XS, YS)
-    clf.save(tmp_path / "full.ldsm")
-    clf.save(tmp_path / "half.ldsm", compress=True)
-    n_weights = clf.forest_.weights.size
-    sizes = [os.path.getsize(tmp_path / name) for name in ("full.ldsm", "half.ldsm")]
-    assert abs(sizes[0] - sizes[1] - 2 * n_weights) < 64
-    half = load(tmp_path / "half.ldsm")
-    assert half.forest_.weights.dtype == np.float32
-    expected = clf.forest_.weights.astype(np.float16).astype(np.float32)
-    assert np.array_equal(half.forest_.weights, expected)
-    # What was rounded once stays: saved again, in either way, it is the same model.
-    for compress in (True, False):
-        half.save(tmp_path / "again.ldsm", compress=compress)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"standardize": True}, {"rerank": "linear", "arity": 3, "min_split_labels": 1}],
+)
+def test_compressed_models(tmp_path, changes):
+    exact, rounded = (small(compress=c, **changes).fit(XS, YS) for c in (False, True))
+    for clf, name in ((exact, "exact.ldsm"), (rounded, "rounded.ldsm")):
+        clf.save(tmp_path / name)
         for verify in (True, False):
-            same(half, load(tmp_path / "again.ldsm", verify))
-    # A weight that float16 cannot hold keeps all of them as they are.
-    weights = clf.forest_.weights.copy()
-    weights[0, 0] = 70000
-    clf.model_ = replace(clf.model_, forest=replace(clf.forest_, weights=weights))
-    clf.save(tmp_path / "large.ldsm", compress=True)
-    same(clf, load(tmp_path / "large.ldsm"))
+            same(clf, load(tmp_path / name, verify))
+    # A weight takes a byte instead of four, and so does the number of its feature.
+    saved = 3 / 4 * (exact.forest_.weights.nbytes + exact.forest_.weight_features.nbytes)
+    sizes = [os.path.getsize(tmp_path / name) for name in ("exact.ldsm", "rounded.ldsm")]
+    assert sizes[0] - sizes[1] > 0.9 * saved
+    forest = load(tmp_path / "rounded.ldsm").forest_
+    assert (forest.weights.dtype, forest.weight_features.dtype) == (np.int8, np.uint8)
+    assert exact.forest_.weights.dtype == np.float32 and not len(exact.forest_.weight_units)
+    # Both learn the same root, but for the rounding; below it, their rows part.
+    (features, weights), (its_features, its_weights) = (
+        clf.forest_.node_weights(0) for clf in (exact, rounded)
+    )
+    assert np.array_equal(features, its_features)
+    assert 0 < np.abs(weights - its_weights).max() <= 0.501 * forest.weight_units[0]
+    # What was rounded once stays: saved again, it is the same file.
+    load(tmp_path / "rounded.ldsm").save(tmp_path / "again.ldsm")
+    assert (tmp_path / "again.ldsm").read_bytes() == (tmp_path / "rounded.ldsm").read_bytes()
 
 
 def test_no_training_row_is_in_the_file(tmp_path):
@@ -242,7 +246,7 @@ def test_any_safetensors_program_can_open_it(tmp_path):
             stored = file.get_tensor(name)
             assert stored.dtype == array.dtype and np.array_equal(stored, array, equal_nan=True)
         facts = file.metadata()
-    assert facts["format"] == "ldsm" and facts["format_version"] == "1"
+    assert facts["format"] == "ldsm" and facts["format_version"] == "2"
     assert facts["kind"] == "LdSMClassifier"
     assert json.loads(facts["parameters"]) == clf.get_params()
     assert bytes(arrays["labels.text"]) == "".join(sorted(NAMES)).encode()
@@ -256,7 +260,7 @@ def test_the_checksum_is_as_documented(tmp_path):
     assert take_apart(data)[0]["__metadata__"]["facts"] == '[1, null, "ü"]'
     for verify in (True, False):
         header, arrays = model_file.read(tmp_path / "m.ldsm", verify)
-        assert header["facts"] == [1, None, "ü"] and header["format_version"] == 1
+        assert header["facts"] == [1, None, "ü"] and header["format_version"] == 2
         assert arrays.keys() == big.keys()
         for name, array in arrays.items():
             assert array.dtype == big[name].dtype and np.array_equal(array, big[name])
@@ -281,22 +285,28 @@ def test_arrays_of_any_order_are_stored_and_odd_ones_refused(tmp_path):
 
 
 def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
-    """A model of 1 GB, all of it a hole in the file: opened and asked in milliseconds."""
+    """A model of 1 GB, nearly all of it a hole in the file: opened and asked in milliseconds.
+
+    The hole is the weights of a node that no row asks for.
+    """
     clf = small(n_estimators=1, max_nodes=3).fit(XS, YS)
     header, arrays = model_to_state(clf.model_, clf.get_params())
-    n_entries = (1 << 30) // 12
-    arrays["forest.weight_features"] = np.zeros(n_entries, np.int32)  # zeros are not yet memory
-    arrays["forest.weights"] = np.zeros((n_entries, 2), np.float32)
-    arrays["forest.weight_offsets"] = np.array([0, n_entries, n_entries, n_entries])
+    n_entries, holes = (1 << 30) // 12, {}
+    own = len(arrays["forest.weights"])
+    for name, shape in (("weight_features", n_entries), ("weights", (n_entries, 2))):
+        root = arrays[f"forest.{name}"]
+        holes[name] = np.zeros(shape, root.dtype)  # zeros are not yet memory
+        holes[name][:own] = root
+        arrays[f"forest.{name}"] = holes[name]
+    arrays["forest.weight_offsets"] = np.array([0, own, n_entries, n_entries])
     prefix = make_prefix({"kind": "LdSMClassifier", **header}, arrays)
     path = tmp_path / "large.ldsm"
     with open(path, "wb") as file:
         file.write(prefix)
         described, _ = take_apart(prefix + bytes(32))
         for name, array in arrays.items():
-            if array.nbytes < 1 << 20:
-                file.seek(len(prefix) + described[name]["data_offsets"][0])
-                file.write(array.tobytes())
+            file.seek(len(prefix) + described[name]["data_offsets"][0])
+            file.write(array[: 1 << 10].tobytes())
         file.truncate(len(prefix) + described["checksum"]["data_offsets"][1])
     assert os.path.getsize(path) > 1 << 30
     seconds = []
@@ -312,28 +322,103 @@ def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
 # -- old files ---------------------------------------------------------------------------------
 
 
+def in_hex(answers):
+    return [[[tag, score.hex()] for tag, score in answer] for answer in answers]
+
+
+def golden(name):
+    return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def check_classifier(name, verify):
+    known, clf = golden(name), load(GOLDEN / f"{name}.ldsm", verify)
+    labels, scores = clf.predict_topk(known["X"], k=4)
+    assert labels.tolist() == known["labels"]
+    assert [[float(score).hex() for score in row] for row in scores] == known["scores"]
+    assert clf.predict(known["X"]).toarray().tolist() == known["sets"]
+
+
+def check_tagger(name, verify):
+    known, tagger = golden(name), load(GOLDEN / f"{name}.ldsm", verify)
+    assert tagger.vectorizer_.get_feature_names_out().tolist() == known["words"]
+    assert [float(idf).hex() for idf in tagger.vectorizer_.idf_] == known["idf"]
+    assert tagger.rare_tags_ == known["rare_tags"]
+    assert in_hex(tagger.predict(known["texts"], k=4)) == known["tags"]
+    assert in_hex(tagger.predict_sets(known["texts"])) == known["sets"]
+
+
 @pytest.mark.parametrize("verify", [True, False])
 def test_a_file_of_format_1_gives_the_same_bits(verify):
-    golden = json.loads((GOLDEN / "model_v1.json").read_text(encoding="utf-8"))
-    clf = load(GOLDEN / "model_v1.ldsm", verify)
-    assert clf.fingerprint_ == golden["fingerprint"]
-    labels, scores = clf.predict_topk(golden["X"], k=4)
-    assert labels.tolist() == golden["labels"]
-    assert [[float(score).hex() for score in row] for row in scores] == golden["scores"]
-    assert clf.predict(golden["X"]).toarray().tolist() == golden["sets"]
+    check_classifier("model_v1", verify)
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_file_of_format_2_gives_the_same_bits(verify):
+    check_classifier("model_v2", verify)
 
 
 @pytest.mark.parametrize("verify", [True, False])
 def test_a_tagger_of_format_1_gives_the_same_bits(verify):
-    golden = json.loads((GOLDEN / "tagger_v1.json").read_text(encoding="utf-8"))
-    tagger = load(GOLDEN / "tagger_v1.ldsm", verify)
-    assert tagger.fingerprint_ == golden["fingerprint"]
-    assert tagger.vectorizer_.get_feature_names_out().tolist() == golden["words"]
-    assert [float(idf).hex() for idf in tagger.vectorizer_.idf_] == golden["idf"]
-    assert tagger.rare_tags_ == golden["rare_tags"]
+    check_tagger("tagger_v1", verify)
 
-    def in_hex(answers):
-        return [[[tag, score.hex()] for tag, score in answer] for answer in answers]
 
-    assert in_hex(tagger.predict(golden["texts"], k=4)) == golden["tags"]
-    assert in_hex(tagger.predict_sets(golden["texts"])) == golden["sets"]
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_tagger_of_format_2_gives_the_same_bits(verify):
+    check_tagger("tagger_v2", verify)
+
+
+@pytest.mark.parametrize("name", ["model_v1", "tagger_v1", "model_v2", "tagger_v2"])
+def test_fingerprints_stay_from_format_to_format(name):
+    assert load(GOLDEN / f"{name}.ldsm").fingerprint_ == golden(name)["fingerprint"]
+
+
+def test_what_the_files_of_format_2_are():
+    """Compressed, with an index, and small."""
+    for name in ("model_v2", "tagger_v2"):
+        path = GOLDEN / f"{name}.ldsm"
+        clf = load(path)
+        clf = getattr(clf, "classifier_", clf)
+        assert clf.forest_.is_compressed and clf.second_stage_.blend.kind == "linear+index"
+        assert clf.second_stage_.ranker.weights.dtype == np.int8
+        assert os.path.getsize(path) < 60_000
+        header, _ = take_apart(path.read_bytes())
+        assert header["__metadata__"]["format_version"] == "2"
+
+
+@pytest.mark.parametrize("rerank", [None, "linear", "tail"])
+@pytest.mark.parametrize("verify", [True, False])
+def test_floats_of_16_bits_in_files_of_format_1(tmp_path, rerank, verify):
+    """Format 1 could round weights so, and lacked the arrays and entries of later formats."""
+    clf = small(rerank=rerank, compress=False).fit(XS, YS)
+    if rerank == "linear":  # format 1 had no index
+        stage = clf.second_stage_
+        blend = replace(stage.blend, kind="linear", coefficients=stage.blend.coefficients[:10])
+        stage = replace(stage, blend=blend, length=100, index=None)
+        clf.model_ = replace(clf.model_, second_stage=stage)
+    header, arrays = model_to_state(clf.model_, clf.get_params())
+    header["kind"] = "LdSMClassifier"
+    old = {name: array for name, array in arrays.items() if not name.endswith("units")}
+    for name in [name for name in arrays if name.endswith(".weights")]:
+        old[name] = arrays[name].astype(np.float16)
+        arrays[name] = old[name].astype(np.float32)
+    if rerank is not None:
+        header["model"]["second_stage"]["length"] = 100
+    model_file.write(tmp_path / "new.ldsm", header, arrays)
+    for entries, name in [
+        (header["parameters"], "compress"),
+        (header["parameters"], "min_split_labels"),
+        (header["model"]["tree_params"], "compress"),
+        (header["model"]["tree_params"], "min_split_labels"),
+        (header["model"]["tree_params"], "prune_share"),
+        (header["model"]["second_stage"] or {}, "length"),
+    ]:
+        entries.pop(name, None)
+    model_file.write(tmp_path / "old.ldsm", header, old)
+    described, body = take_apart((tmp_path / "old.ldsm").read_bytes())
+    described["__metadata__"]["format_version"] = "1"
+    (tmp_path / "old.ldsm").write_bytes(put_together(described, body))
+    again = load(tmp_path / "old.ldsm", verify)
+    assert again.forest_.weights.dtype == np.float32
+    same(load(tmp_path / "new.ldsm", verify), again.set_params(compress=False))
+    again.save(tmp_path / "again.ldsm")
+    same(again, load(tmp_path / "again.ldsm", verify))

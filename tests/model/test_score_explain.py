@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._model.explain import LabelScore
-from ldsm._second_stage.blend import SOURCES, Blend, Pairs
-from ldsm._second_stage.stage import SecondStage
+from ldsm._second_stage.blend import KINDS, SOURCES, Blend, Pairs
+from ldsm._second_stage.stage import SHORTLIST, SecondStage
 from ldsm.classifier import hold_model
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))
@@ -22,23 +22,32 @@ PARTS = {
     None: {"trees"},
     "calibrated": {"base", "trees"},
     "tail": {"base", "trees", "tail"},
-    "linear": {"base", "trees", "linear", "frequency"},
-    "both": {"base", "trees", "linear", "tail", "frequency"},
+    "linear": {"base", "trees", "linear", "features", "frequency"},
+    "no index": {"base", "trees", "linear", "frequency"},
+    "both": {"base", "trees", "linear", "features", "tail", "frequency"},
+    "both, no index": {"base", "trees", "linear", "tail", "frequency"},
 }
+OF_LINEAR = len(KINDS["linear"].terms)
 
 
 @cache
 def model(rerank):
-    if rerank not in ("calibrated", "both"):
+    if rerank in (None, "tail", "linear"):
         return LdSMClassifier(5, rerank=rerank, random_state=0).fit(TRAIN)
-    # What "auto" may choose, put together by hand.
+    # What "auto" may choose, and files of format version 1 have, put together by hand.
     clf = LdSMClassifier(5, rerank=None, random_state=0).fit(TRAIN)
-    if rerank == "calibrated":
-        stage = SecondStage(Blend("trees", (0.3, 0.9)), clf.label_counts_)
-        return hold_model(clf, dataclasses.replace(clf.model_, second_stage=stage))
     linear, tail = model("linear").second_stage_, model("tail").second_stage_
-    blend = Blend("linear+tail", (*linear.blend.coefficients, -0.7, 0.1))
-    stage = dataclasses.replace(linear, blend=blend, centroids=tail.centroids)
+    known, nearness = linear.blend.coefficients, (-0.7, 0.1)
+    assert linear.blend.kind == "linear+index"
+    kind, coefficients = {
+        "calibrated": ("trees", (0.3, 0.9)),
+        "no index": ("linear", known[:OF_LINEAR]),
+        "both": ("linear+index+tail", (*known, *nearness)),
+        "both, no index": ("linear+tail", (*known[:OF_LINEAR], *nearness)),
+    }[rerank]
+    parts = {"ranker": linear.ranker, "index": linear.index, "centroids": tail.centroids}
+    parts = {name: parts[name] for name in KINDS[kind].needs}
+    stage = SecondStage(Blend(kind, coefficients), clf.label_counts_, SHORTLIST, **parts)
     return hold_model(clf, dataclasses.replace(clf.model_, second_stage=stage))
 
 
@@ -95,8 +104,10 @@ def test_reasons_and_bias_sum_up_to_the_margin():
         unit = x.toarray()[0] / np.linalg.norm(x.toarray())
         for found in clf.explain_scores(x, max_reasons=1000):
             dense = np.zeros(151)
-            part = slice(*ranker.offsets[found.column : found.column + 2])
-            dense[ranker.features[part]] = ranker.weights[part]
+            feature = 0
+            for entry in range(*ranker.offsets[found.column : found.column + 2]):
+                feature += int(ranker.features[entry])  # a gap: linear models are compressed
+                dense[feature] = ranker.weights[entry] * ranker.units[found.column]
             assert found.bias == dense[150]
             total = found.bias + sum(part for _, part in found.reasons)
             assert total == pytest.approx(found.margin, abs=1e-5)
@@ -112,14 +123,30 @@ def test_reasons_and_bias_sum_up_to_the_margin():
 
 def test_what_a_model_does_not_have_is_none(rerank):
     found = model(rerank).explain_scores(TEST.X[[0]], k=1)[0]
-    linear, tail = rerank in ("linear", "both"), rerank in ("tail", "both")
+    linear, tail = "linear" in PARTS[rerank], "tail" in PARTS[rerank]
     assert (found.margin is not None) == (found.bias is not None) == bool(found.reasons) == linear
     assert (found.distance is not None) == tail
+    assert (found.index_score is not None) == ("features" in PARTS[rerank])
+
+
+def test_index_scores_are_those_of_a_plain_loop():
+    """A row of unit length times the index, whose weights are multiples of a feature's unit."""
+    clf = model("linear")
+    index = clf.second_stage_.index
+    for row in range(5):
+        x = TEST.X[[row]]
+        scores = np.zeros(30)
+        for feature, value in zip(x.indices, x.data / np.linalg.norm(x.data), strict=True):
+            for entry in range(*index.offsets[feature : feature + 2]):
+                weight = index.codes[entry] * index.units[feature]
+                scores[index.labels[entry]] += value * weight
+        for found in clf.explain_scores(x, k=30):
+            assert found.index_score == pytest.approx(scores[found.column], rel=1e-4, abs=1e-5)
 
 
 def test_the_base_is_the_mean_of_the_shortlist():
     """Of all labels on the shortlist the base is the same, and the other shares have mean 0."""
-    for kind in ("linear", "tail", "both"):
+    for kind in ("linear", "tail", "both", "both, no index"):
         found = model(kind).explain_scores(TEST.X[[3]], k=30)
         assert len({label.shares["base"] for label in found}) == 1
         mean = np.mean([sum(label.shares.values()) for label in found])
@@ -136,7 +163,8 @@ def test_shares_come_in_one_order():
 def test_nearness_has_a_share_of_its_own_in_the_papers_formula():
     """Two labels alike but for the distance differ in the share of the tail alone."""
     blend = Blend("tail", (0.5, 0.8), tree_share=0.6, gamma=3.0)
-    pairs = Pairs(np.array([0.3, 0.3]), np.array([9, 9]), distances=np.array([0.2, 1.4]))
+    trees = np.array([0.3, 0.3], dtype=np.float32)
+    pairs = Pairs(trees, np.array([9, 9]), distances=np.array([0.2, 1.4]))
     shares = blend.shares(pairs)
     assert shares["trees"][0] == shares["trees"][1]
     assert shares["tail"][0] > shares["tail"][1] > 0

@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import ldsm
-from ldsm import LdSMClassifier, metrics
+from ldsm import LdSMClassifier, _core, metrics
 from ldsm._second_stage.blend import KINDS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
-from ldsm._second_stage.stage import SHORTLIST, best_first
+from ldsm._second_stage.stage import SHORTLIST
 from ldsm.datasets import make_xmc
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "n_epochs": 2, "random_state": 0}
@@ -45,11 +45,14 @@ def precision(clf: LdSMClassifier, k: int = 1, **options: Any) -> float:
 
 
 def test_auto_finds_the_ranker_where_it_helps() -> None:
-    assert fitted().second_stage_.blend.kind in ("linear", "linear+tail")
+    stage = fitted().second_stage_
+    assert stage.blend.kind.startswith("linear")
+    assert [name for name, _ in stage.parts()] == list(stage.blend.needs)
     assert precision(fitted()) > precision(fitted(None, subsample=1.0)) + 0.02
 
 
-def test_auto_is_the_trees_where_no_line_tells_the_labels() -> None:
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_auto_follows_the_trees_where_no_line_tells_the_labels(seed: int) -> None:
     rng = np.random.default_rng(0)
     bits = rng.integers(2, size=(2000, 2))
     noise = (rng.random((2000, 6)) < 0.5).astype(float)
@@ -57,10 +60,12 @@ def test_auto_is_the_trees_where_no_line_tells_the_labels() -> None:
     X = np.hstack([bits, 1 - bits, 0.2 * noise])
     odd = bits[:, 0] ^ bits[:, 1] ^ (rng.random(2000) < 0.1)
     Y = np.stack([odd, 1 - odd], axis=1)
-    clf = LdSMClassifier(n_estimators=8, random_state=0).fit(X[:1500], Y[:1500])
-    alone = LdSMClassifier(n_estimators=8, random_state=0, rerank=None).fit(X[:1500], Y[:1500])
-    assert clf.second_stage_.blend.kind == "trees"
-    assert clf.second_stage_.ranker is None
+    # With so few rows, trees that stop at 512 labels need not find that the bits go together.
+    params: dict[str, Any] = {"n_estimators": 8, "min_split_labels": 1, "random_state": seed}
+    clf, alone = (
+        LdSMClassifier(**params, rerank=rerank).fit(X[:1500], Y[:1500]) for rerank in ("auto", None)
+    )
+    assert clf.second_stage_.ranker is not None
     assert clf.score(X[1500:], Y[1500:]) >= alone.score(X[1500:], Y[1500:]) - 0.02
 
 
@@ -214,36 +219,27 @@ def test_all_ways_to_ask_agree() -> None:
     assert clf.score(X, Y) == precision(clf)
 
 
-def test_best_first_breaks_ties_by_label_and_keeps_unknown_ones_last() -> None:
-    labels = np.array([[7, 2, 5, 9, 4]], np.int32)
-    scores = np.array([[0.3, 0.3, 0.6, 0, 0]], np.float32)
-    assert best_first(labels, scores, 5)[0].tolist() == [[5, 2, 7, 9, 4]]
-    weights = np.ones(10)
-    weights[7] = 3
-    got, same = best_first(labels, scores, 2, weights)
-    assert got.tolist() == [[7, 5]]
-    np.testing.assert_array_equal(same, np.array([[0.3, 0.6]], np.float32))
-
-
 # -- the blend --------------------------------------------------------------------------------
 
 
 def some_pairs(n: int = 4000) -> tuple[Pairs, Any]:
     rng = np.random.default_rng(0)
     pairs = Pairs(
-        rng.random(n).astype(np.float32),
+        (rng.random(n) * (rng.random(n) < 0.9)).astype(np.float32),  # some are in no leaf
         rng.integers(1, 1000, n),
         rng.normal(size=n).astype(np.float32),
         rng.random(n),
+        rng.random(n).astype(np.float32),
     )
     odds = 2 * tree_log_odds(pairs.tree_scores) + 1.5 * pairs.margins - pairs.distances
     return pairs, rng.random(n) < 1 / (1 + np.exp(-odds))
 
 
-def test_a_blend_is_logistic_regression() -> None:
+@pytest.mark.parametrize("kind", ["linear", "linear+tail", "linear+index", "linear+index+tail"])
+def test_a_blend_is_logistic_regression(kind: str) -> None:
     pairs, truth = some_pairs()
-    blend = fit_blend("linear+tail", pairs, truth)
-    terms = np.stack(blend.term_values(pairs), axis=1)[:, 1:]
+    blend = fit_blend(kind, pairs, truth)
+    terms = _core.blend_terms(*pairs.arrays(), blend.terms)[:, 1:]
     scale = terms.std(axis=0)
     twin = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(terms / scale, truth)
     np.testing.assert_allclose(
@@ -270,14 +266,18 @@ def test_calibration_never_turns_the_order_round(kind: str) -> None:
 
 
 def test_extreme_pairs_give_finite_probabilities() -> None:
-    blend = Blend("linear", (1.0, 2.0, 3.0, 4.0, -1.0, 0.1, 0.1, 0.1, 0.1, 0.1))
     pairs = Pairs(
         np.array([0, 1, 0.5], np.float32),
         np.array([0, 2**40, 1]),
         np.array([-1e30, 1e30, 0], np.float32),
+        np.array([0, 1e30, 4]),
+        np.array([0, 3e38, 1e-45], np.float32),
     )
-    with np.errstate(over="raise"):
-        assert np.isfinite(blend.probabilities(pairs)).all()
+    for kind in KINDS:
+        signs = np.resize([1.0, 2.0, -3.0], len(KINDS[kind].terms))
+        for coefficients in (signs, -signs, 1e30 * signs):
+            blend = Blend(kind, tuple(coefficients), 0.8, 2.0)
+            assert np.isfinite(blend.probabilities(pairs)).all()
 
 
 # -- it survives everything -------------------------------------------------------------------
@@ -296,14 +296,23 @@ def test_saved_and_loaded(tmp_path: Any, rerank: str, verify: bool) -> None:
     assert again.second_stage_.blend == clf.second_stage_.blend
 
 
-def test_compressed_models_answer_nearly_the_same(tmp_path: Any) -> None:
+def test_compressed_models_are_small_and_nearly_as_good(tmp_path: Any) -> None:
     _, _, X, _ = text_like()
-    clf = fitted()
-    clf.save(tmp_path / "m.ldsm")
-    clf.save(tmp_path / "half.ldsm", compress=True)
-    assert os.path.getsize(tmp_path / "half.ldsm") < os.path.getsize(tmp_path / "m.ldsm")
-    half = ldsm.load(tmp_path / "half.ldsm")
-    assert np.mean(half.predict_topk(X, 1)[0] == clf.predict_topk(X, 1)[0]) > 0.98
+    small, exact = fitted(compress=True), fitted(compress=False)
+    assert small.second_stage_.ranker.weights.dtype == np.int8
+    assert exact.second_stage_.ranker.weights.dtype == np.float32
+    for clf, name in ((small, "small"), (exact, "exact")):
+        clf.save(tmp_path / name)
+    assert os.path.getsize(tmp_path / "small") < 0.5 * os.path.getsize(tmp_path / "exact")
+    # Each has trees of its own: they are grown with the weights that are stored.
+    assert np.mean(small.predict_topk(X, 1)[0] == exact.predict_topk(X, 1)[0]) > 0.9
+    assert abs(precision(small) - precision(exact)) < 0.02
+
+
+def test_models_with_a_ranker_are_compressed_unless_told_otherwise() -> None:
+    assert fitted().fingerprint_ == fitted(compress=True).fingerprint_
+    assert fitted("tail").fingerprint_ == fitted("tail", compress=False).fingerprint_
+    assert fitted("tail", compress=True).second_stage_.centroids.weights.dtype == np.int8
 
 
 def test_pickled() -> None:
@@ -379,56 +388,83 @@ def test_dense_rows_and_rows_without_features_work() -> None:
 # -- damaged files ----------------------------------------------------------------------------
 
 
+EXACT, COMPRESSED = (False,), (True,)
+BOTH = EXACT + COMPRESSED
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("forms", "change", "message"),
     [
-        (lambda h, a: h.update(kind="magic"), "unknown kind, 'magic'"),
-        (lambda h, a: h.update(coefficients=[1.0]), "wrong number of coefficients"),
-        (lambda h, a: h.update(gamma=float("nan")), "not a number up to"),
-        (lambda h, a: h.pop("gamma"), "no proper entry 'second_stage'"),
-        (lambda h, a: a.pop("second_stage.ranker.weights"), "lacks the array"),
-        (lambda h, a: _set(a, "features", 5, -1), "ranker has a feature out of range"),
-        (lambda h, a: _set(a, "features", 5, 10**6), "ranker has a feature out of range"),
-        (lambda h, a: _set(a, "features", 1, 0), "do not rise within a label"),
-        (lambda h, a: _set(a, "offsets", 3, 10**9), "do not rise from 0"),
-        (lambda h, a: _set(a, "offsets", 0, 1), "do not rise from 0"),
-        (lambda h, a: _set(a, "weights", 5, np.nan), "weight that is not finite"),
-        (lambda h, a: _cut(a, "offsets"), "do not fit each other in size"),
-        (lambda h, a: _retype(a, "weights"), "wrong type or shape"),
+        (BOTH, lambda h, a: h.update(kind="magic"), "unknown kind, 'magic'"),
+        (BOTH, lambda h, a: h.update(coefficients=[1.0]), "wrong number of coefficients"),
+        (BOTH, lambda h, a: h.update(gamma=float("nan")), "not a number up to"),
+        (BOTH, lambda h, a: h.pop("gamma"), "no proper entry 'second_stage'"),
+        (BOTH, lambda h, a: h.update(length=0), "shortlists must have 1 to 1000000 labels, not 0"),
+        (BOTH, lambda h, a: h.update(length=10**7), "must have 1 to 1000000 labels"),
+        (BOTH, lambda h, a: h.update(length=True), "must have 1 to 1000000 labels"),
+        (BOTH, lambda h, a: a.pop("second_stage.ranker.weights"), "lacks the array"),
+        (EXACT, lambda h, a: _set(a, "features", 5, -1), "ranker has a feature out of range"),
+        (EXACT, lambda h, a: _set(a, "features", 5, 10**6), "ranker has a feature out of range"),
+        (COMPRESSED, lambda h, a: _set(a, "features", 5, 255), "ranker has a feature out of range"),
+        (BOTH, lambda h, a: _set(a, "features", 1, 0), "do not rise within a label"),
+        (BOTH, lambda h, a: _set(a, "offsets", 3, 10**9), "do not rise from 0"),
+        (BOTH, lambda h, a: _set(a, "offsets", 0, 1), "do not rise from 0"),
+        (EXACT, lambda h, a: _set(a, "weights", 5, np.nan), "weight that is not finite"),
+        (COMPRESSED, lambda h, a: _set(a, "units", 5, np.nan), "a unit that is not a number"),
+        (COMPRESSED, lambda h, a: _set(a, "units", 5, np.inf), "a unit that is not a number"),
+        (BOTH, lambda h, a: _cut(a, "offsets"), "do not fit each other in size"),
+        (COMPRESSED, lambda h, a: _cut(a, "units"), "do not fit each other in size"),
+        (COMPRESSED, lambda h, a: a.pop("second_stage.ranker.units"), "do not fit each other"),
+        (BOTH, lambda h, a: _retype(a, "weights"), "wrong type or shape"),
+        (BOTH, lambda h, a: _retype(a, "features"), "wrong type or shape"),
+        # Codes come with gaps, never with numbers.
+        (COMPRESSED, lambda h, a: _retype(a, "features", np.int32), "wrong type or shape"),
+        (BOTH, lambda h, a: a.pop("second_stage.index.codes"), "lacks the array"),
+        (BOTH, lambda h, a: _set(a, "offsets", 3, 10**9, "index"), "do not rise from 0"),
+        (BOTH, lambda h, a: _set(a, "labels", 5, 200, "index"), "index has a label out of range"),
+        (BOTH, lambda h, a: _set(a, "labels", 1, 0, "index"), "do not rise within a feature"),
+        (BOTH, lambda h, a: _set(a, "units", 5, -1, "index"), "a unit that is not a number"),
+        (BOTH, lambda h, a: _set(a, "units", 5, np.nan, "index"), "a unit that is not a number"),
+        (BOTH, lambda h, a: _cut(a, "codes", "index"), "arrays of its index do not fit"),
+        (BOTH, lambda h, a: _cut(a, "offsets", "index"), "arrays of its index do not fit"),
+        (BOTH, lambda h, a: _retype(a, "units", part="index"), "index have a wrong type"),
     ],
 )
-def test_a_damaged_second_stage_is_refused(change: Any, message: str) -> None:
+def test_a_damaged_second_stage_is_refused(forms: Any, change: Any, message: str) -> None:
     from ldsm._model.saved_form import model_to_state
     from ldsm.classifier import classifier_from_state
 
-    clf = fitted("linear")
-    header, arrays = model_to_state(clf.model_, clf.get_params())
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    change(header["model"]["second_stage"], arrays)
-    with pytest.raises(ValueError, match=message):
-        classifier_from_state(header, arrays)
+    for compress in forms:
+        clf = fitted("linear", compress=compress)
+        assert clf.second_stage_.blend.kind == "linear+index"
+        header, arrays = model_to_state(clf.model_, clf.get_params())
+        arrays = {name: array.copy() for name, array in arrays.items()}
+        change(header["model"]["second_stage"], arrays)
+        with pytest.raises(ValueError, match=message):
+            classifier_from_state(header, arrays)
 
 
-def _set(arrays: Any, name: str, place: int, value: Any) -> None:
-    arrays[f"second_stage.ranker.{name}"][place] = value
+def _set(arrays: Any, name: str, place: int, value: Any, part: str = "ranker") -> None:
+    arrays[f"second_stage.{part}.{name}"][place] = value
 
 
-def _cut(arrays: Any, name: str) -> None:
-    arrays[f"second_stage.ranker.{name}"] = arrays[f"second_stage.ranker.{name}"][:-1]
+def _cut(arrays: Any, name: str, part: str = "ranker") -> None:
+    arrays[f"second_stage.{part}.{name}"] = arrays[f"second_stage.{part}.{name}"][:-1]
 
 
-def _retype(arrays: Any, name: str) -> None:
-    key = f"second_stage.ranker.{name}"
-    arrays[key] = arrays[key].astype(np.float64)
+def _retype(arrays: Any, name: str, dtype: Any = np.float64, part: str = "ranker") -> None:
+    key = f"second_stage.{part}.{name}"
+    arrays[key] = arrays[key].astype(dtype)
 
 
-def test_the_ranker_holds_no_training_row(tmp_path: Any) -> None:
+@pytest.mark.parametrize("compress", [False, True])
+def test_the_second_stage_holds_no_training_row(tmp_path: Any, compress: bool) -> None:
     X, Y, _, _ = text_like()
     canary = sp.lil_array(X)
     value = np.float32(0.71828175)
     canary[7, 3] = value
     canary = sp.csr_array(canary)
-    clf = LdSMClassifier(**SMALL, rerank="linear").fit(canary, Y)
+    clf = LdSMClassifier(**SMALL, rerank="linear", compress=compress).fit(canary, Y)
     clf.save(tmp_path / "m.ldsm")
     content = (tmp_path / "m.ldsm").read_bytes()
     scaled = value / np.linalg.norm(canary[[7]].toarray())

@@ -203,7 +203,7 @@ def test_texts_go_on(tmp_path):
 def tree_work(folder):
     """What growing a tree into a folder takes."""
     data = TrainingData(feature_arrays(XS), label_arrays(YS))
-    params = resolve(small().get_params(), data.x)
+    params = resolve(small().get_params(), data.x, len(data.y.indices))
     begun = open_checkpoint(folder, data, params, seed=5, seed_given=True)
     return TreeWork(data, params, 5, begun)
 

@@ -99,11 +99,53 @@ def test_a_file_that_is_not_this_tree_is_grown_again(folder, change, reason):
     assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda a: a["weight_units"].__setitem__(0, np.nan), "weight_units are damaged"),
+        (lambda a: a.update(weight_units=a["weight_units"][1:]), "weight_units must have"),
+        (lambda a: a["weight_features"].__setitem__(slice(3), 255), r"must lie in \[0, 31\)"),
+        (lambda a: a["weight_features"].__setitem__(1, 0), "weight_features do not rise"),
+        (
+            lambda a: a.update(weights=a["weights"].astype(np.float32)),
+            "must both be compressed, or neither",
+        ),
+        (
+            lambda a: a.update(
+                weights=a["weights"].astype(np.float32),
+                weight_features=small(n_estimators=1).fit(XS, YS).forest_.weight_features,
+                weight_units=a["weight_units"][:0],
+            ),
+            "must have the shape|must be compressed",
+        ),
+    ],
+)
+def test_a_damaged_compressed_tree_is_grown_again(tmp_path, change, reason):
+    compressed = small(compress=True)
+    known = compressed.fit(XS, YS, checkpoint_dir=tmp_path / "trees").fingerprint_
+    changed_tree(tmp_path / "trees", 2, lambda header, arrays: change(arrays))
+    with pytest.warns(UserWarning, match=rf"tree-00002.ldsm.*{reason}.*Tree 2 will be grown again"):
+        clf = compressed.fit(XS, YS, checkpoint_dir=tmp_path / "trees")
+    assert clf.fingerprint_ == known and clf.forest_.is_compressed
+
+
+def test_trees_of_the_other_form_are_grown_again(tmp_path, folder):
+    """A tree of exact weights in the checkpoint of a compressed fit."""
+    trees = tmp_path / "compressed"
+    known = small(compress=True).fit(XS, YS, checkpoint_dir=trees).fingerprint_
+    header, _ = model_file.read(trees / "tree-00002.ldsm")
+    _, arrays = model_file.read(folder / "tree-00002.ldsm")
+    model_file.write(trees / "tree-00002.ldsm", header, arrays)
+    with pytest.warns(UserWarning, match="its weights must be compressed if those of the fit are"):
+        clf = small(compress=True).fit(XS, YS, checkpoint_dir=trees)
+    assert clf.fingerprint_ == known
+
+
 def test_a_tree_of_another_format_is_an_error(folder, grown):
     path = folder / "tree-00002.ldsm"
-    data = path.read_bytes().replace(b'"format_version":"1"', b'"format_version":"2"')
+    data = path.read_bytes().replace(b'"format_version":"2"', b'"format_version":"3"')
     path.write_bytes(seal(data))
-    with pytest.raises(FormatVersionError, match="tree-00002.ldsm.* in format 2, .*upgrade ldsm"):
+    with pytest.raises(FormatVersionError, match="tree-00002.ldsm.* in format 3, .*upgrade ldsm"):
         small().fit(XS, YS, checkpoint_dir=folder)
     assert not grown
 

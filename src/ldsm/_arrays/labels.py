@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from .. import _core
-from .matrices import label_matrix, rebuilt
+from .matrices import label_csr, label_matrix, rebuilt, take_rows
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 LABEL_FORMS: tuple[LabelForm, ...] = ("sparse", "dense", "lists", "single")
@@ -56,6 +56,12 @@ class LabelArrays:
         for array in (self.indptr, self.indices):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
+
+    def take(self, rows: NDArray[np.int64]) -> LabelArrays:
+        """The labels of the given rows, copied."""
+        matrix = take_rows(label_csr(self.indptr, self.indices, self.n_labels), rows)
+        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        return LabelArrays(indptr, indices, self.classes, self.form)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (LabelArrays, self.indptr, self.indices, self.classes, self.form)

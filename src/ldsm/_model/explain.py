@@ -29,15 +29,17 @@ class LabelScore:
         The score that `predict_topk` returns.
     tree_score : float
         The trees' score; without a second stage, the score itself.
+    index_score : float or None
+        How strongly the row's features go with the label, by the index from features to labels.
     margin : float or None
         Margin of the label's linear classifier; above 0 it speaks for the label.
     distance : float or None
         Squared distance from the row, scaled to unit length, to the label's centroid.
     shares : dict of str to float
         What each stage adds to the log-odds of the score, which is their sum. "base" is the mean
-        over the row's shortlist; "trees", "linear", "tail" (the centroids) and "frequency" (the
-        label's number of training rows) say how far each lifts this label above that mean. Without
-        a second stage there is only "trees", infinite for a score of 1.
+        over the row's shortlist; "trees", "linear", "features" (the index), "tail" (the centroids)
+        and "frequency" (the label's number of training rows) say how far each lifts this label
+        above that mean. Without a second stage there is only "trees", infinite for a score of 1.
     bias : float or None
         The part of the margin that is the same for every row.
     reasons : list of (int, float)
@@ -48,6 +50,7 @@ class LabelScore:
     column: int
     score: float
     tree_score: float
+    index_score: float | None
     margin: float | None
     distance: float | None
     shares: dict[str, float]
@@ -64,22 +67,23 @@ def explain_scores(
     Number(1, integer=True).check("k", k)
     Number(0, integer=True).check("max_reasons", max_reasons)
     stage = model.second_stage
-    length = min(k, model.n_labels) if stage is None else model.shortlist_length()
-    columns, tree_scores = (part[0] for part in model.tree_columns(row, length, None, None))
-    columns, tree_scores = columns[tree_scores > 0], tree_scores[tree_scores > 0]
+    lists, scores = model.scored_shortlists(row, None, None, least=k)
+    columns, tree_scores = lists.labels, lists.tree_scores
+    order = np.lexsort((columns, -scores))[:k].tolist()
     names = model.classes[columns].tolist()
     if stage is None or len(columns) == 0:
         return [
-            LabelScore(name, column, score, score, None, None, {TREES: _logit(score)}, None, [])
-            for name, column, score in zip(
-                names, columns.tolist(), tree_scores.tolist(), strict=True
+            LabelScore(
+                names[i], int(columns[i]), score, score, None, None, None, {TREES: _logit(score)},
+                None, [],
             )
-        ]
-    pairs = stage.pairs(row, np.array([0, len(columns)]), columns, tree_scores)
-    scores = stage.blend.probabilities(pairs)
+            for i, score in ((i, float(scores[i])) for i in order)
+            if score > 0
+        ]  # fmt: skip
+    pairs = stage.pairs(row, lists)
     shares = _from_the_mean(stage.blend.shares(pairs))
     explained = []
-    for i in np.lexsort((columns, -scores))[:k].tolist():
+    for i in order:
         bias, reasons = _reasons(stage.ranker, int(columns[i]), row, max_reasons)
         explained.append(
             LabelScore(
@@ -87,6 +91,7 @@ def explain_scores(
                 int(columns[i]),
                 float(scores[i]),
                 float(tree_scores[i]),
+                None if pairs.index_scores is None else float(pairs.index_scores[i]),
                 None if pairs.margins is None else float(pairs.margins[i]),
                 None if pairs.distances is None else float(pairs.distances[i]),
                 {name: float(values[i]) for name, values in shares.items()},
@@ -117,9 +122,9 @@ def _reasons(
     """The bias of a label's linear classifier, and its strongest contributions in the row."""
     if ranker is None:
         return None, []
-    part = slice(*ranker.offsets[column : column + 2].tolist())
+    features, stored = ranker.vector(column)
     weights = np.zeros(row.n_features + 1)
-    weights[ranker.features[part]] = ranker.weights[part]
+    weights[features] = stored
     values = row.values.astype(np.float64)
     length = np.sqrt(np.sum(values**2))
     products = weights[row.indices] * values / (length if length > 0 else 1.0)
@@ -130,4 +135,4 @@ def _reasons(
 
 def _logit(score: float) -> float:
     with np.errstate(divide="ignore"):
-        return float(np.log(score) - np.log1p(-score))
+        return float(np.log(score) - np.log1p(-min(score, 1.0)))  # a damaged file may give more

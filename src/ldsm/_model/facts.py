@@ -17,9 +17,9 @@ def model_facts(model: FittedModel) -> dict[str, Any]:
     depth = forest.node_depth()
     leaf_rows = np.where(forest.is_leaf, forest.node_rows, 0)
     roots = forest.node_rows[forest.tree_offsets[:-1]]
-    vectors = () if model.second_stage is None else model.second_stage.vectors()
+    parts = () if model.second_stage is None else model.second_stage.parts()
     return {
-        "memory": forest.nbytes + sum(part.nbytes for _, part in vectors),
+        "memory": forest.nbytes + sum(part.nbytes for _, part in parts),
         "training_rows": model.n_training_rows,
         "features": model.n_features,
         "labels": model.n_labels,

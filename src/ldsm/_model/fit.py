@@ -13,9 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from .._second_stage.shortlists import out_of_bag
-from .._second_stage.stage import SHORTLIST
-from .._second_stage.training import train_second_stage
+from .._second_stage.shortlists import OutOfBag
+from .._second_stage.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
 from .._trees.growing import (
@@ -28,7 +27,7 @@ from .._trees.growing import (
 )
 from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores_by_rows
 from .._trees.training_data import TrainingData
-from .fitted import FittedModel, fill_order
+from .fitted import FittedModel
 
 
 class Fit(NamedTuple):
@@ -54,7 +53,7 @@ def fit_model(
     threads. The rest is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
-    params = resolve(settings, data.x)
+    params = resolve(settings, data.x, len(data.y.indices))
     seed_given = former is not None or isinstance(settings["random_state"], Integral)
     if former is None:
         state = check_random_state(settings["random_state"])
@@ -91,20 +90,15 @@ def fit_model(
         )
         if former is not None:
             forest = former.forest.extended(forest)
-    lists = stage = None
-    if params.subsample < 1:
-        lists = out_of_bag(
-            forest,
-            data.x,
-            seed,
-            params.subsample,
-            fill_order(data.y.counts),
-            by_rows=scores_by_rows(settings["leaf_scores"]),
-            k=min(SHORTLIST, data.n_labels),
-        )
+    matching = stage = None
     kind = rerank_kind(settings, data.n_rows)
-    if kind is not None and lists is not None:
-        stage = train_second_stage(kind, data, lists, settings, seed)
+    if params.subsample < 1:
+        by_rows, n_jobs = scores_by_rows(settings["leaf_scores"]), work.trees_at_once
+        oob = OutOfBag(forest, data.x, seed, params.subsample, by_rows, n_jobs)
+        with_index = kind in (AUTO, "linear")
+        matching = match_training_rows(oob, data, seed, with_index=with_index)
+    if kind is not None and matching is not None:
+        stage = train_second_stage(kind, data, matching, settings, seed, compress=params.compress)
     seconds = time.perf_counter() - started
     training = {
         "seed": seed,
@@ -129,4 +123,5 @@ def fit_model(
         training,
         data.feature_names,
     )
-    return Fit(model, None if lists is None else lists.matrix(data.n_labels))
+    oob_scores = None if matching is None else matching.lists.tree_matrix(data.n_labels)
+    return Fit(model, oob_scores)

@@ -16,11 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import gen_even_slices
 
+from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
 from .._runtime.threads import CancelFlag, in_threads
 from .._second_stage.saved_form import stage_to_state
-from .._second_stage.stage import SHORTLIST, SecondStage, best_first
+from .._second_stage.shortlists import Shortlists, match
+from .._second_stage.stage import SHORTLIST, SecondStage
 from .._trees.forest import Forest
 from .._trees.params import TreeParams, scores_by_rows
 from ..metrics.propensities import propensities_from_counts
@@ -28,6 +30,7 @@ from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 
 # Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
+_CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them
 
 Allowed = NDArray[np.uint8]  # 1 for each column that may be predicted
 TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -90,8 +93,13 @@ class FittedModel:
         digest.update(self.label_counts.astype(np.int64).tobytes())
         if self.second_stage is not None:
             stage_header, stage_arrays = stage_to_state(self.second_stage)
+            # A stage as of format version 1 has the fingerprint that it had then.
+            if stage_header["length"] == SHORTLIST:
+                del stage_header["length"]
             digest.update(repr(stage_header).encode())
             for name, array in stage_arrays.items():
+                if name.endswith(".units") and not len(array):
+                    continue
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
@@ -114,20 +122,45 @@ class FittedModel:
         check_tail(tail)
         propensities = self.propensities() if tail else None
         weights = None if propensities is None else np.asarray(propensities**-tail)
-        stage = self.second_stage
-        reorder = stage is not None or weights is not None
-        length = max(k, self.shortlist_length(allowed)) if reorder else k
 
         def answer(part: FeatureArrays, cancel: CancelFlag | None) -> TopColumns:
-            labels, scores = self.tree_columns(part, length, allowed, cancel)
-            if stage is not None:
-                scores = stage.scores(part, labels, scores, cancel)
-            return best_first(labels, scores, k, weights) if reorder else (labels, scores)
+            if self.second_stage is None and weights is None:
+                return self.tree_columns(part, k, allowed, cancel)
+            labels, scores = [], []
+            for start in range(0, part.n_rows, _CHUNK):
+                rows = part.rows(start, min(start + _CHUNK, part.n_rows))
+                lists, values = self.scored_shortlists(rows, allowed, cancel, least=k)
+                best = _core.best_of_lists(
+                    lists.indptr, lists.labels, values, k, self.fill_order, allowed, weights
+                )
+                labels.append(best[0])
+                scores.append(best[1])
+            return _stacked(labels), _stacked(scores)
 
         parts = _in_parallel(answer, x, n_jobs)
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return _stacked([part[0] for part in parts]), _stacked([part[1] for part in parts])
+
+    def scored_shortlists(
+        self,
+        x: FeatureArrays,
+        allowed: Allowed | None,
+        cancel: CancelFlag | None,
+        *,
+        least: int = 1,
+    ) -> tuple[Shortlists, NDArray[np.float32]]:
+        """The rows' candidates and their scores.
+
+        Without a second stage they are the best labels of the trees, at least `least`.
+        """
+        stage, by_rows = self.second_stage, self.by_rows
+        if stage is None:
+            length = max(least, SHORTLIST)
+            lists = match(
+                self.forest, x, length, None, by_rows=by_rows, allowed=allowed, cancel=cancel
+            )
+            return lists, lists.tree_scores
+        lists = stage.shortlists(self.forest, x, by_rows=by_rows, allowed=allowed, cancel=cancel)
+        return lists, stage.scores(x, lists, cancel)
 
     def tree_columns(
         self, x: FeatureArrays, k: int, allowed: Allowed | None, cancel: CancelFlag | None
@@ -157,16 +190,18 @@ class FittedModel:
     def _shortlist_scores(
         self, x: FeatureArrays, allowed: Allowed | None, n_jobs: int | None
     ) -> sp.csr_array:
-        length = self.shortlist_length(allowed)
-        columns, scores = self.top_columns(x, length, allowed=allowed, n_jobs=n_jobs)
-        order = np.argsort(columns, axis=1)
-        columns = np.take_along_axis(columns, order, axis=1)
-        scores = np.take_along_axis(scores, order, axis=1)
-        scored = scores > 0
-        indptr = np.concatenate([[0], np.cumsum(scored.sum(axis=1))])
-        return sp.csr_array(
-            (scores[scored], columns[scored], indptr), shape=(x.n_rows, self.n_labels)
-        )
+        def score(part: FeatureArrays, cancel: CancelFlag | None) -> sp.csr_array:
+            chunks = []
+            for start in range(0, max(1, part.n_rows), _CHUNK):
+                rows = part.rows(start, min(start + _CHUNK, part.n_rows))
+                lists, values = self.scored_shortlists(rows, allowed, cancel)
+                shape = (rows.n_rows, self.n_labels)
+                chunks.append(sp.csr_array((values, lists.labels, lists.indptr), shape=shape))
+            return sp.vstack(chunks, format="csr")
+
+        scores = sp.vstack(_in_parallel(score, x, n_jobs), format="csr")
+        scores.eliminate_zeros()
+        return scores
 
     def probabilities(
         self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
@@ -183,11 +218,6 @@ class FittedModel:
             # A second stage scores each label by itself, but here labels exclude each other.
             dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return dense
-
-    def shortlist_length(self, allowed: Allowed | None = None) -> int:
-        """The largest number of labels per row that the second stage rescores."""
-        most = self.n_labels if allowed is None else int(allowed.sum())
-        return min(SHORTLIST, most)
 
     def best_labels(self, x: FeatureArrays, k: int, **options: Any) -> Iterator[LabelScores]:
         """Each row's k best labels with their scores; labels without a score are left out.
@@ -240,6 +270,10 @@ def check_tail(tail: float) -> None:
     """Raise an error unless `tail` is a valid exponent of the propensities."""
     if not isinstance(tail, Real) or isinstance(tail, bool) or not 0 <= tail <= sys.float_info.max:
         raise ValueError(f"The 'tail' parameter must be a float >= 0. Got {tail!r} instead.")
+
+
+def _stacked(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _in_parallel(

@@ -33,13 +33,10 @@ from .names import (
 _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
-def model_to_state(
-    model: FittedModel, params: Mapping[str, Any], *, compress: bool = False
-) -> tuple[dict[str, Any], Arrays]:
+def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[str, Any], Arrays]:
     """A fitted model and the parameters of its estimator as header entries and arrays.
 
-    With `compress`, weights become float16, unless one is too large for it. Damaged trees and
-    labels other than str, int and bool raise a ValueError.
+    Damaged trees and labels other than str, int and bool raise a ValueError.
     """
     params = {name: plain(value) for name, value in params.items()}
     params["leaf_scores"] = model.leaf_scores  # of the fit, even if it was changed later
@@ -53,8 +50,6 @@ def model_to_state(
     if model.second_stage is not None:
         stage_header, stage_arrays = stage_to_state(model.second_stage)
         arrays |= stage_arrays
-    if compress:
-        arrays |= {name: _halved(arrays[name]) for name in arrays if name.endswith(".weights")}
     arrays["label_counts"] = model.label_counts.astype(np.int64)
     label_dtype, label_arrays = labels_to_arrays(model.classes)
     arrays |= label_arrays
@@ -76,12 +71,6 @@ def model_to_state(
         "second_stage": stage_header,
     }
     return {"parameters": params, "model": described, "training": model.training}, arrays
-
-
-def _halved(weights: NDArray[np.float32]) -> NDArray[Any]:
-    with np.errstate(over="ignore"):
-        half = weights.astype(np.float16)
-    return half if np.isfinite(half).all() else weights
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -127,6 +116,7 @@ def model_from_state(
     seed = _entry(described, "seed", int)
     tree_params = _tree_params(_entry(described, "tree_params", dict))
     weights = take_weights(arrays, "forest.weights")
+    arrays.setdefault("forest.weight_units", np.zeros(0, np.float32))  # new in format version 2
     forest = Forest(
         arity=_entry(described, "arity", int),
         n_features=n_features,
@@ -182,7 +172,12 @@ def _params(stored: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tree_params(values: dict[str, Any]) -> TreeParams:
+    """Those that a file of format version 1 lacks have defaults."""
     fields = dataclasses.fields(TreeParams)
     return TreeParams(
-        **{field.name: _entry(values, field.name, _JSON_TYPES[str(field.type)]) for field in fields}
+        **{
+            field.name: _entry(values, field.name, _JSON_TYPES[str(field.type)])
+            for field in fields
+            if field.name in values or field.default is dataclasses.MISSING
+        }
     )

@@ -1,9 +1,9 @@
 """The blend: turns the signals about a (row, label) pair into one probability.
 
-It is a logistic model of a few terms: the trees' score, the ranker's margin and its likelihood, and
-the distance to the label's centroid, each alone and times the label's frequency, because all of
-them are less reliable for labels with few rows. It is fitted on held-out pairs, so that its scores
-are calibrated.
+It is a logistic model of a few terms: the scores of the matchers, the ranker's margin and its
+likelihood, and the distance to the label's centroid, each alone and times the label's frequency,
+because all of them are less reliable for labels with few rows. It is fitted on held-out pairs, so
+that its scores are calibrated.
 
 Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
 """
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .. import _core
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ class Kind(NamedTuple):
 
     # Products of signals, one letter each, that get a coefficient; the first is the constant.
     terms: tuple[str, ...]
-    needs: tuple[str, ...]  # names of the label vectors that the signals come from
+    needs: tuple[str, ...]  # names of the parts of a second stage that the signals come from
     calibrates: bool = False  # only turns its one signal into a probability; keeps the order
 
 
@@ -42,22 +43,26 @@ SIGNALS: Mapping[str, Signal] = {
     "t": Signal("tree log-odds", TREES),
     "m": Signal("margin", "linear"),
     "z": Signal("likelihood", "linear"),  # the logarithm of the margin's likelihood
+    "w": Signal("index log score", "features"),
+    "n": Signal("in no leaf", TREES),  # 1 if only the index names the label
     "q": Signal("distance", "tail"),  # squared, to the label's centroid
     "c": Signal("log rows", "frequency"),  # of the label's training rows
 }
 # The stages that an explanation shows, in this order.
 SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
 _LINEAR = ("", "t", "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
+_INDEXED = (*_LINEAR, "w", "wc", "wm", "wz", "tw", "n", "nm")
+_TAIL = ("q", "qc")
 KINDS: Mapping[str, Kind] = {
     "trees": Kind(("", "t"), (), calibrates=True),
     # Here the signal t is the paper's formula instead of the trees' score.
     "tail": Kind(("", "t"), ("centroids",), calibrates=True),
     "linear": Kind(_LINEAR, ("ranker",)),
-    "linear+tail": Kind((*_LINEAR, "q", "qc"), ("ranker", "centroids")),
+    "linear+tail": Kind((*_LINEAR, *_TAIL), ("ranker", "centroids")),
+    "linear+index": Kind(_INDEXED, ("ranker", "index")),
+    "linear+index+tail": Kind((*_INDEXED, *_TAIL), ("ranker", "index", "centroids")),
 }
-# What rerank="auto" compares with the trees alone, the simplest first.
-RICHER_KINDS = ("linear", "linear+tail")
-LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite
+LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite; as in the core
 _RIDGE = 1.0
 _STEPS = 100
 _BLOCK = 512
@@ -71,11 +76,19 @@ class Pairs:
     label_counts: NDArray[Any]  # training rows of the label
     margins: NDArray[Any] | None = None  # by the ranker
     distances: NDArray[Any] | None = None  # squared, to the label's centroid
+    index_scores: NDArray[Any] | None = None
+
+    def arrays(self) -> tuple[Any, Any, Any, Any, Any]:
+        """The signals in the order and the types that the core takes."""
+        distances = None if self.distances is None else self.distances.astype(np.float64)
+        return (self.tree_scores, self.label_counts, self.margins, distances, self.index_scores)
 
     def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
-        margins = None if self.margins is None else self.margins[chosen]
-        distances = None if self.distances is None else self.distances[chosen]
-        return Pairs(self.tree_scores[chosen], self.label_counts[chosen], margins, distances)
+        parts: dict[str, Any] = vars(self)
+        taken: dict[str, Any] = {
+            name: None if part is None else part[chosen] for name, part in parts.items()
+        }
+        return Pairs(**taken)
 
 
 @dataclass(frozen=True)
@@ -102,18 +115,16 @@ class Blend:
 
     def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
         """The probability that the row has the label."""
-        odds = np.zeros(len(pairs.tree_scores))
-        # Term by term: the order of the additions is the same for any number of pairs.
-        for coefficient, term in zip(self.coefficients, self.term_values(pairs), strict=True):
-            odds += coefficient * term
-        return _logistic(odds).astype(np.float32)
+        return _core.blend_probabilities(
+            *pairs.arrays(), self.terms, *self._tail, self.coefficients
+        )
 
     def shares(self, pairs: Pairs) -> dict[str, Floats]:
         """What each source adds to the log-odds; a term of two sources is split between them."""
         n = len(pairs.tree_scores)
         out = {BASE: np.zeros(n)}
-        terms = zip(self.terms, self.coefficients, self.term_values(pairs), strict=True)
-        for letters, coefficient, term in terms:
+        values = _terms(self.kind, pairs, self.tree_share, self.gamma).T
+        for letters, coefficient, term in zip(self.terms, self.coefficients, values, strict=True):
             sources = [SIGNALS[letter].source for letter in letters] or [BASE]
             for source in sources:
                 share = out.setdefault(source, np.zeros(n))
@@ -125,8 +136,9 @@ class Blend:
             out["tail"], out[TREES] = out[TREES] - trees, trees
         return out
 
-    def term_values(self, pairs: Pairs) -> list[Floats]:
-        return _terms(self.kind, pairs, self.tree_share, self.gamma)
+    @property
+    def _tail(self) -> tuple[float | None, float]:
+        return _tail_formula(self.kind, self.tree_share, self.gamma)
 
 
 def fit_blend(
@@ -136,7 +148,7 @@ def fit_blend(
 
     A calibrating blend never reverses the order of its signal.
     """
-    design = np.stack(_terms(kind, pairs, tree_share, gamma), axis=1)
+    design = _terms(kind, pairs, tree_share, gamma)
     coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64))
     if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
@@ -159,23 +171,15 @@ def tree_log_odds(scores: Floats) -> Floats:
     return np.asarray(np.log(scores + LEAST_SCORE) - np.log(1 + LEAST_SCORE - scores))
 
 
-def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> list[Floats]:
-    scores = pairs.tree_scores.astype(np.float64)
-    if kind == "tail":
-        scores = tail_scores(pairs, tree_share, gamma)
-    signals = {
-        "t": tree_log_odds(scores),
-        "c": np.log1p(pairs.label_counts.astype(np.float64)),
-    }
-    if pairs.margins is not None:
-        signals["m"] = pairs.margins.astype(np.float64)
-        signals["z"] = -np.logaddexp(0.0, -2.0 * signals["m"])
-    if pairs.distances is not None:
-        signals["q"] = pairs.distances.astype(np.float64)
-    one = np.ones(len(scores))
-    return [
-        reduce(np.multiply, [signals[name] for name in term], one) for term in KINDS[kind].terms
-    ]
+def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> Floats:
+    """Values of the terms, one row per pair."""
+    formula = _tail_formula(kind, tree_share, gamma)
+    return _core.blend_terms(*pairs.arrays(), KINDS[kind].terms, *formula)
+
+
+def _tail_formula(kind: str, tree_share: float, gamma: float) -> tuple[float | None, float]:
+    """The constants of the paper's formula, if the kind uses it."""
+    return (tree_share, gamma) if kind == "tail" else (None, 0.0)
 
 
 def _logistic(odds: Floats) -> Floats:
@@ -206,7 +210,7 @@ def _logistic_regression(design: Floats, truth: Floats) -> Floats:
             size /= 2
         w = w - size * step
         before, at = at, loss(w)
-        if before - at <= 1e-10 * abs(before):
+        if before - at <= 1e-6 * abs(before):
             break
     w = w / scale
     w[0] -= np.sum(w[1:] * mean[1:])

@@ -1,13 +1,14 @@
-"""Train the second stage on out-of-bag shortlists.
+"""Train the second stage on shortlists of the training rows.
 
-Each row is scored by the trees that never saw it, so the shortlists are like those of new rows.
-Some rows are held out while the ranker learns, and used to fit the blend; then the ranker continues
-with all rows.
+Each row is matched by trees and an index that never saw it, so the shortlists are like those of new
+rows. Some rows are held out while the ranker learns, and used to fit the blend; then the ranker
+continues with all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,9 +22,10 @@ from .._runtime.threads import in_threads
 from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
-from .blend import RICHER_KINDS, Pairs, fit_blend, tail_scores
-from .shortlists import Shortlists
-from .stage import SecondStage
+from .blend import Blend, Pairs, fit_blend, tail_scores
+from .feature_index import FoldedIndex, train_index
+from .shortlists import OutOfBag, Shortlists
+from .stage import SHORTLIST, SecondStage
 from .vectors import LabelVectors
 
 # Chosen on held-out training rows of Bibtex, Delicious and EURLEX57K (docs/tuning.md).
@@ -31,7 +33,7 @@ from .vectors import LabelVectors
 COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0
 MAX_EPOCHS = 30
-PRUNE = 0.02
+PRUNE = 0.1
 FILL_TO = 50
 CENTROID_PRUNE = 0.01
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 2500
@@ -42,14 +44,62 @@ FEWEST_PAIRS = 20
 _HELD_OUT_STREAM = 2**63
 
 
+# The shortlist is doubled where that finds so much more of the labels.
+LONGER_GAIN = 1.05
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How training rows are matched, and new rows will be."""
+
+    lists: Shortlists  # of all training rows
+    length: int
+    index: FoldedIndex | None
+
+
+def match_training_rows(
+    oob: OutOfBag, data: TrainingData, seed: int, *, with_index: bool
+) -> Matching:
+    """Shortlists of the training rows.
+
+    With `with_index`, held-out rows decide whether an index finds more of their labels than the
+    trees alone, and whether longer lists find many more.
+    """
+    length = min(SHORTLIST, data.n_labels)
+    if not with_index:
+        return Matching(oob.match(length, None), length, None)
+    sample = np.flatnonzero(held_out_rows(data.n_rows, seed))
+    y = data.y.take(sample)
+    longer = min(2 * length, data.n_labels)
+
+    def found(length: int, index: FoldedIndex | None) -> int:
+        lists = oob.match(length, index, sample)
+        return int(_shared(lists.indptr, lists.labels, y.indptr, y.indices, data.n_labels).sum())
+
+    index: FoldedIndex | None = train_index(data, seed)
+    most = found(longer, index)
+    by_trees = found(longer, None)
+    if by_trees > most:
+        index, most = None, by_trees
+    if most > LONGER_GAIN * found(length, index):
+        length = longer
+    return Matching(oob.match(length, index), length, index)
+
+
 def train_second_stage(
-    rerank: str, data: TrainingData, lists: Shortlists, settings: Mapping[str, Any], seed: int
+    rerank: str,
+    data: TrainingData,
+    matching: Matching,
+    settings: Mapping[str, Any],
+    seed: int,
+    *,
+    compress: bool,
 ) -> SecondStage | None:
     """The second stage, or None if "auto" has too little to learn from.
 
     `settings` are the estimator's parameters; the result does not depend on `n_jobs`.
     """
-    training = _Training(data, lists, settings, seed)
+    training = _Training(data, matching, settings, seed, compress=compress)
     if not training.can_blend:
         if rerank == AUTO:
             return None
@@ -63,22 +113,33 @@ def train_second_stage(
     return training.linear_stage(choose=rerank == AUTO)
 
 
+def held_out_rows(n_rows: int, seed: int) -> NDArray[np.uint8]:
+    """1 for each row that the blend is fitted on."""
+    share = min(HELD_OUT_SHARE, HELD_OUT_ROWS / n_rows)
+    return _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
+
+
 class _Training:
     """What all kinds of second stage share: the shortlists and the held-out pairs."""
 
     def __init__(
-        self, data: TrainingData, lists: Shortlists, settings: Mapping[str, Any], seed: int
+        self,
+        data: TrainingData,
+        matching: Matching,
+        settings: Mapping[str, Any],
+        seed: int,
+        *,
+        compress: bool,
     ) -> None:
-        self.x, self.y, self.lists = data.x, data.y, lists
-        self.settings, self.seed = settings, seed
-        n_rows, n_labels = data.n_rows, data.n_labels
-        share = min(HELD_OUT_SHARE, HELD_OUT_ROWS / n_rows)
-        self.held_out = _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
+        self.x, self.y, self.matching = data.x, data.y, matching
+        self.settings, self.seed, self.compress = settings, seed, compress
+        self.held_out = held_out_rows(data.n_rows, seed)
         self.held_rows = np.flatnonzero(self.held_out)
-        self.held = lists.rows(self.held_rows)
-        self.held_key = _keys(self.held_rows, self.held.indptr, self.held.labels, n_labels)
-        y_key = _keys(np.arange(n_rows), self.y.indptr, self.y.indices, n_labels)
-        self.truth = np.isin(self.held_key, y_key, assume_unique=True)
+        self.held = matching.lists.rows(self.held_rows)
+        own = self.y.take(self.held_rows)
+        self.truth = _shared(
+            self.held.indptr, self.held.labels, own.indptr, own.indices, data.n_labels
+        )
 
     @property
     def can_blend(self) -> bool:
@@ -96,26 +157,34 @@ class _Training:
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
         blend = fit_blend("tail", pairs, self.truth, tree_share=share, gamma=float(gamma))
-        return SecondStage(blend, self.y.counts, centroids=self._centroids())
+        return self._stage(blend)
 
     # -- the linear ranker --------------------------------------------------------------------
 
     def linear_stage(self, *, choose: bool) -> SecondStage:
-        """With `choose`, the simplest blend that no other clearly beats; else "linear"."""
+        """With `choose`, the blend has the centroids too if it clearly gains from them."""
         ranker, margins = self._ranker()
+        kind = "linear" if self.matching.index is None else "linear+index"
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
-        blend = fit_blend(self._best_kind(pairs) if choose else "linear", pairs, self.truth)
+        if choose and self._gains(f"{kind}+tail", kind, pairs):
+            kind = f"{kind}+tail"
+        return self._stage(fit_blend(kind, pairs, self.truth), ranker)
+
+    def _stage(self, blend: Blend, ranker: LabelVectors | None = None) -> SecondStage:
+        index = self.matching.index
         return SecondStage(
             blend,
             self.y.counts,
-            ranker=ranker if "ranker" in blend.needs else None,
+            self.matching.length,
+            index=None if index is None else index.whole,
+            ranker=ranker,
             centroids=self._centroids() if "centroids" in blend.needs else None,
         )
 
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
-        offsets, rows, positive = self._label_pairs(self.lists, FILL_TO)
+        offsets, rows, positive = self._label_pairs(self.matching.lists, FILL_TO)
         n_jobs = joblib.effective_n_jobs(self.settings["n_jobs"])
         parts = _even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
 
@@ -135,6 +204,7 @@ class _Training:
                 tolerance=TOLERANCE,
                 max_epochs=MAX_EPOCHS,
                 prune=PRUNE,
+                compress=self.compress,
                 seed=self.seed,
                 cancel=cancel,
             )
@@ -147,7 +217,8 @@ class _Training:
         labels = np.repeat(np.arange(self.y.n_labels), np.diff(offsets))[held]
         key = rows[held] * np.int64(self.y.n_labels) + labels
         order = np.argsort(key)
-        return ranker, margins[order[np.searchsorted(key, self.held_key, sorter=order)]]
+        wanted = _keys(self.held_rows, self.held.indptr, self.held.labels, self.y.n_labels)
+        return ranker, margins[order[np.searchsorted(key, wanted, sorter=order)]]
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -166,6 +237,7 @@ class _Training:
                 left_out=left_out,
                 min_rows=self.settings["tail_min_rows"],
                 prune=CENTROID_PRUNE,
+                compress=self.compress,
             )
         )
 
@@ -176,17 +248,15 @@ class _Training:
         )
 
     def _held_pairs(self, **signals: NDArray[Any] | None) -> Pairs:
-        return Pairs(self.held.scores, self.y.counts[self.held.labels], **signals)
+        held = self.held
+        counts = self.y.counts[held.labels]
+        return Pairs(held.tree_scores, counts, index_scores=held.index_scores, **signals)
 
-    def _best_kind(self, pairs: Pairs) -> str:
-        kind, precision = "trees", self._precision(pairs.tree_scores)
-        for richer in RICHER_KINDS:
-            its = self._precision(self._cross_fitted(richer, pairs))
-            gain = its - precision
-            # A richer blend costs memory and time: it must gain more than one standard error.
-            if gain.mean() > gain.std() / np.sqrt(len(gain)):
-                kind, precision = richer, its
-        return kind
+    def _gains(self, richer: str, kind: str, pairs: Pairs) -> bool:
+        """Whether a richer blend, which costs memory and time, gains more than a standard error."""
+        its, plain = (self._precision(self._cross_fitted(k, pairs)) for k in (richer, kind))
+        gain = its - plain
+        return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     def _cross_fitted(self, kind: str, pairs: Pairs) -> NDArray[np.float64]:
         """Scores of each half of the rows by a blend fitted on the other half."""
@@ -211,6 +281,21 @@ class _Training:
             [rank < 1, rank < 3, rank < 5], [1 + 1 / 3 + 1 / 5, 1 / 3 + 1 / 5, 1 / 5]
         )
         return np.bincount(row, hits * weight / 3, len(lengths)).astype(np.float64)
+
+
+def _shared(
+    indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    own_indptr: NDArray[np.int64],
+    own_labels: NDArray[np.int32],
+    n_labels: int,
+) -> NDArray[np.bool_]:
+    """Which labels of some rows' lists are among the rows' own."""
+    rows = np.arange(len(indptr) - 1)
+    listed, own = (
+        _keys(rows, *lists, n_labels) for lists in ((indptr, labels), (own_indptr, own_labels))
+    )
+    return np.isin(listed, own, assume_unique=True)
 
 
 def _keys(

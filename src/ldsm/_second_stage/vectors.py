@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,48 +13,75 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._runtime.threads import CancelFlag
 
+FEW_ROWS = 4  # are answered feature by feature
+
 Offsets = NDArray[np.int64]
 Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelVectors:
-    """One sparse vector per label; feature number D is a constant 1."""
+    """One sparse vector per label; feature number D is a constant 1.
+
+    Exact vectors have float weights and numbers of features. Compressed ones have the gaps between
+    features, starting from 0, and weights that are multiples of the label's unit.
+    """
 
     offsets: NDArray[np.int64]  # n_labels + 1
-    features: NDArray[np.int32]  # ascending within a label
-    weights: NDArray[np.float32]
+    features: NDArray[Any]  # int32, ascending within a label, or gaps as uint8 or uint16
+    weights: NDArray[Any]  # float32 or int8
+    units: NDArray[np.float32]  # n_labels, or empty if the weights are floats
 
     def __post_init__(self) -> None:
-        for array in (self.offsets, self.features, self.weights):
+        for array in self.arrays().values():
             array.flags.writeable = False
 
-    def __setstate__(self, state: dict[str, NDArray[np.generic]]) -> None:
-        vars(self).update(state)
-        self.__post_init__()
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LabelVectors, tuple(self.arrays().values())
 
     @classmethod
     def concatenated(cls, parts: Sequence[Sequence[NDArray[Any]]]) -> LabelVectors:
-        """The vectors of consecutive labels from (offsets, features, weights) of each part."""
+        """The vectors of consecutive labels from the arrays of each part."""
         ends = np.cumsum([0] + [part[0][-1] for part in parts])
         offsets = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
         return cls(
             np.concatenate([np.zeros(1, np.int64), *offsets]),
-            np.concatenate([part[1] for part in parts]),
-            np.concatenate([part[2] for part in parts]),
+            *(np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True)),
         )
 
     @property
     def nbytes(self) -> int:
-        return self.offsets.nbytes + self.features.nbytes + self.weights.nbytes
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def vector(self, label: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The features of a label's vector and their weights."""
+        part = slice(*self.offsets[label : label + 2].tolist())
+        features = self.features[part].astype(np.int64)
+        if not len(self.units):
+            return features, self.weights[part]
+        return np.cumsum(features), self.weights[part] * self.units[label]
 
     def products(
         self, x: FeatureArrays, indptr: Offsets, labels: Labels, cancel: CancelFlag | None
     ) -> NDArray[np.float32]:
         """Products of each row, scaled to unit length, with the vectors of its labels."""
-        return _core.label_products(
-            self.offsets, self.features, self.weights, x.checked, indptr, labels, cancel
-        )
+        by_feature = self._by_feature(x.n_features) if x.n_rows <= FEW_ROWS else None
+        return _core.label_products(self, x.checked, indptr, labels, cancel, by_feature)
+
+    def _by_feature(self, n_features: int) -> _core.VectorsByFeature | None:
+        """The weights by feature, for single rows; computed once, never saved.
+
+        An array in a file is not read for them.
+        """
+        if isinstance(self.features, np.memmap):
+            return None
+        if "by_feature" not in vars(self):
+            vars(self)["by_feature"] = _core.VectorsByFeature(self, n_features)
+        found: _core.VectorsByFeature = vars(self)["by_feature"]
+        return found
 
     def squared_distances(
         self, x: FeatureArrays, indptr: Offsets, labels: Labels, cancel: CancelFlag | None = None
@@ -72,5 +99,7 @@ class LabelVectors:
         own = np.repeat(np.arange(len(chosen)), lengths)
         first = np.cumsum(lengths) - lengths
         entries = np.repeat(starts - first, lengths) + np.arange(len(own))
-        squares = self.weights[entries].astype(np.float64) ** 2
-        return np.bincount(own, squares, len(chosen)).astype(np.float64)[place]
+        weights = self.weights[entries].astype(np.float64)
+        if len(self.units):
+            weights *= self.units[chosen][own]
+        return np.bincount(own, weights**2, len(chosen)).astype(np.float64)[place]

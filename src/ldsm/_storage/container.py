@@ -185,7 +185,7 @@ def take(arrays: Arrays, name: str) -> NDArray[Any]:
 
 
 def take_weights(arrays: Arrays, name: str) -> NDArray[np.float32]:
-    """Likewise weights, as float32 also if they were saved as float16."""
+    """Likewise weights; format version 1 could save floats in 16 bits."""
     weights = take(arrays, name)
     if weights.dtype == np.float16:
         weights = weights.astype(np.float32)

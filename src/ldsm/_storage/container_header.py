@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._version import __version__
 
 FORMAT = "ldsm"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # of the files that are written; all versions up to it are read
 # Names and vocabularies are arrays, so a header is a few kB. The limit keeps a forged length from
 # using up memory; parsed JSON takes up to 25 times its text.
 MAX_HEADER_BYTES = 1 << 20
@@ -157,7 +157,7 @@ def _read_metadata(described: Any) -> dict[str, Any]:
             f"it was written by a newer version of ldsm ({library[:40]!r}), in format {version}, "
             f"but this one reads formats up to {FORMAT_VERSION}; upgrade ldsm"
         )
-    if int(version) != FORMAT_VERSION:
+    if int(version) < 1:
         raise UnknownVersion(f"its format version {version} does not exist")
     if "kind" not in entries:
         raise ValueError("its header does not say what kind of model it is")

@@ -157,6 +157,8 @@ class Checkpoint:
         n_means = len(forest.weight_features) if self.params.standardize else 0
         if len(forest.weight_means) != n_means:
             raise ValueError(f"weight_means must have {n_means} entries")
+        if forest.is_compressed != self.params.compress:
+            raise ValueError("its weights must be compressed if those of the fit are")
         if forest.epoch_objective.shape[1] != self.params.n_epochs:
             raise ValueError(f"epoch_objective must have {self.params.n_epochs} columns")
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._runtime.threads import in_pool
+from .._storage.gaps import unordered
 from .forest import ARRAYS, Forest
 
 Flags = NDArray[np.bool_]
@@ -41,18 +43,22 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
         return
     _check_rising(forest, "weight_offsets")
     _check_rising(forest, "histogram_offsets")
-    features, n_features = forest.weight_features, forest.n_features + 1  # the last is the bias
-    labels = forest.histogram_labels
+    n_features = forest.n_features + 1  # the last is the bias
     tasks = [
         partial(check, share)
         for check, length in (
             (partial(_check_weights, forest), len(forest.weights)),
-            (partial(_check_numbers, forest, "weight", "features", n_features), len(features)),
-            (partial(_check_numbers, forest, "histogram", "labels", forest.n_labels), len(labels)),
             (partial(_check_counts, forest), forest.n_nodes),
         )
         for share in _cut(slice(0, length), SHARE)
     ]
+    for part_of, kind, limit in (
+        ("weight", "features", n_features),
+        ("histogram", "labels", forest.n_labels),
+    ):
+        check = partial(_check_numbers, forest, part_of, kind, limit)
+        offsets = getattr(forest, f"{part_of}_offsets")
+        tasks += [partial(check, nodes) for nodes in _cut_by_entries(offsets)]
     in_pool(lambda check: check(), tasks)
 
 
@@ -66,12 +72,16 @@ def _check_sizes(forest: Forest) -> None:
         raise ValueError(f"the number of labels, {forest.n_labels}, is out of range")
     n_nodes, n_entries = len(forest.first_child), len(forest.weight_features)
     n_means = n_entries if len(forest.weight_means) else 0
+    n_units = n_nodes if forest.weights.dtype == np.int8 else 0
+    if (forest.weight_features.dtype == np.int32) == (n_units > 0):
+        raise ValueError("weight_features and weights must both be compressed, or neither")
     n_splits = int(np.count_nonzero(forest.first_child))
     shapes: dict[str, tuple[int, ...]] = {
         "tree_offsets": (len(forest.tree_offsets),),
         "weight_offsets": (n_nodes + 1,),
         "weight_features": (n_entries,),
         "weights": (n_entries, forest.arity),
+        "weight_units": (n_units,),
         "weight_means": (n_means,),
         "weight_scales": (n_means,),
         "histogram_offsets": (n_nodes + 1,),
@@ -79,10 +89,11 @@ def _check_sizes(forest: Forest) -> None:
         "histogram_counts": (len(forest.histogram_labels),),
         "epoch_objective": (n_splits, forest.epoch_objective.shape[-1]),
     }
-    for name, dtype in ARRAYS.items():
+    for name, types in ARRAYS.items():
         array, shape = getattr(forest, name), shapes.get(name, (n_nodes,))
-        if array.dtype != dtype:
-            raise ValueError(f"{name} must be of type {np.dtype(dtype)}, but is {array.dtype}")
+        if array.dtype not in types:
+            allowed = " or ".join(str(np.dtype(t)) for t in types)
+            raise ValueError(f"{name} must be of type {allowed}, but is {array.dtype}")
         if array.shape != shape:
             raise ValueError(f"{name} must have the shape {shape}, but has {array.shape}")
     if len(forest.tree_offsets) < 2:
@@ -164,7 +175,7 @@ def _refuse_parents(forest: Forest) -> NoReturn:
 def _check_weights(forest: Forest, share: slice) -> None:
     for name in ("weights", "weight_means", "weight_scales"):
         values = getattr(forest, name)
-        if not len(values):  # no means and scales unless standardised
+        if not len(values) or values.dtype == np.int8:  # no means unless standardised
             continue
         for part in _cut(share):
             finite = np.isfinite(values[part])
@@ -173,28 +184,31 @@ def _check_weights(forest: Forest, share: slice) -> None:
                 _refuse(forest, bad, part, f"{name} are not finite", forest.weight_offsets)
 
 
-def _check_numbers(forest: Forest, part_of: str, kind: str, limit: int, share: slice) -> None:
+def _check_numbers(forest: Forest, part_of: str, kind: str, limit: int, nodes: slice) -> None:
     """Numbers of features or labels are in range and increase within each node."""
     name = f"{part_of}_{kind}"
-    numbers, offsets = getattr(forest, name), getattr(forest, f"{part_of}_offsets")
-    for part in _cut(share):
-        block = numbers[part]
-        if block.view(np.uint32).max() >= limit:  # negative numbers look large
-            outside = (block < 0) | (block >= limit)
-            _refuse(forest, outside, part, f"{name} must lie in [0, {limit})", offsets)
-        # Each number is larger than the one before, except where a node begins.
-        rises = np.empty(len(block), dtype=bool)
-        rises[0] = part.start > 0 and block[0] > numbers[part.start - 1]
-        np.greater(block[1:], block[:-1], out=rises[1:])
-        first, last = np.searchsorted(offsets, (part.start, part.stop))
-        rises[offsets[first:last] - part.start] = True
-        if not rises.all():
-            _refuse(forest, ~rises, part, f"{name} do not rise", offsets)
+    offsets = getattr(forest, f"{part_of}_offsets")[nodes.start : nodes.stop + 1]
+    numbers = getattr(forest, name)
+    gaps = forest.is_compressed and kind == "features"
+    outside, falling = unordered(numbers, offsets, limit, gaps=gaps)
+    _refuse(forest, outside, nodes, f"{name} must lie in [0, {limit})")
+    _refuse(forest, falling, nodes, f"{name} do not rise")
+
+
+def _cut_by_entries(offsets: Numbers) -> Iterator[slice]:
+    """Ranges of nodes with about `BLOCK` entries each, or one node with more."""
+    edges = np.searchsorted(offsets, np.arange(0, offsets[-1], BLOCK), side="left")
+    edges = np.unique(np.concatenate([[0], edges, [len(offsets) - 1]]))
+    for start, stop in pairwise(edges.tolist()):
+        yield slice(start, stop)
 
 
 def _check_counts(forest: Forest, share: slice) -> None:
     offsets, counts = forest.histogram_offsets, forest.histogram_counts
     for part in _cut(share):
+        if len(forest.weight_units):
+            units = forest.weight_units[part]
+            _refuse(forest, ~(np.isfinite(units) & (units >= 0)), part, "weight_units are damaged")
         for name in ("node_rows", "node_labels"):
             numbers = getattr(forest, name)[part]
             if numbers.min() < 0:

@@ -19,35 +19,35 @@ from .._arrays.features import FeatureArrays
 from .._runtime.memory import concatenated
 from .._runtime.threads import CancelFlag
 
-# Arrays that prediction reads, with the type that each must have. Offsets are int64, because they
-# may exceed 2**31. Numbers of nodes, features and labels are int32.
-MODEL_ARRAYS: dict[str, type] = {
-    "tree_offsets": np.int64,
-    "first_child": np.int32,
-    "weight_offsets": np.int64,
-    "weight_features": np.int32,
-    "weights": np.float32,
-    "weight_means": np.float32,
-    "weight_scales": np.float32,
-    "histogram_offsets": np.int64,
-    "histogram_labels": np.int32,
-    "histogram_counts": np.int32,
-    "node_rows": np.int64,
+# Arrays that prediction reads, with the types that each may have; all but the first belong to
+# compressed forests. Offsets are int64, because they may exceed 2**31.
+_NUMBERS = (np.int32, np.uint16, np.uint8)
+MODEL_ARRAYS: dict[str, tuple[type, ...]] = {
+    "tree_offsets": (np.int64,),
+    "first_child": (np.int32,),
+    "weight_offsets": (np.int64,),
+    "weight_features": _NUMBERS,
+    "weights": (np.float32, np.int8),
+    "weight_units": (np.float32,),
+    "weight_means": (np.float32,),
+    "weight_scales": (np.float32,),
+    "histogram_offsets": (np.int64,),
+    "histogram_labels": _NUMBERS,
+    "histogram_counts": _NUMBERS,
+    "node_rows": (np.int64,),
 }
 # Arrays for statistics and figures.
-STATISTICS_ARRAYS: dict[str, type] = {
-    "node_labels": np.int64,
-    "node_entropy": np.float64,
-    "objective": np.float64,
-    "balancedness": np.float64,
-    "purity": np.float64,
-    "integrity_weight": np.float32,
-    "epoch_objective": np.float32,
+STATISTICS_ARRAYS: dict[str, tuple[type, ...]] = {
+    "node_labels": (np.int64,),
+    "node_entropy": (np.float64, np.float32),
+    "objective": (np.float64, np.float32),
+    "balancedness": (np.float64, np.float32),
+    "purity": (np.float64, np.float32),
+    "integrity_weight": (np.float32,),
+    "epoch_objective": (np.float32,),
 }
 ARRAYS = {**MODEL_ARRAYS, **STATISTICS_ARRAYS}
 TREE_ARRAYS = [name for name in ARRAYS if name != "tree_offsets"]
-# Up to this many features, a node's map (16 bytes per 64 features) is small next to its weights.
-MAPPED_FEATURES = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +63,16 @@ class Forest:
     first_child : int32 (n_nodes,)
         Number, within the tree, of the first of `arity` consecutive children; 0 in a leaf.
     weight_offsets, weight_features, weights : int64 (n_nodes + 1,), int32 (n,), float32 (n, arity)
-        Sparse regressors by node; feature number D is the bias.
+        Sparse regressors by node; feature number D is the bias. In a compressed forest
+        `weight_features` are the gaps between a node's features, starting from 0, as uint8 or
+        uint16, and `weights` are int8, multiples of the node's unit. `node_weights` reads both.
+    weight_units : float32 (n_nodes,), or empty unless the forest is compressed
+        What the weights of a node are multiples of.
     weight_means, weight_scales : float32 (n,) or empty
         What a standardised node subtracts from a feature and then multiplies it by.
     histogram_offsets, histogram_labels, histogram_counts : int64, int32, int32
-        Label counts by leaf (and by the parent of a leaf that no label reached).
+        Label counts by leaf (and by the parent of a leaf that no label reached). Compressed: in the
+        narrowest type of uint8, uint16 and int32.
     node_rows : int64 (n_nodes,)
         Training rows that reached the node.
     node_labels, node_entropy : int64, float64 (n_nodes,)
@@ -88,13 +93,14 @@ class Forest:
     tree_offsets: NDArray[np.int64]
     first_child: NDArray[np.int32]
     weight_offsets: NDArray[np.int64]
-    weight_features: NDArray[np.int32]
-    weights: NDArray[np.float32]
+    weight_features: NDArray[Any]
+    weights: NDArray[Any]
+    weight_units: NDArray[np.float32]
     weight_means: NDArray[np.float32]
     weight_scales: NDArray[np.float32]
     histogram_offsets: NDArray[np.int64]
-    histogram_labels: NDArray[np.int32]
-    histogram_counts: NDArray[np.int32]
+    histogram_labels: NDArray[Any]
+    histogram_counts: NDArray[Any]
     node_rows: NDArray[np.int64]
     node_labels: NDArray[np.int64]
     node_entropy: NDArray[np.float64]
@@ -127,7 +133,9 @@ class Forest:
         }
         for name in TREE_ARRAYS:
             arrays[name] = _join(name, [tree.pop(name) for tree in trees], folder)
-            assert arrays[name].dtype == ARRAYS[name], name
+            assert arrays[name].dtype in ARRAYS[name], name
+        if len(arrays["weight_units"]):
+            _compress_statistics(arrays, n_labels)
         return cls._frozen(arity, n_features, n_labels, arrays)
 
     @classmethod
@@ -137,6 +145,10 @@ class Forest:
         for array in arrays.values():
             array.flags.writeable = False
         return cls(arity=arity, n_features=n_features, n_labels=n_labels, **arrays)
+
+    @property
+    def is_compressed(self) -> bool:
+        return len(self.weight_units) > 0
 
     def extended(self, more: Forest) -> Forest:
         """This forest followed by the trees of `more`."""
@@ -161,6 +173,7 @@ class Forest:
             "histogram_offsets": slice(nodes.start, nodes.stop + 1),
             "weight_features": entries,
             "weights": entries,
+            "weight_units": nodes if self.is_compressed else slice(0),
             "weight_means": entries,  # empty unless nodes are standardised
             "weight_scales": entries,
             "histogram_labels": bins,
@@ -192,11 +205,11 @@ class Forest:
     def feature_maps(self) -> NDArray[np.uint64] | None:
         """Where each node stores each feature; computed, never saved.
 
-        The maps make prediction of single rows fast if there are few features. With many features
-        they would be larger than the weights. An array in a file is not read for them.
+        The maps make prediction of single rows fast; only nodes that store many of the features
+        have one. An array in a file is not read for them.
         """
         in_file = isinstance(self.weight_features, np.memmap)
-        if in_file or len(self.weight_means) or self.n_features > MAPPED_FEATURES:
+        if in_file or len(self.weight_means):
             return None
         return _core.feature_maps(self)
 
@@ -217,6 +230,8 @@ class Forest:
         digest = hashlib.sha256(repr((self.arity, self.n_features, self.n_labels)).encode())
         for name in MODEL_ARRAYS:
             array = getattr(self, name)
+            if name == "weight_units" and not len(array):
+                continue  # an exact forest is the same as before there were compressed ones
             digest.update(f"{name}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
@@ -264,6 +279,15 @@ class Forest:
                 out.setdefault(name, []).append(value)
         return {name: np.asarray(values) for name, values in out.items()}
 
+    def node_weights(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The features that a node stores, and the weights of each, one per direction."""
+        part = slice(*self.weight_offsets[node : node + 2].tolist())
+        features = self.weight_features[part].astype(np.int64)
+        weights = self.weights[part].astype(np.float32)
+        if not self.is_compressed:
+            return features, weights
+        return np.cumsum(features), weights * self.weight_units[node]
+
     # -- predicting ---------------------------------------------------------------------------
 
     def top_labels(
@@ -292,6 +316,22 @@ class Forest:
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes that each row passes, numbered over the forest, as (offsets, nodes)."""
         return _core.route_nodes(self, x.checked)
+
+
+def narrowed(numbers: NDArray[np.int32], largest: int) -> NDArray[Any]:
+    """The same numbers in the narrowest type that holds 0 to `largest`."""
+    narrowest = next(t for t in reversed(_NUMBERS) if largest <= np.iinfo(t).max)
+    return numbers.astype(narrowest)
+
+
+def _compress_statistics(arrays: dict[str, NDArray[Any]], n_labels: int) -> None:
+    """Give the counts of a compressed forest the narrowest type, its statistics half the width."""
+    counts = arrays["histogram_counts"]
+    arrays["histogram_counts"] = narrowed(counts, int(counts.max(initial=0)))
+    arrays["histogram_labels"] = narrowed(arrays["histogram_labels"], n_labels - 1)
+    for name, types in STATISTICS_ARRAYS.items():
+        if types[0] is np.float64:
+            arrays[name] = arrays[name].astype(np.float32)
 
 
 def _join(name: str, parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:

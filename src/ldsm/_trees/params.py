@@ -25,9 +25,27 @@ LEAST_MEMORY = 1 << 20
 SUBSAMPLE = 0.7
 # With fewer rows, a blend cannot be fitted: "auto" then means the trees alone.
 RERANK_ROWS = 500
-# Epochs and step sizes of "auto", chosen on held-out training rows (docs/tuning.md).
-EPOCHS = {"nag": 10, "sgd": 5, "asgd": 3}
+# Step sizes of "auto", chosen on held-out training rows (docs/tuning.md).
 RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
+
+
+@dataclass(frozen=True)
+class Role:
+    """What trees are for decides what "auto" stands for (docs/tuning.md)."""
+
+    epochs: Mapping[str, int]
+    # A leaf is a label histogram: it should have counted enough labels to be one.
+    min_split_labels: int
+    # A feature that can add less than this share of what the strongest one can is dropped.
+    prune_share: float
+    compress: bool
+
+
+# A small set of rows is cut into some parts in any case.
+FEWEST_SPLITS = 32
+# Trees whose scores are the answer, and trees that only make the shortlists of a second stage.
+ANSWER = Role({"nag": 10, "sgd": 5, "asgd": 3}, 1, 0.03, False)
+MATCH = Role({"nag": 10, "sgd": 5, "asgd": 2}, 512, 0.1, True)
 
 
 @dataclass(frozen=True)
@@ -102,6 +120,7 @@ CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
     "n_estimators": (Number(1, 1_000_000, integer=True),),
     "arity": (Number(2, 8, integer=True),),
     "max_nodes": (_AUTO, Number(1, 2**31 - 16, integer=True)),
+    "min_split_labels": (_AUTO, Number(1, 2**62, integer=True)),
     "n_epochs": (_AUTO, Number(1, 1_000_000, integer=True)),
     "learning_rate": (_AUTO, Number(0, open_low=True)),
     "integrity_weight": (Number(0, LARGEST_WEIGHT),),
@@ -115,6 +134,7 @@ CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
     "tail_blend": (Number(0, 1),),
     "tail_gamma": (_AUTO, Number(0, open_low=True)),
     "tail_min_rows": (Number(1, integer=True),),
+    "compress": (_AUTO, Flag()),
     "warm_start": (Flag(),),
     "memory_limit": (_AUTO, Number(LEAST_MEMORY, integer=True)),
     "n_jobs": (Choice((None,)), NonZero()),
@@ -155,6 +175,10 @@ class TreeParams:
     optimizer: str
     standardize: bool
     subsample: float
+    # The defaults are what trees of files of format version 1 were grown with.
+    min_split_labels: int = ANSWER.min_split_labels
+    prune_share: float = ANSWER.prune_share
+    compress: bool = ANSWER.compress
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -196,8 +220,15 @@ def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
     )
 
 
-def resolve(params: Mapping[str, Any], x: FeatureArrays) -> TreeParams:
+def role(params: Mapping[str, Any], n_rows: int) -> Role:
+    """Trees only match if a ranker follows; the paper's re-ranking relies on their scores."""
+    return MATCH if rerank_kind(params, n_rows) in (AUTO, "linear") else ANSWER
+
+
+def resolve(params: Mapping[str, Any], x: FeatureArrays, n_pairs: int) -> TreeParams:
     """Resolve "auto" from the data alone, so that the same data gives the same trees.
+
+    `n_pairs` is the number of (row, label) pairs.
 
     The docstring of LdSMClassifier has the rules. Above the `multiway_penalty` of "auto", rows do
     not multiply (Lemma 2).
@@ -214,12 +245,14 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays) -> TreeParams:
     subsample = params["subsample"]
     if subsample == AUTO:
         subsample = 1.0 if rerank_kind(params, n_rows) is None else SUBSAMPLE
+    its = role(params, n_rows)
     n_epochs, learning_rate = params["n_epochs"], params["learning_rate"]
+    min_split_labels, compress = params["min_split_labels"], params["compress"]
     max_nodes, multiway_penalty = params["max_nodes"], params["multiway_penalty"]
     return TreeParams(
         arity=arity,
         max_nodes=min(max(63, n_rows // 2), 65535) if max_nodes == AUTO else int(max_nodes),
-        n_epochs=EPOCHS[optimizer] if n_epochs == AUTO else int(n_epochs),
+        n_epochs=its.epochs[optimizer] if n_epochs == AUTO else int(n_epochs),
         learning_rate=RATES[optimizer] if learning_rate == AUTO else float(learning_rate),
         integrity_weight=integrity_weight,
         multiway_penalty=(
@@ -231,4 +264,11 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays) -> TreeParams:
         optimizer=str(optimizer),
         standardize=bool(standardize),
         subsample=float(subsample),
+        min_split_labels=(
+            max(1, min(its.min_split_labels, n_pairs // FEWEST_SPLITS))
+            if min_split_labels == AUTO
+            else int(min_split_labels)
+        ),
+        prune_share=its.prune_share,
+        compress=its.compress if compress == AUTO else bool(compress),
     )

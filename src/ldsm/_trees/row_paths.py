@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,12 +103,12 @@ def _step(
     depth: int,
 ) -> Step:
     part = slice(*forest.weight_offsets[node : node + 2])
-    features = forest.weight_features[part]
+    features, weights = forest.node_weights(node)
     _check_range(features, len(values), node, "a feature number")
     x = values[features]
     if len(forest.weight_means):
         x = (x - forest.weight_means[part]) * forest.weight_scales[part]
-    contributions = x[:, None] * forest.weights[part]
+    contributions = x[:, None] * weights
     taken = np.isin(np.arange(forest.arity), directions)
     others = contributions[:, ~taken].mean(axis=1) if not taken.all() else np.float32(0)
     pull = contributions[:, taken].mean(axis=1) - others
@@ -126,13 +127,14 @@ def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_row
     part = slice(*offsets[answering : answering + 2].tolist())
     if not 0 <= part.start <= part.stop <= len(forest.histogram_labels):
         raise _damaged(answering, "its histogram lies outside the stored ones")
-    labels = forest.histogram_labels[part]
+    labels = forest.histogram_labels[part].astype(np.int32)
     _check_range(labels, forest.n_labels, answering, "a label number")
     rows = int(forest.node_rows[answering])
     if len(labels) and rows < 1:
         raise _damaged(answering, "it has labels but no rows")
-    order = np.argsort(-forest.histogram_counts[part], kind="stable")
-    counts = forest.histogram_counts[part][order]
+    counts = forest.histogram_counts[part].astype(np.int64)
+    order = np.argsort(-counts, kind="stable")
+    counts = counts[order]
     shares = counts / (max(1, rows) if by_rows else max(1, counts.sum()))
     return Leaf(node - start, depth, rows, labels[order], shares)
 
@@ -140,7 +142,7 @@ def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_row
 # A forest that was opened unverified may hold anything: numbers are checked before use.
 
 
-def _check_range(numbers: NDArray[np.int32], limit: int, node: int, what: str) -> None:
+def _check_range(numbers: NDArray[Any], limit: int, node: int, what: str) -> None:
     if len(numbers) and (numbers.min() < 0 or numbers.max() >= limit):
         raise _damaged(node, f"{what} is out of range")
 

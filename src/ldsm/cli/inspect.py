@@ -74,22 +74,24 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
 
 
 def describe_stage(stage: SecondStage) -> dict[str, Any]:
-    """The second stage: its blend, and the sizes of its ranker and centroids."""
+    """The second stage: its blend, and the sizes of its parts."""
     blend = stage.blend
     names = [
         " x ".join(SIGNALS[letter].name for letter in term) or "constant" for term in blend.terms
     ]
     described: dict[str, Any] = {
         "kind": blend.kind,
+        "shortlist": stage.length,
         "coefficients": dict(zip(names, blend.coefficients, strict=True)),
     }
     described |= blend.formula
-    for name, vectors in stage.vectors():
-        entries = np.diff(vectors.offsets)
+    for name, part in stage.parts():
+        entries = np.diff(part.offsets)
+        owner = "feature" if name == "index" else "label"
         described[name] = {
-            "bytes": vectors.nbytes,
-            "labels": int(np.count_nonzero(entries)),
-            "weights_per_label": float(entries.mean()),
+            "bytes": part.nbytes,
+            f"{owner}s": int(np.count_nonzero(entries)),
+            f"weights_per_{owner}": float(entries.mean()),
         }
     return described
 
@@ -101,10 +103,12 @@ def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
     for name, title in {"tree_share": "trees' share", "gamma": "gamma"}.items():
         if name in stage:
             shown[title] = f"{stage[name]:g}"
-    for name in ("ranker", "centroids"):
+    shown["shortlist"] = f"{stage['shortlist']} labels"
+    for name in ("index", "ranker", "centroids"):
         if name in stage:
-            vectors = stage[name]
-            shown[name] = size(vectors["bytes"])
-            shown[f"{name}: labels"] = number(vectors["labels"])
-            shown[f"{name}: weights per label"] = f"{vectors['weights_per_label']:,.1f}"
+            owner = "feature" if name == "index" else "label"
+            part = stage[name]
+            shown[name] = size(part["bytes"])
+            shown[f"{name}: {owner}s"] = number(part[f"{owner}s"])
+            shown[f"{name}: weights per {owner}"] = f"{part[f'weights_per_{owner}']:,.1f}"
     return shown

@@ -49,12 +49,6 @@ def train(
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the held-out rows.")] = 0,
-    compress: Annotated[
-        bool,
-        typer.Option(
-            "--compress", help="Store weights in 16 bits; the file is a fifth to a third smaller."
-        ),
-    ] = False,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -119,7 +113,7 @@ def train(
         propensities = model.fitted.propensities()
         scores = Evaluation(model.estimator, held_out).scores(propensities=propensities)
         model.fitted.training["validation"] = scores.as_dict()
-    model.estimator.save(output, compress=compress)
+    model.estimator.save(output)
     taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:
         screen.note(f"{taken:,} of {model.fitted.forest.n_trees:,} trees taken from {checkpoint}")

@@ -192,7 +192,9 @@ class Search:
 
     def default_point(self) -> dict[str, Any]:
         """The estimator's defaults, as far as the grid holds them: the first setting tried."""
-        chosen = resolve({**defaults(), **self.fixed}, feature_arrays(self.train.X))
+        chosen = resolve(
+            {**defaults(), **self.fixed}, feature_arrays(self.train.X), self.train.Y.nnz
+        )
         point = {name: getattr(chosen, name) for name in (*GRID, "learning_rate", "max_nodes")}
         point["max_nodes"] = int(np.clip(point["max_nodes"], *self.max_nodes))
         point["learning_rate"] = float(np.clip(point["learning_rate"], *LEARNING_RATE))

@@ -14,7 +14,15 @@ from .._trees.row_paths import Leaf, Step, TreePath
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
 
-_SHARED = ("score", "tree_score", "margin", "distance", "shares", "bias")  # with LabelScore
+_SHARED = (
+    "score",
+    "tree_score",
+    "index_score",
+    "margin",
+    "distance",
+    "shares",
+    "bias",
+)  # with LabelScore
 
 Weighted = list[tuple[str, float]]
 
@@ -66,7 +74,7 @@ class TagScore:
 
     Attributes
     ----------
-    tag, score, tree_score, margin, distance
+    tag, score, tree_score, index_score, margin, distance
     shares : dict of str to float
         What each stage adds to the log-odds of the score.
     bias : float or None
@@ -77,6 +85,7 @@ class TagScore:
     tag: str
     score: float
     tree_score: float
+    index_score: float | None
     margin: float | None
     distance: float | None
     shares: dict[str, float]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .tagger import TextTagger
 
 
-def tagger_to_state(tagger: TextTagger, *, compress: bool = False) -> tuple[dict[str, Any], Arrays]:
+def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
     settings, arrays = vectorizer_state(tagger.vectorizer_)
     text = {
@@ -33,9 +33,7 @@ def tagger_to_state(tagger: TextTagger, *, compress: bool = False) -> tuple[dict
     arrays |= names_to_arrays("rare_tags", list(tagger.rare_tags_))
     arrays["rare_tag_counts"] = np.array(list(tagger.rare_tags_.values()), dtype=np.int64)
     classifier = tagger.classifier_
-    header, trees = model_to_state(
-        classifier.model_, classifier.get_params(deep=False), compress=compress
-    )
+    header, trees = model_to_state(classifier.model_, classifier.get_params(deep=False))
     return {"text": text, **header}, {**arrays, **trees}
 
 

@@ -326,7 +326,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     # -- saving -------------------------------------------------------------------------------
 
-    def save(self, path: PathLike, *, compress: bool = False) -> None:
+    def save(self, path: PathLike) -> None:
         """Write words and trees to one file, which `ldsm.load` reads; see `LdSMClassifier.save`.
 
         The file holds the words and the tags of the training documents, rare tags included, but
@@ -348,7 +348,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         [[('fish', 1.0)]]
         """
         check_is_fitted(self, "classifier_")
-        header, arrays = tagger_to_state(self, compress=compress)
+        header, arrays = tagger_to_state(self)
         write(path, {"kind": "TextTagger", **header}, arrays)
 
 

@@ -1,0 +1,119 @@
+// Bindings for shortlists.
+#include <nanobind/stl/vector.h>
+
+#include "bindings_forest.hpp"
+#include "matcher.hpp"
+
+namespace ldsm::bindings {
+
+namespace {
+
+// An index is any Python object with these attributes; no copy of it is made or kept.
+struct IndexArrays {
+    IndexArrays(nb::handle index, int32_t n_features) : arrays(index, "feature index") {
+        const size_t offsets = arrays.array("offsets", view.offsets);
+        const size_t labels = arrays.numbers("labels", view.labels);
+        const size_t codes = arrays.array("codes", view.codes);
+        const size_t units = arrays.array("units", view.units);
+        if (offsets != static_cast<size_t>(n_features) + 1 || units != offsets - 1 ||
+            codes != labels)
+            refuse("The arrays of the feature index do not fit each other or X in size.");
+        view.n_entries = static_cast<int64_t>(labels);
+    }
+    ArraysOf arrays;
+    FeatureIndexView view{};
+};
+
+nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<uint8_t> fold,
+               int n_folds, int64_t keep, Cancel cancel) {
+    const FeatureRows& x = features.view();
+    const LabelRows& y = labels.view();
+    check_equal(x.n_rows, y.n_rows, "X and Y must have the same number of rows");
+    if (n_folds < 1 || n_folds > 64 || keep < 1)
+        refuse("n_folds must lie in [1, 64] and keep be at least 1.");
+    if (static_cast<int64_t>(fold.size()) != x.n_rows) refuse("fold must have one entry per row.");
+    for (size_t i = 0; i < fold.size(); ++i)
+        if (fold.data()[i] >= n_folds) refuse("fold must lie in [0, n_folds).");
+    Monitor monitor = make_monitor(cancel);
+    auto found = without_gil(
+        [&] { return train_feature_indexes(x, y, fold.data(), n_folds, keep, monitor); });
+    nb::list out;
+    for (FeatureIndex& index : found)
+        out.append(hand_over_all(index.offsets, index.labels, index.codes, index.units));
+    return out;
+}
+
+nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t length,
+                     const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
+                     std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
+                     Cancel cancel, const std::string& simd) {
+    const ForestArrays arrays(forest, by_rows);
+    const FeatureRows& x = rows_for(arrays.view, rows);
+    if (length < 1) refuse("length must be at least 1. Got ", length, ".");
+    std::vector<IndexArrays> kept;
+    MatchParams params{length,
+                       checked_skip(skip, arrays.view, x),
+                       checked_allowed(allowed, arrays.view.n_labels),
+                       {},
+                       nullptr};
+    for (const nb::object& index : indexes) kept.emplace_back(index, x.n_features);
+    for (const IndexArrays& index : kept) params.indexes.push_back(index.view);
+    if (fold) {
+        if (static_cast<int64_t>(fold->size()) != x.n_rows)
+            refuse("fold must have one entry per row.");
+        for (size_t i = 0; i < fold->size(); ++i)
+            if (fold->data()[i] >= kept.size()) refuse("fold must name one of the indexes.");
+        params.fold = fold->data();
+    }
+    Monitor monitor = make_monitor(cancel);
+    const Kernels& kernels = select_kernels(simd);
+    ShortlistArrays s =
+        without_gil([&] { return match(arrays.view, x, params, kernels, monitor); });
+    return hand_over_all(s.indptr, s.labels, s.tree_scores, s.index_scores);
+}
+
+nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t k,
+               In<int32_t> fill_order, std::optional<In<uint8_t>> allowed,
+               std::optional<In<double>> label_weights) {
+    const auto n_labels = static_cast<int64_t>(fill_order.size());
+    check_offsets(indptr, labels.size(), "The offsets of the lists");
+    check_range(labels, n_labels, "The labels of the lists");
+    check_range(fill_order, n_labels, "fill_order");
+    check_equal(labels.size(), scores.size(), "The lists must have as many scores as labels");
+    if (label_weights && static_cast<int64_t>(label_weights->size()) != n_labels)
+        refuse("label_weights must have one entry per label.");
+    const uint8_t* may = checked_allowed(allowed, static_cast<int32_t>(n_labels));
+    const int64_t choices =
+        may == nullptr ? n_labels
+                       : std::count_if(may, may + n_labels, [](uint8_t a) { return a != 0; });
+    if (k < 1 || k > choices) refuse("k must lie in [1, ", choices, "]. Got ", k, ".");
+    const auto n_rows = static_cast<int64_t>(indptr.size()) - 1;
+    std::vector<int32_t> top(static_cast<size_t>(n_rows * k));
+    std::vector<float> values(top.size());
+    const ScoredLists lists{indptr.data(), labels.data(), scores.data(), n_rows};
+    const TopK out{k, fill_order.data(), may, top.data(), values.data()};
+    without_gil([&] {
+        best_of_lists(lists, label_weights ? label_weights->data() : nullptr,
+                      static_cast<int32_t>(n_labels), out);
+    });
+    return nb::make_tuple(hand_over(std::move(top), static_cast<size_t>(k)),
+                          hand_over(std::move(values), static_cast<size_t>(k)));
+}
+
+}  // namespace
+
+void bind_matcher(nb::module_& m) {
+    m.def("train_feature_indexes", &train, "x"_a, "y"_a, as_is("fold"), nb::kw_only(), "n_folds"_a,
+          "keep"_a, as_is("cancel") = nb::none(),
+          "An index from features to labels for each fold, of the other folds' rows, and one of "
+          "all rows: lists of (offsets, labels, codes, units).");
+    m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "x"_a, "length"_a, "indexes"_a,
+          as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("fold") = nb::none(),
+          as_is("cancel") = nb::none(), "simd"_a = "auto",
+          "The candidates of each row: (indptr, labels, tree scores, index scores).");
+    m.def("best_of_lists", &best, as_is("indptr"), as_is("labels"), as_is("scores"), "k"_a,
+          as_is("fill_order"), as_is("allowed") = nb::none(), as_is("label_weights") = nb::none(),
+          "The k best labels of each list and their scores.");
+}
+
+}  // namespace ldsm::bindings

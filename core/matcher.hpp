@@ -1,0 +1,71 @@
+// Shortlists: the labels that are worth a closer look, by the leaves a row reaches and by an index
+// from features to labels.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "router.hpp"
+
+namespace ldsm {
+
+// For each feature the labels that go with it most, as multiples of the feature's unit.
+struct FeatureIndex {
+    std::vector<int64_t> offsets{0};
+    std::vector<int32_t> labels;  // ascending within a feature
+    std::vector<uint8_t> codes;
+    std::vector<float> units;
+};
+
+struct FeatureIndexView {
+    int64_t n_entries;
+    const int64_t* offsets;
+    NumbersView labels;
+    const uint8_t* codes;
+    const float* units;
+};
+
+// One index for each of `n_folds` folds, of the rows of the others, and one of all rows. `fold`:
+// per row. A feature keeps its `keep` labels of largest weight: the share of the feature's mass
+// that lies in rows with the label, divided by the fourth root of the label's frequency. (The share
+// alone prefers frequent labels where rows have many features, the share divided by the frequency
+// prefers rare ones where they have few.)
+std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const LabelRows& y,
+                                                const uint8_t* fold, int n_folds, int64_t keep,
+                                                Monitor& monitor);
+
+// The shortlists of rows, labels ascending.
+struct ShortlistArrays {
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> labels;
+    std::vector<float> tree_scores, index_scores;
+};
+
+struct MatchParams {
+    int64_t length;
+    const uint8_t* skip;     // as in `route_topk`
+    const uint8_t* allowed;  // likewise
+    // Asked for each row: one for all, or one per fold of `fold`; none: the trees match alone.
+    std::vector<FeatureIndexView> indexes;
+    const uint8_t* fold;  // per row, or null
+};
+
+// The best labels of the trees and of the index in turn, at most `length`. Scores of 0 mean that a
+// matcher does not know the label.
+ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const MatchParams& params,
+                      const Kernels& kernels, Monitor& monitor);
+
+// Labels with scores, row by row.
+struct ScoredLists {
+    const int64_t* indptr;
+    const int32_t* labels;
+    const float* scores;
+    int64_t n_rows;
+};
+
+// The best k of each list; a list that has fewer is filled as `route_topk` fills. `label_weights`
+// change the order, not the scores; null for none.
+void best_of_lists(const ScoredLists& lists, const double* label_weights, int32_t n_labels,
+                   const TopK& out);
+
+}  // namespace ldsm

@@ -1,0 +1,39 @@
+"""Checks of rising numbers, such as a node's features, stored as they are or as gaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Faults = NDArray[np.bool_]
+
+
+def unordered(
+    numbers: NDArray[Any], offsets: NDArray[np.int64], limit: int, *, gaps: bool
+) -> tuple[Faults, Faults]:
+    """Which vectors have numbers outside [0, limit), and which have numbers that do not rise.
+
+    Vector i has the entries from ``offsets[i]`` to ``offsets[i + 1]``; offsets rise, and may begin
+    anywhere. With `gaps`, each number is the distance from the one before, from 0 in the first.
+    """
+    first, last = int(offsets[0]), int(offsets[-1])
+    starts = offsets[:-1] - first
+    block = numbers[first:last]
+    filled = np.flatnonzero(offsets[1:] > offsets[:-1])
+    outside, falling = (np.zeros(len(starts), dtype=bool) for _ in range(2))
+    if not len(filled):
+        return outside, falling
+    begins = starts[filled]
+    if gaps:
+        outside[filled] = np.add.reduceat(block, begins, dtype=np.int64) >= limit
+        rises = block > 0
+    else:
+        lowest, highest = (f.reduceat(block, begins) for f in (np.minimum, np.maximum))
+        outside[filled] = (lowest < 0) | (highest >= limit)
+        rises = np.empty(len(block), dtype=bool)
+        np.greater(block[1:], block[:-1], out=rises[1:])
+    rises[begins] = True
+    falling[filled] = ~np.logical_and.reduceat(rises, begins)
+    return outside, falling

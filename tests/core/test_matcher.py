@@ -1,0 +1,581 @@
+"""Feature indexes, shortlists, the best of lists and the terms of a blend against plain twins."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ldsm import Forest, _core
+from ldsm._arrays.features import feature_arrays
+from problems import core_arguments, grow, make_problem, tree_params
+
+N_ROWS, N_FEATURES, N_LABELS, N_FOLDS = 90, 14, 25, 3
+FOLDS = np.random.default_rng(5).integers(0, N_FOLDS, N_ROWS).astype(np.uint8)
+
+
+def problem(kind: str, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Dense X and Y; some rows are empty, one label and one feature are in no row."""
+    X, Y = make_problem(seed, "weights", n_rows=N_ROWS, n_features=N_FEATURES, n_labels=N_LABELS)
+    rng = np.random.default_rng(seed + 100)
+    if kind == "fours":  # unit rows of 0, 1/2 and -1/2: sums are exact, and many weights are equal
+        X = np.zeros_like(X)
+        for row in X:
+            row[rng.choice(N_FEATURES, 4, replace=False)] = 1
+    X = X * rng.choice([-1, 1], X.shape).astype(np.float32)
+    X[::20] = 0
+    X[:, 4] = 0
+    if kind == "fours":
+        X[np.count_nonzero(X, axis=1) != 4] = 0
+    Y[:, 7] = 0
+    return X, Y
+
+
+def unit(X: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Without signs, scaled as the core does: in double precision, then rounded."""
+    out = np.zeros_like(X)
+    for row, values in zip(out, X.astype(np.float64), strict=True):
+        squares = sum(v * v for v in values.tolist())
+        if squares > 0:
+            row[:] = np.abs(1 / np.sqrt(squares) * values)
+    return out
+
+
+def indexes_of(X: Any, Y: Any, keep: int = 8, dtype: Any = np.int32) -> list[Any]:
+    found = _core.train_feature_indexes(*core_arguments(X, Y), FOLDS, n_folds=N_FOLDS, keep=keep)
+    return [
+        SimpleNamespace(offsets=offsets, labels=labels.astype(dtype), codes=codes, units=units)
+        for offsets, labels, codes, units in found
+    ]
+
+
+# -- the index --------------------------------------------------------------------------------
+
+
+def naive_index(
+    X: NDArray[np.float32], Y: NDArray[np.int64], rows: NDArray[np.bool_], keep: int
+) -> tuple[list[dict[int, int]], list[float]]:
+    """For each feature {label: code} and the unit, learned from some rows."""
+    count = Y.sum(axis=0)
+    lift = np.sqrt(np.sqrt(len(X) / np.maximum(count, 1)))
+    values = unit(X).astype(np.float64)[rows]
+    codes, units = [], []
+    for f in range(X.shape[1]):
+        sums = values[:, f] @ Y[rows]
+        weights = (sums / (values[:, f].sum() + 2) * lift).astype(np.float32)
+        best = sorted(np.flatnonzero(weights).tolist(), key=lambda k: (-weights[k], k))[:keep]
+        largest = np.float32(max((weights[k] for k in best), default=0))
+        units.append(largest / np.float32(255))
+        found = {k: round(float(weights[k] / units[-1])) for k in sorted(best)}
+        codes.append({k: code for k, code in found.items() if code})
+    return codes, units
+
+
+@pytest.mark.parametrize("keep", [1, 5, 12, 1000])
+@pytest.mark.parametrize("kind", ["fours", "weights"])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_index_is_that_of_the_twin(seed: int, kind: str, keep: int) -> None:
+    X, Y = problem(kind, seed)
+    found = indexes_of(X, Y, keep)
+    assert len(found) == N_FOLDS + 1
+    for fold, index in enumerate(found):
+        seen = fold != FOLDS  # the last is of all rows
+        codes, units = naive_index(X, Y, seen, keep)
+        assert [array.dtype for array in vars(index).values()] == [
+            np.int64, np.int32, np.uint8, np.float32,
+        ]  # fmt: skip
+        np.testing.assert_allclose(index.units, units, rtol=1e-6)
+        assert index.offsets[0] == 0 and len(index.offsets) == N_FEATURES + 1
+        for f in range(N_FEATURES):
+            part = slice(*index.offsets[f : f + 2])
+            labels, numbers = index.labels[part].tolist(), index.codes[part].tolist()
+            assert labels == sorted(labels)
+            assert dict(zip(labels, numbers, strict=True)) == codes[f], f
+        assert not codes[4] and index.units[4] == 0  # a feature of no row
+        assert 7 not in index.labels  # a label of no row
+
+
+def index_of_all(X: Any, Y: Any, keep: int) -> Any:
+    fold = np.zeros(len(X), np.uint8)
+    return _core.train_feature_indexes(*core_arguments(X, Y), fold, n_folds=1, keep=keep)[1]
+
+
+def test_many_labels_are_cut_to_the_best_and_lower_ones() -> None:
+    """One feature, and labels that are equally frequent: only the order of labels decides."""
+    X, Y = np.ones((20, 1), np.float32), np.ones((20, 30), np.int64)
+    offsets, labels, codes, _ = index_of_all(X, Y, keep=6)
+    assert offsets.tolist() == [0, 6]
+    assert labels.tolist() == list(range(6))
+    assert codes.tolist() == [255] * 6
+
+
+def test_weights_that_come_to_nothing_are_dropped() -> None:
+    X = np.zeros((400, 2), np.float32)
+    X[:, 0] = 1
+    Y = np.zeros((400, 2), np.int64)
+    Y[:, 0] = 1
+    Y[0] = [0, 1]
+    X[0] = [1e-4, 1]  # next to nothing of the feature is in rows with label 1
+    offsets, labels, codes, _ = index_of_all(X, Y, keep=10)
+    assert offsets.tolist() == [0, 1, 2]
+    assert labels.tolist() == [0, 1]
+    assert codes.tolist() == [255, 255]
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_rows_of_any_size_give_the_same_index(scale: float) -> None:
+    X, Y = problem("fours")
+    for plain, scaled in zip(
+        indexes_of(X, Y), indexes_of((X * scale).astype(np.float32), Y), strict=True
+    ):
+        assert np.array_equal(plain.labels, scaled.labels)
+        assert np.array_equal(plain.codes, scaled.codes)
+        np.testing.assert_allclose(plain.units, scaled.units, rtol=1e-6)
+
+
+def test_arguments_of_an_index_are_checked() -> None:
+    x, y = core_arguments(*problem("weights"))
+    for changes, message in (
+        ({"n_folds": 0}, "n_folds must lie in"),
+        ({"n_folds": 65}, "n_folds must lie in"),
+        ({"keep": 0}, "keep be at least 1"),
+        ({"n_folds": 2}, r"fold must lie in \[0, n_folds\)"),
+        ({"fold": FOLDS[:-1]}, "fold must have one entry per row"),
+    ):
+        settings = {"fold": FOLDS, "n_folds": N_FOLDS, "keep": 5} | changes
+        with pytest.raises(ValueError, match=message):
+            _core.train_feature_indexes(x, y, **settings)
+    with pytest.raises(ValueError, match="same number of rows"):
+        _core.train_feature_indexes(x.rows(0, 9), y, FOLDS[:9], n_folds=N_FOLDS, keep=5)
+    with pytest.raises(KeyboardInterrupt):
+        _core.train_feature_indexes(
+            x, y, FOLDS, n_folds=N_FOLDS, keep=5, cancel=np.ones(1, np.int32)
+        )
+
+
+# -- shortlists -------------------------------------------------------------------------------
+
+
+def make_forest(X: Any, Y: Any, n_trees: int = 4, **changes: Any) -> Forest:
+    params = {"subsample": 0.7, "max_nodes": 31, **changes}
+    trees = [grow(*core_arguments(X, Y), **tree_params(**params, tree=t)) for t in range(n_trees)]
+    return Forest.from_trees(trees, arity=2, n_features=N_FEATURES, n_labels=N_LABELS)
+
+
+def by_trees(forest: Forest, X: Any, by_rows: bool) -> list[dict[int, np.float32]]:
+    indptr, labels, scores = _core.route_scores(forest, by_rows, feature_arrays(X).checked)
+    found = [dict(zip(labels[a:b].tolist(), scores[a:b], strict=True)) for a, b in rows_of(indptr)]
+    assert all(found)
+    return found
+
+
+def rows_of(indptr: Any) -> list[tuple[int, int]]:
+    return list(zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True))
+
+
+def by_index(index: Any, values: NDArray[np.float32]) -> dict[int, np.float32]:
+    """The scores of one unit row: sums in float32, features in order."""
+    out: dict[int, np.float32] = {}
+    for f in np.flatnonzero(values):
+        unit = values[f] * index.units[f]
+        for e in range(*index.offsets[f : f + 2]):
+            label = int(index.labels[e])
+            out[label] = out.get(label, np.float32(0)) + unit * np.float32(index.codes[e])
+    return out
+
+
+def naive_list(matchers: list[dict[int, np.float32]], length: int, allowed: Any) -> list[int]:
+    """The best labels of the matchers in turn, without repeats."""
+    ranked = [
+        sorted((k for k in scores if allowed is None or allowed[k]), key=lambda k: (-scores[k], k))
+        for scores in matchers
+    ]
+    chosen: list[int] = []
+    for at in range(max(map(len, ranked), default=0)):
+        for labels in ranked:
+            if at < len(labels) and labels[at] not in chosen and len(chosen) < length:
+                chosen.append(labels[at])
+    return sorted(chosen)
+
+
+def check_lists(found: Any, trees: Any, indexed: Any, length: int, allowed: Any = None) -> None:
+    indptr, labels, tree_scores, index_scores = found
+    assert len(indptr) == len(trees) + 1
+    assert len(tree_scores) == len(labels) == indptr[-1]
+    assert len(index_scores) == (len(labels) if indexed else 0)
+    for row, (a, b) in enumerate(rows_of(indptr)):
+        matchers = [trees[row]] + ([indexed[row]] if indexed else [])
+        expected = naive_list(matchers, length, allowed)
+        assert labels[a:b].tolist() == expected
+        assert tree_scores[a:b].tolist() == [trees[row].get(k, 0) for k in expected]
+        if indexed:
+            assert index_scores[a:b].tolist() == [indexed[row].get(k, 0) for k in expected]
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, N_LABELS, 10_000])
+@pytest.mark.parametrize("kind", ["fours", "weights"])
+def test_shortlists_are_the_best_of_both_in_turn(kind: str, length: int) -> None:
+    X, Y = problem(kind)
+    new = problem(kind, 1)[0]
+    forest, values = make_forest(X, Y), unit(new)
+    x = feature_arrays(new).checked
+    allowed = (np.arange(N_LABELS) % 3 != 1).astype(np.uint8)
+    for by_rows in (True, False):
+        trees = by_trees(forest, new, by_rows)
+        for dtype in (np.uint8, np.uint16, np.int32):
+            index = indexes_of(X, Y, dtype=dtype)[-1]
+            indexed = [by_index(index, row) for row in values]
+            for may in (None, allowed):
+                for path in _core.simd_paths():
+                    found = _core.shortlists(forest, by_rows, x, length, [index], may, simd=path)
+                    check_lists(found, trees, indexed, length, may)
+        alone = _core.shortlists(forest, by_rows, x, length, [])
+        check_lists(alone, trees, None, length)
+
+
+def test_each_fold_has_its_index() -> None:
+    X, Y = problem("weights")
+    forest, values = make_forest(X, Y), unit(X)
+    trees = by_trees(forest, X, True)
+    *indexes, _ = indexes_of(X, Y)
+    indexed = [by_index(indexes[FOLDS[row]], values[row]) for row in range(N_ROWS)]
+    x = feature_arrays(X).checked
+    found = _core.shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    check_lists(found, trees, indexed, 9)
+    # Without folds the first index is for all rows.
+    found = _core.shortlists(forest, True, x, 9, indexes)
+    check_lists(found, trees, [by_index(indexes[0], row) for row in values], 9)
+
+
+def test_trees_that_are_skipped_say_nothing() -> None:
+    X, Y = problem("weights")
+    forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
+    halves = [by_trees(forest.trees(*part), X, True) for part in ((0, 2), (2, 4))]
+    which = np.arange(N_ROWS) % 3  # 2: no tree is left
+    skip = np.ones((N_ROWS, 4), np.uint8)
+    skip[which == 0, :2] = 0
+    skip[which == 1, 2:] = 0
+    trees = [halves[w][row] if w < 2 else {} for row, w in enumerate(which)]
+    indexed = [by_index(index, row) for row in unit(X)]
+    found = _core.shortlists(forest, True, feature_arrays(X).checked, 9, [index], skip=skip)
+    check_lists(found, trees, indexed, 9)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("batch", [1, 7])
+def test_shortlists_do_not_depend_on_the_batch(batch: int, compress: bool) -> None:
+    X, Y = problem("weights")
+    forest = make_forest(X, Y, compress=compress)
+    *indexes, _ = indexes_of(X, Y)
+    x = feature_arrays(X).checked
+    whole = _core.shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    for start in range(0, N_ROWS, batch):
+        stop = min(start + batch, N_ROWS)
+        fold = FOLDS[start:stop]
+        indptr, *arrays = _core.shortlists(forest, True, x.rows(start, stop), 9, indexes, fold=fold)
+        assert np.array_equal(indptr, whole[0][start : stop + 1] - whole[0][start])
+        part = slice(whole[0][start], whole[0][stop])
+        for again, array in zip(arrays, whole[1:], strict=True):
+            assert again.tobytes() == array[part].tobytes()
+
+
+def lists_with(index: Any, X: Any, Y: Any, **options: Any) -> Any:
+    return _core.shortlists(
+        make_forest(X, Y), True, feature_arrays(X).checked, 9, [index], **options
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
+def test_a_damaged_index_is_refused(dtype: Any) -> None:
+    X, Y = problem("weights")
+
+    def changed(name: str, place: int, value: Any) -> Any:
+        index = indexes_of(X, Y, dtype=dtype)[-1]
+        getattr(index, name)[place] = value
+        return index
+
+    for place in (0, 3, N_FEATURES):
+        for value in (-5, 10**12, 2**62, -(2**62), 2**63 - 1):
+            with pytest.raises(ValueError, match="index is damaged: offsets out of range"):
+                lists_with(changed("offsets", place, value), X, Y)
+    outside = [N_LABELS, np.iinfo(dtype).max] + ([-1, -(2**31)] if dtype == np.int32 else [])
+    for value in outside:
+        with pytest.raises(ValueError, match="index is damaged: a label out of range"):
+            lists_with(changed("labels", 11, value), X, Y)
+    for value in (np.nan, -1.0, np.inf, -np.inf):
+        with pytest.raises(ValueError, match="not a positive number"):
+            lists_with(changed("units", 2, value), X, Y)
+
+
+def test_arrays_of_an_index_must_fit() -> None:
+    X, Y = problem("weights")
+    for name in ("offsets", "labels", "codes", "units"):
+        index = indexes_of(X, Y)[-1]
+        setattr(index, name, getattr(index, name)[:-1])
+        with pytest.raises(ValueError, match="do not fit each other or X in size"):
+            lists_with(index, X, Y)
+        setattr(index, name, getattr(indexes_of(X, Y)[-1], name).astype(np.float64))
+        with pytest.raises(ValueError, match=f"feature index's {name} must be a contiguous"):
+            lists_with(index, X, Y)
+        delattr(index, name)
+        with pytest.raises(AttributeError, match=name):
+            lists_with(index, X, Y)
+
+
+def test_any_bytes_in_an_index_give_lists_or_an_error() -> None:
+    X, Y = problem("weights")
+    forest, x = make_forest(X, Y), feature_arrays(X).checked
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(400):
+        index = indexes_of(X, Y)[-1]
+        name = rng.choice(["offsets", "labels", "codes", "units"])
+        raw = getattr(index, name).view(np.uint8)
+        raw[rng.integers(len(raw), size=3)] = rng.integers(256, size=3)
+        try:
+            indptr, labels, *_ = _core.shortlists(forest, True, x, 9, [index])
+        except ValueError:
+            refused += 1
+            continue
+        assert np.diff(indptr).max() <= 9
+        assert labels.min() >= 0 and labels.max() < N_LABELS
+        for a, b in rows_of(indptr):
+            assert np.all(np.diff(labels[a:b]) > 0)
+    assert 50 < refused < 350
+
+
+def test_arguments_of_shortlists_are_checked() -> None:
+    X, Y = problem("weights")
+    index = indexes_of(X, Y)[-1]
+    for options, message in (
+        ({"fold": FOLDS}, "fold must name one of the indexes"),
+        ({"fold": FOLDS[:-1]}, "fold must have one entry per row"),
+        ({"allowed": np.ones(3, np.uint8)}, "allowed must have one entry per label"),
+        ({"skip": np.ones((N_ROWS, 3), np.uint8)}, "skip must have"),
+        ({"simd": "mmx"}, "must be one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lists_with(index, X, Y, **options)
+    forest = make_forest(X, Y)
+    x = feature_arrays(X).checked
+    with pytest.raises(ValueError, match="fold must name one of the indexes"):
+        _core.shortlists(forest, True, x, 9, [], fold=np.zeros(N_ROWS, np.uint8))
+    with pytest.raises(ValueError, match="length must be at least 1"):
+        _core.shortlists(forest, True, x, 0, [index])
+    with pytest.raises(ValueError, match="features of the forest"):
+        _core.shortlists(forest, True, feature_arrays(X[:, 1:]).checked, 9, [])
+    with pytest.raises(KeyboardInterrupt):
+        lists_with(index, X, Y, cancel=np.ones(1, np.int32))
+
+
+# -- the best of lists ------------------------------------------------------------------------
+
+
+def random_lists(rng: Any, allowed: Any) -> tuple[Any, Any, Any]:
+    """Lists of 0 to 12 labels; many scores are equal, and some are 0."""
+    rows = [
+        np.sort(rng.choice(np.flatnonzero(allowed), rng.integers(13), replace=False))
+        for _ in range(60)
+    ]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    labels = np.concatenate(rows).astype(np.int32)
+    return indptr, labels, rng.choice([0, 0.1, 0.3, 0.3, 0.7], len(labels)).astype(np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("restricted", [False, True])
+@pytest.mark.parametrize("k", [1, 4, 13])
+def test_the_best_of_lists_are_those_of_a_sort(k: int, restricted: bool, weighted: bool) -> None:
+    rng = np.random.default_rng(k)
+    allowed = np.ones(N_LABELS, np.uint8)
+    if restricted:
+        allowed[rng.choice(N_LABELS, 10, replace=False)] = 0
+    indptr, labels, scores = random_lists(rng, allowed)
+    fill = rng.permutation(N_LABELS).astype(np.int32)
+    weights = rng.choice([0.5, 1.0, 3.0], N_LABELS) if weighted else None
+    top, values = _core.best_of_lists(
+        indptr, labels, scores, k, fill, allowed if restricted else None, weights
+    )
+    assert top.dtype == np.int32 and values.dtype == np.float32
+    assert top.shape == values.shape == (60, k)
+    filled = 0
+    for row, (a, b) in enumerate(rows_of(indptr)):
+        score = dict(zip(labels[a:b].tolist(), scores[a:b].tolist(), strict=True))
+        merit = {n: s * (1 if weights is None else weights[n]) for n, s in score.items() if s > 0}
+        best = sorted(merit, key=lambda n: (-merit[n], n))[:k]
+        others = [n for n in fill.tolist() if allowed[n] and n not in best][: k - len(best)]
+        filled += len(others)
+        assert top[row].tolist() == best + others
+        assert values[row].tolist() == [score[n] for n in best] + [0] * len(others)
+    assert filled > 0
+
+
+def test_ties_go_to_the_lower_label_and_weights_change_the_order_alone() -> None:
+    indptr = np.array([0, 5], np.int64)
+    labels = np.array([7, 2, 5, 9, 4], np.int32)
+    scores = np.array([0.3, 0.3, 0.6, 0, np.nan], np.float32)
+    fill = np.arange(9, -1, -1, dtype=np.int32)
+    top, values = _core.best_of_lists(indptr, labels, scores, 5, fill)
+    assert top.tolist() == [[5, 2, 7, 9, 8]]  # what has no score comes from the fill order
+    assert values[0, 3:].tolist() == [0, 0]
+    weights = np.ones(10)
+    weights[7] = 3
+    top, values = _core.best_of_lists(indptr, labels, scores, 2, fill, None, weights)
+    assert top.tolist() == [[7, 5]]
+    assert np.array_equal(values, np.array([[0.3, 0.6]], np.float32))
+
+
+def test_lists_are_checked() -> None:
+    good: dict[str, Any] = {
+        "indptr": np.array([0, 2, 3], np.int64),
+        "labels": np.array([0, 2, 1], np.int32),
+        "scores": np.array([0.5, 0.2, 0.1], np.float32),
+        "k": 2,
+        "fill_order": np.array([2, 1, 0], np.int32),
+    }
+    assert _core.best_of_lists(**good)[0].tolist() == [[0, 2], [1, 2]]
+    for changes, message in (
+        ({"k": 0}, r"k must lie in \[1, 3\]"),
+        ({"k": 4}, r"k must lie in \[1, 3\]. Got 4"),
+        ({"allowed": np.array([0, 2, 0], np.uint8)}, r"k must lie in \[1, 1\]"),
+        ({"allowed": np.ones(2, np.uint8)}, "allowed must have one entry per label"),
+        ({"label_weights": np.ones(2)}, "label_weights must have one entry per label"),
+        ({"scores": np.ones(2, np.float32)}, "as many scores as labels"),
+        ({"labels": np.array([0, 3, 1], np.int32)}, "labels of the lists must lie in"),
+        ({"labels": np.array([0, -1, 1], np.int32)}, "labels of the lists must lie in"),
+        ({"indptr": np.array([0, 2, 9], np.int64)}, "must end at the number of entries"),
+        ({"indptr": np.array([0, 3, 2], np.int64)}, "offsets of the lists"),
+        ({"fill_order": np.array([2, 1, 3], np.int32)}, "fill_order must lie in"),
+        ({"fill_order": np.array([2, 2, 2], np.int32), "k": 3}, "fill_order must name every"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.best_of_lists(**(good | changes))
+
+
+# -- the blend --------------------------------------------------------------------------------
+
+
+N_PAIRS = 300
+TERMS = ("", "t", "m", "z", "w", "n", "q", "c", "tm", "zc", "wz", "nm", "qc", "ttm")
+
+
+def pair_arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    tree_scores = rng.random(N_PAIRS) * (rng.random(N_PAIRS) < 0.8)
+    tree_scores[0] = 1
+    index_scores = rng.random(N_PAIRS) * (rng.random(N_PAIRS) < 0.8)
+    return {
+        "tree_scores": tree_scores.astype(np.float32),
+        "label_counts": rng.integers(0, 10**6, N_PAIRS),
+        "margins": (3 * rng.normal(size=N_PAIRS)).astype(np.float32),
+        "distances": 4 * rng.random(N_PAIRS),
+        "index_scores": index_scores.astype(np.float32),
+    }
+
+
+def naive_terms(
+    terms: Any, a: dict[str, Any], tree_share: float | None, gamma: float
+) -> NDArray[np.float64]:
+    trees = a["tree_scores"].astype(np.float64)
+    score = trees
+    if tree_share is not None:
+        near = 1 / (1 + np.exp(gamma * a["distances"] / 2))
+        # The first product is rounded to float32.
+        score = np.clip(np.float32(tree_share) * a["tree_scores"] + (1 - tree_share) * near, 0, 1)
+    margins = a["margins"].astype(np.float64)
+    signals = {
+        "t": np.log((score + 1e-4) / (1 - score + 1e-4)),
+        "m": margins,
+        "z": np.log(1 / (1 + np.exp(-2 * margins))),
+        "w": np.log(a["index_scores"].astype(np.float64) + 1e-3),
+        "n": trees == 0,
+        "q": a["distances"],
+        "c": np.log(a["label_counts"] + 1),
+    }
+    return np.stack(
+        [np.prod([signals[s] for s in term] or [np.ones(N_PAIRS)], axis=0) for term in terms],
+        axis=1,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tree_share", "gamma"), [(None, 0.0), (0.7, 2.0), (0.0, 30.0), (1.0, 1.0)]
+)
+def test_terms_and_probabilities_are_those_of_the_formulas(
+    tree_share: float | None, gamma: float
+) -> None:
+    arrays = pair_arrays()
+    got = _core.blend_terms(**arrays, terms=TERMS, tree_share=tree_share, gamma=gamma)
+    expected = naive_terms(TERMS, arrays, tree_share, gamma)
+    assert got.shape == (N_PAIRS, len(TERMS)) and got.dtype == np.float64
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+    coefficients = np.random.default_rng(1).normal(size=len(TERMS)) / 20
+    probabilities = _core.blend_probabilities(
+        **arrays,
+        terms=TERMS,
+        tree_share=tree_share,
+        gamma=gamma,
+        coefficients=coefficients.tolist(),
+    )
+    assert probabilities.dtype == np.float32
+    expected = 1 / (1 + np.exp(-expected @ coefficients))
+    assert expected.std() > 0.05
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
+    for part in (slice(0, 1), slice(7, 120)):
+        again = _core.blend_probabilities(
+            **{name: array[part] for name, array in arrays.items()},
+            terms=TERMS,
+            tree_share=tree_share,
+            gamma=gamma,
+            coefficients=coefficients.tolist(),
+        )
+        assert np.array_equal(again, probabilities[part])
+
+
+def test_signals_that_are_not_known_are_not_needed() -> None:
+    arrays = pair_arrays()
+    few = arrays | {"margins": None, "distances": None, "index_scores": None}
+    got = _core.blend_terms(**few, terms=("", "t", "n", "tc"))
+    np.testing.assert_allclose(got, naive_terms(("", "t", "n", "tc"), arrays, None, 0), rtol=1e-9)
+    for name, term in (
+        ("margins", "tm"),
+        ("margins", "z"),
+        ("distances", "q"),
+        ("index_scores", "w"),
+    ):
+        without = arrays | {name: None}
+        with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
+            _core.blend_terms(**without, terms=("", term))
+        with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
+            _core.blend_probabilities(
+                **without, terms=("", term), tree_share=None, gamma=0.0, coefficients=[1.0, 1.0]
+            )
+    with pytest.raises(ValueError, match="paper's formula needs distances"):
+        _core.blend_terms(**few, terms=("t",), tree_share=0.5, gamma=1.0)
+
+
+def test_arguments_of_a_blend_are_checked() -> None:
+    arrays = pair_arrays()
+    for name in ("label_counts", "margins", "distances", "index_scores"):
+        with pytest.raises(ValueError, match="must have the same length"):
+            _core.blend_terms(**(arrays | {name: arrays[name][:-1]}), terms=("t",))
+    with pytest.raises(ValueError, match="terms must not be empty"):
+        _core.blend_terms(**arrays, terms=())
+    for term in ("x", "t x", "T", "é"):
+        with pytest.raises(ValueError, match="needs a signal"):
+            _core.blend_terms(**arrays, terms=(term,))
+    with pytest.raises(ValueError, match="a coefficient for each term"):
+        _core.blend_probabilities(
+            **arrays, terms=("t",), tree_share=None, gamma=0.0, coefficients=[1.0, 2.0]
+        )
+
+
+def test_scores_of_a_damaged_forest_are_clipped() -> None:
+    arrays = pair_arrays()
+    arrays["tree_scores"][:4] = [-3, 7, np.inf, -np.inf]
+    got = _core.blend_terms(**arrays, terms=("t",))[:4, 0]
+    most = np.log(1.0001 / 0.0001)
+    np.testing.assert_allclose(got, [-most, most, most, -most], rtol=1e-9)
