@@ -81,7 +81,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         a second stage, which learns from the rows that a tree has not seen, else 1. If set below 1,
         the out-of-bag scores are kept in `oob_scores_`.
     rerank : {"auto", "linear", "tail"} or None, default="auto"
-        The second stage, which rescores each row's shortlist: its 100 or 200 best labels by the
+        The second stage, which rescores each row's shortlist: its 50 to 200 best labels by the
         trees and by an index from features to labels. "linear": a linear classifier per label,
         blended with both. "tail": the paper's score from the trees and the distance to each label's
         centroid, which favours rare labels. "auto": like "linear", with the distances too if that

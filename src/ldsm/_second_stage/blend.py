@@ -142,14 +142,22 @@ class Blend:
 
 
 def fit_blend(
-    kind: str, pairs: Pairs, truth: NDArray[Any], *, tree_share: float = 1.0, gamma: float = 0.0
+    kind: str,
+    pairs: Pairs,
+    truth: NDArray[Any],
+    weights: NDArray[np.float64] | None = None,
+    *,
+    tree_share: float = 1.0,
+    gamma: float = 0.0,
 ) -> Blend:
-    """Fit a blend of the given kind to the true pairs.
+    """Fit a blend of the given kind to pairs, true or false, that count as much as `weights` say.
 
     A calibrating blend never reverses the order of its signal.
     """
     design = _terms(kind, pairs, tree_share, gamma)
-    coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64))
+    if weights is None:
+        weights = np.ones(len(design))
+    coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64), weights)
     if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
     # Six digits: far finer than the data supports, and coarser than the rounding differences
@@ -186,7 +194,7 @@ def _logistic(odds: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, -odds))
 
 
-def _logistic_regression(design: Floats, truth: Floats) -> Floats:
+def _logistic_regression(design: Floats, truth: Floats, weights: Floats) -> Floats:
     """Newton's method with a slight ridge on the standardised terms; the first term is constant."""
     mean, scale = design.mean(axis=0), design.std(axis=0)
     mean[0], scale = 0.0, np.where(scale > 1e-12, scale, 1.0)
@@ -197,13 +205,14 @@ def _logistic_regression(design: Floats, truth: Floats) -> Floats:
 
     def loss(w: Floats) -> float:
         odds = _apply(x, w)
-        return float(np.sum(np.logaddexp(0.0, odds) - truth * odds) + 0.5 * np.sum(ridge * w * w))
+        losses = weights * (np.logaddexp(0.0, odds) - truth * odds)
+        return float(np.sum(losses) + 0.5 * np.sum(ridge * w * w))
 
     at = loss(w)
     for _ in range(_STEPS):
         p = _logistic(_apply(x, w))
-        slope = _products(x, (p - truth)[:, None])[:, 0] + ridge * w
-        curvature = _products(x, x * (p * (1 - p))[:, None]) + np.diag(ridge)
+        slope = _products(x, (weights * (p - truth))[:, None])[:, 0] + ridge * w
+        curvature = _products(x, x * (weights * p * (1 - p))[:, None]) + np.diag(ridge)
         step = np.linalg.solve(curvature, slope)
         size = 1.0
         while size > 1e-6 and loss(w - size * step) > at:

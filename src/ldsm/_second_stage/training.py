@@ -28,7 +28,7 @@ from .shortlists import OutOfBag, Shortlists
 from .stage import SHORTLIST, SecondStage
 from .vectors import LabelVectors
 
-# Chosen on held-out training rows of Bibtex, Delicious and EURLEX57K (docs/tuning.md).
+# Chosen on held-out training rows (docs/tuning.md).
 # C of the ranker: binary features carry less information and need more regularisation.
 COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0
@@ -42,10 +42,13 @@ GAMMAS = tuple(2.0**i for i in range(-2, 9))
 FEWEST_PAIRS = 20
 # A random stream that no tree uses: those are numbered from 0.
 _HELD_OUT_STREAM = 2**63
-
-
-# The shortlist is doubled where that finds so much more of the labels.
-LONGER_GAIN = 1.05
+# A shortlist of so many labels is doubled where that finds so much more of the true ones. Beyond
+# 100, the ranker's time grows more than precision does.
+LONGER_IF = {50: 1.01, 100: 1.05}
+# For each true pair, so many false ones are enough to fit a blend.
+FALSE_PER_TRUE = 20
+# A random stream of the false pairs.
+_FALSE_STREAM = 2**63 + 3
 
 
 @dataclass(frozen=True)
@@ -65,24 +68,27 @@ def match_training_rows(
     With `with_index`, held-out rows decide whether an index finds more of their labels than the
     trees alone, and whether longer lists find many more.
     """
-    length = min(SHORTLIST, data.n_labels)
     if not with_index:
+        length = min(SHORTLIST, data.n_labels)
         return Matching(oob.match(length, None), length, None)
     sample = np.flatnonzero(held_out_rows(data.n_rows, seed))
     y = data.y.take(sample)
-    longer = min(2 * length, data.n_labels)
+    lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
 
     def found(length: int, index: FoldedIndex | None) -> int:
         lists = oob.match(length, index, sample)
         return int(_shared(lists.indptr, lists.labels, y.indptr, y.indices, data.n_labels).sum())
 
     index: FoldedIndex | None = train_index(data, seed)
-    most = found(longer, index)
-    by_trees = found(longer, None)
-    if by_trees > most:
-        index, most = None, by_trees
-    if most > LONGER_GAIN * found(length, index):
-        length = longer
+    if found(lengths[-1], None) > found(lengths[-1], index):
+        index = None
+    length, so_far = lengths[0], found(lengths[0], index)
+    for longer in lengths[1:]:
+        more = found(longer, index)
+        if length >= data.n_labels or more < LONGER_IF[length] * so_far:
+            break
+        length, so_far = longer, more
+    length = min(length, data.n_labels)
     return Matching(oob.match(length, index), length, index)
 
 
@@ -140,6 +146,7 @@ class _Training:
         self.truth = _shared(
             self.held.indptr, self.held.labels, own.indptr, own.indices, data.n_labels
         )
+        self.weights = self._pair_weights()
 
     @property
     def can_blend(self) -> bool:
@@ -156,8 +163,7 @@ class _Training:
             gain = None if propensities is None else 1 / propensities[self.held.labels]
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
-        blend = fit_blend("tail", pairs, self.truth, tree_share=share, gamma=float(gamma))
-        return self._stage(blend)
+        return self._stage(self._fitted("tail", pairs, tree_share=share, gamma=float(gamma)))
 
     # -- the linear ranker --------------------------------------------------------------------
 
@@ -169,7 +175,7 @@ class _Training:
         pairs = self._held_pairs(margins=margins, distances=distances)
         if choose and self._gains(f"{kind}+tail", kind, pairs):
             kind = f"{kind}+tail"
-        return self._stage(fit_blend(kind, pairs, self.truth), ranker)
+        return self._stage(self._fitted(kind, pairs), ranker)
 
     def _stage(self, blend: Blend, ranker: LabelVectors | None = None) -> SecondStage:
         index = self.matching.index
@@ -258,13 +264,33 @@ class _Training:
         gain = its - plain
         return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
+    def _pair_weights(self) -> NDArray[np.float64]:
+        """How much each held-out pair counts when a blend is fitted.
+
+        Most pairs are false. Where there are very many, a sample of them stands for all.
+        """
+        false = np.flatnonzero(~self.truth)
+        share = FALSE_PER_TRUE * int(self.truth.sum()) / max(1, len(false))
+        weights = np.ones(len(self.truth))
+        if 0 < share < 1:
+            chosen = _core.bag_mask(self.seed, _FALSE_STREAM, len(false), share)
+            weights[false] = chosen * (len(false) / chosen.sum())
+        return weights
+
+    def _fitted(
+        self, kind: str, pairs: Pairs, chosen: NDArray[np.bool_] | None = None, **formula: float
+    ) -> Blend:
+        """A blend fitted to the pairs that count, or to the chosen ones of them."""
+        used = self.weights > 0 if chosen is None else chosen & (self.weights > 0)
+        return fit_blend(kind, pairs[used], self.truth[used], self.weights[used], **formula)
+
     def _cross_fitted(self, kind: str, pairs: Pairs) -> NDArray[np.float64]:
         """Scores of each half of the rows by a blend fitted on the other half."""
         row = np.repeat(np.arange(len(self.held_rows)), np.diff(self.held.indptr))
         scores = np.empty(len(row))
         for half in (0, 1):
-            fitted_on, scored = row % 2 != half, row % 2 == half
-            blend = fit_blend(kind, pairs[fitted_on], self.truth[fitted_on])
+            scored = row % 2 == half
+            blend = self._fitted(kind, pairs, ~scored)
             scores[scored] = blend.probabilities(pairs[scored])
         return scores
 

@@ -35,9 +35,10 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     leaf per label. "Leaves per row" is the mean number of leaves that a training row reaches; 1
     means that no row was sent in several directions.
 
-    The second stage blends several signals about a row and a label into log-odds: the trees' score,
-    the margin of the label's linear classifier and its log-likelihood, the label's count of
-    training rows, and the squared distance to the label's centroid.
+    The second stage blends several signals about a row and a label into log-odds: the score of the
+    trees and that of the index from features to labels, the margin of the label's linear classifier
+    and its log-likelihood, the label's count of training rows, and the squared distance to the
+    label's centroid. The sizes are those in memory.
     """
     opened = open_model(model)
     stage = opened.fitted.second_stage
@@ -47,6 +48,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         "fingerprint": opened.estimator.fingerprint_,
         "file_size": model.stat().st_size,
         **model_facts(opened.fitted),
+        "size_of_trees": opened.fitted.forest.nbytes,
         "params": opened.classifier.get_params(deep=False),
         "second_stage": None if stage is None else describe_stage(stage),
     }
@@ -58,7 +60,7 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     described, _ = facts.pop("second_stage"), facts.pop("tree_params")
     shown = {name.replace("_", " "): value for name, value in facts.items()}
     shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
-    for name in ("file size", "memory"):
+    for name in ("file size", "memory", "size of trees"):
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
     screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(described)})
