@@ -153,7 +153,7 @@ def draw_times(found: dict[str, Any], path: Path) -> None:
                 marker, color = ("o", "C3") if ours else (next(markers), "C0")
                 axes.scatter(m["train_seconds"], m["precision"][:, 0].mean(), s=34, zorder=3,
                              marker=marker, color=color, label=title)  # fmt: skip
-            axes.margins(0.12, 0.15)
+            axes.margins(0.12, 0.4)  # room for the legend
             pages.log_scale(axes)
             axes.legend(frameon=False, fontsize=7)
             axes.set_title(name, fontsize=10)
