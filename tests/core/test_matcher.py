@@ -1,4 +1,4 @@
-"""Feature indexes, shortlists, the best of lists and the terms of a blend against plain twins."""
+"""Feature indexes, shortlists and the best of lists against plain twins."""
 
 from __future__ import annotations
 
@@ -134,6 +134,14 @@ def test_rows_of_any_size_give_the_same_index(scale: float) -> None:
         assert np.array_equal(plain.labels, scaled.labels)
         assert np.array_equal(plain.codes, scaled.codes)
         np.testing.assert_allclose(plain.units, scaled.units, rtol=1e-6)
+
+
+def test_a_value_that_vanishes_beside_the_others_names_no_label() -> None:
+    x = feature_arrays(np.array([[1e30, 1e-20], [0, 1]], np.float32)).checked
+    y = _core.CheckedLabels(np.arange(3), np.zeros(2, np.int32), 1)
+    folds = np.array([0, 1], np.uint8)
+    offsets, labels, _, _ = _core.train_feature_indexes(x, y, folds, n_folds=2, keep=5)[-1]
+    assert offsets.tolist() == [0, 1, 2] and labels.tolist() == [0, 0]
 
 
 def test_arguments_of_an_index_are_checked() -> None:
@@ -453,129 +461,3 @@ def test_lists_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             _core.best_of_lists(**(good | changes))
-
-
-# -- the blend --------------------------------------------------------------------------------
-
-
-N_PAIRS = 300
-TERMS = ("", "t", "m", "z", "w", "n", "q", "c", "tm", "zc", "wz", "nm", "qc", "ttm")
-
-
-def pair_arrays() -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    tree_scores = rng.random(N_PAIRS) * (rng.random(N_PAIRS) < 0.8)
-    tree_scores[0] = 1
-    index_scores = rng.random(N_PAIRS) * (rng.random(N_PAIRS) < 0.8)
-    return {
-        "tree_scores": tree_scores.astype(np.float32),
-        "label_counts": rng.integers(0, 10**6, N_PAIRS),
-        "margins": (3 * rng.normal(size=N_PAIRS)).astype(np.float32),
-        "distances": 4 * rng.random(N_PAIRS),
-        "index_scores": index_scores.astype(np.float32),
-    }
-
-
-def naive_terms(
-    terms: Any, a: dict[str, Any], tree_share: float | None, gamma: float
-) -> NDArray[np.float64]:
-    trees = a["tree_scores"].astype(np.float64)
-    score = trees
-    if tree_share is not None:
-        near = 1 / (1 + np.exp(gamma * a["distances"] / 2))
-        # The first product is rounded to float32.
-        score = np.clip(np.float32(tree_share) * a["tree_scores"] + (1 - tree_share) * near, 0, 1)
-    margins = a["margins"].astype(np.float64)
-    signals = {
-        "t": np.log((score + 1e-4) / (1 - score + 1e-4)),
-        "m": margins,
-        "z": np.log(1 / (1 + np.exp(-2 * margins))),
-        "w": np.log(a["index_scores"].astype(np.float64) + 1e-3),
-        "n": trees == 0,
-        "q": a["distances"],
-        "c": np.log(a["label_counts"] + 1),
-    }
-    return np.stack(
-        [np.prod([signals[s] for s in term] or [np.ones(N_PAIRS)], axis=0) for term in terms],
-        axis=1,
-    )
-
-
-@pytest.mark.parametrize(
-    ("tree_share", "gamma"), [(None, 0.0), (0.7, 2.0), (0.0, 30.0), (1.0, 1.0)]
-)
-def test_terms_and_probabilities_are_those_of_the_formulas(
-    tree_share: float | None, gamma: float
-) -> None:
-    arrays = pair_arrays()
-    got = _core.blend_terms(**arrays, terms=TERMS, tree_share=tree_share, gamma=gamma)
-    expected = naive_terms(TERMS, arrays, tree_share, gamma)
-    assert got.shape == (N_PAIRS, len(TERMS)) and got.dtype == np.float64
-    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
-    coefficients = np.random.default_rng(1).normal(size=len(TERMS)) / 20
-    probabilities = _core.blend_probabilities(
-        **arrays,
-        terms=TERMS,
-        tree_share=tree_share,
-        gamma=gamma,
-        coefficients=coefficients.tolist(),
-    )
-    assert probabilities.dtype == np.float32
-    expected = 1 / (1 + np.exp(-expected @ coefficients))
-    assert expected.std() > 0.05
-    np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
-    for part in (slice(0, 1), slice(7, 120)):
-        again = _core.blend_probabilities(
-            **{name: array[part] for name, array in arrays.items()},
-            terms=TERMS,
-            tree_share=tree_share,
-            gamma=gamma,
-            coefficients=coefficients.tolist(),
-        )
-        assert np.array_equal(again, probabilities[part])
-
-
-def test_signals_that_are_not_known_are_not_needed() -> None:
-    arrays = pair_arrays()
-    few = arrays | {"margins": None, "distances": None, "index_scores": None}
-    got = _core.blend_terms(**few, terms=("", "t", "n", "tc"))
-    np.testing.assert_allclose(got, naive_terms(("", "t", "n", "tc"), arrays, None, 0), rtol=1e-9)
-    for name, term in (
-        ("margins", "tm"),
-        ("margins", "z"),
-        ("distances", "q"),
-        ("index_scores", "w"),
-    ):
-        without = arrays | {name: None}
-        with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
-            _core.blend_terms(**without, terms=("", term))
-        with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
-            _core.blend_probabilities(
-                **without, terms=("", term), tree_share=None, gamma=0.0, coefficients=[1.0, 1.0]
-            )
-    with pytest.raises(ValueError, match="paper's formula needs distances"):
-        _core.blend_terms(**few, terms=("t",), tree_share=0.5, gamma=1.0)
-
-
-def test_arguments_of_a_blend_are_checked() -> None:
-    arrays = pair_arrays()
-    for name in ("label_counts", "margins", "distances", "index_scores"):
-        with pytest.raises(ValueError, match="must have the same length"):
-            _core.blend_terms(**(arrays | {name: arrays[name][:-1]}), terms=("t",))
-    with pytest.raises(ValueError, match="terms must not be empty"):
-        _core.blend_terms(**arrays, terms=())
-    for term in ("x", "t x", "T", "é"):
-        with pytest.raises(ValueError, match="needs a signal"):
-            _core.blend_terms(**arrays, terms=(term,))
-    with pytest.raises(ValueError, match="a coefficient for each term"):
-        _core.blend_probabilities(
-            **arrays, terms=("t",), tree_share=None, gamma=0.0, coefficients=[1.0, 2.0]
-        )
-
-
-def test_scores_of_a_damaged_forest_are_clipped() -> None:
-    arrays = pair_arrays()
-    arrays["tree_scores"][:4] = [-3, 7, np.inf, -np.inf]
-    got = _core.blend_terms(**arrays, terms=("t",))[:4, 0]
-    most = np.log(1.0001 / 0.0001)
-    np.testing.assert_allclose(got, [-most, most, most, -most], rtol=1e-9)

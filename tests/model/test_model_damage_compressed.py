@@ -289,12 +289,16 @@ def test_the_models_themselves_are_good(tmp_path, form):
         assert one.tobytes() == other.tobytes()
 
 
-@pytest.mark.parametrize("form", STEPS)
-@pytest.mark.parametrize("case", BROKEN)
+# In the other forms a gap of 255 leads to a feature that there is.
+ONLY_BYTES = ("one gap out of range",)
+
+
+@pytest.mark.parametrize(
+    ("case", "form"),
+    [(c, form) for c in BROKEN for form in STEPS if form == "bytes" or c not in ONLY_BYTES],
+)
 def test_arrays_that_are_no_compressed_model(tmp_path, case, form):
     change, message = BROKEN[case]
-    if case == "one gap out of range" and form != "bytes":
-        pytest.skip("a gap of 255 leads to a feature that there is")
     header, arrays, forest, X = saved(form)
     arrays = dict(arrays)
     change(arrays, forest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._trees.forest import narrowed
 from .._trees.training_data import TrainingData
+from .frozen_arrays import FrozenArrays
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold
@@ -19,27 +20,13 @@ _FOLD_STREAM = 2**63 + 1
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureIndex:
+class FeatureIndex(FrozenArrays):
     """For each feature its most associated labels; a weight is a code times the feature's unit."""
 
     offsets: NDArray[np.int64]  # n_features + 1
     labels: NDArray[Any]  # ascending within a feature; the narrowest type that holds them
     codes: NDArray[np.uint8]
     units: NDArray[np.float32]  # n_features
-
-    def __post_init__(self) -> None:
-        for array in self.arrays().values():
-            array.flags.writeable = False
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FeatureIndex, tuple(self.arrays().values())
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays().values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._runtime.threads import CancelFlag
+from .frozen_arrays import FrozenArrays
 
 FEW_ROWS = 4  # are answered feature by feature
 
@@ -20,7 +21,7 @@ Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelVectors:
+class LabelVectors(FrozenArrays):
     """One sparse vector per label; feature number D is a constant 1.
 
     Exact vectors have float weights and numbers of features. Compressed ones have the gaps between
@@ -32,16 +33,6 @@ class LabelVectors:
     weights: NDArray[Any]  # float32 or int8
     units: NDArray[np.float32]  # n_labels, or empty if the weights are floats
 
-    def __post_init__(self) -> None:
-        for array in self.arrays().values():
-            array.flags.writeable = False
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LabelVectors, tuple(self.arrays().values())
-
     @classmethod
     def concatenated(cls, parts: Sequence[Sequence[NDArray[Any]]]) -> LabelVectors:
         """The vectors of consecutive labels from the arrays of each part."""
@@ -51,10 +42,6 @@ class LabelVectors:
             np.concatenate([np.zeros(1, np.int64), *offsets]),
             *(np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True)),
         )
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays().values())
 
     def vector(self, label: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The features of a label's vector and their weights."""

@@ -1,0 +1,28 @@
+"""What the parts of a second stage have in common: they are named arrays that do not change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenArrays:
+    """A dataclass whose fields are arrays, made read-only."""
+
+    def __post_init__(self) -> None:
+        for array in self.arrays().values():
+            array.flags.writeable = False
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Only the arrays: what was derived from them is made again, and read-only anew.
+        return type(self), tuple(self.arrays().values())
