@@ -2,6 +2,7 @@
 #include "bindings_arrays.hpp"
 #include "bindings_rows.hpp"
 #include "second_stage.hpp"
+#include "weights_by_feature.hpp"
 
 namespace ldsm::bindings {
 
@@ -117,10 +118,10 @@ struct VectorsByFeature {
         const ArraysOf arrays(vectors, "vectors");
         const StoredWeights view = stored_vectors(arrays, static_cast<int32_t>(n_features));
         n_labels = view.n_vectors;
-        weights = without_gil([&] { return by_feature(view); });
+        weights = without_gil([&] { return weights_by_feature(view); });
     }
     int64_t n_labels;
-    ByFeature weights;
+    WeightsByFeature weights;
 };
 
 nb::object products(nb::handle vectors, const CheckedFeatures& rows, In<int64_t> list_indptr,
@@ -142,9 +143,11 @@ nb::object products(nb::handle vectors, const CheckedFeatures& rows, In<int64_t>
         (by_feature->n_labels != n_labels ||
          by_feature->weights.offsets.size() != static_cast<size_t>(x.n_features) + 2))
         refuse("by_feature must be made from the same vectors.");
+    const Kernels& kernels = select_kernels("auto");
     without_gil([&] {
-        label_products(view, x, lists, out.data(), monitor,
-                       by_feature != nullptr ? &by_feature->weights : nullptr);
+        if (by_feature == nullptr ||
+            !few_label_products(by_feature->weights, x, lists, out.data(), kernels, monitor))
+            label_products(view, x, lists, out.data(), monitor);
     });
     return hand_over(std::move(out));
 }

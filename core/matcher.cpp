@@ -21,29 +21,48 @@ class IndexVotes {
     void ask(const FeatureIndexView& index, int64_t row) {
         for (const int32_t label : touched_) score_[label] = 0;
         touched_.clear();
+        int64_t entries = 0;
+        rows_.each(row, [&](int32_t feature, float) {
+            const Range its = entries_of(index, feature);
+            entries += its.end - its.begin;
+        });
+        // As of leaves: many entries are cheaper to add up without account of which labels they
+        // are of.
+        const bool all = entries >= static_cast<int64_t>(score_.size());
         index.labels.with([&](const auto* labels) {
             rows_.each(row, [&](int32_t feature, float value) {
-                add(index, feature, std::fabs(value), labels);
+                all ? add<false>(index, feature, std::fabs(value), labels)
+                    : add<true>(index, feature, std::fabs(value), labels);
             });
         });
+        if (all)
+            for (size_t label = 0; label < score_.size(); ++label)
+                if (score_[label] != 0) touched_.push_back(static_cast<int32_t>(label));
+        // Nothing negative is added: what grew out of range stays there.
+        for (const int32_t label : touched_)
+            if (!std::isfinite(score_[label])) damaged("weights too large to add up");
     }
     const std::vector<int32_t>& labels() const { return touched_; }
     float score(int32_t label) const { return score_[label]; }
 
   private:
-    template <typename Label>
+    static Range entries_of(const FeatureIndexView& index, int32_t feature) {
+        const Range entries{index.offsets[feature], index.offsets[feature + 1]};
+        if (entries.begin < 0 || entries.end < entries.begin || entries.end > index.n_entries)
+            damaged("offsets out of range");
+        return entries;
+    }
+    template <bool TRACK, typename Label>
     void add(const FeatureIndexView& index, int32_t feature, float value, const Label* labels) {
-        const int64_t begin = index.offsets[feature], end = index.offsets[feature + 1];
-        if (begin < 0 || end < begin || end > index.n_entries) damaged("offsets out of range");
+        const Range entries = entries_of(index, feature);
         const float unit = value * index.units[feature];
         if (!std::isfinite(unit) || unit < 0) damaged("a unit that is not a positive number");
         if (unit == 0) return;
-        for (int64_t e = begin; e < end; ++e) {
+        for (int64_t e = entries.begin; e < entries.end; ++e) {
             const auto label = static_cast<uint32_t>(labels[e]);
             if (label >= score_.size()) damaged("a label out of range");
-            if (score_[label] == 0) touched_.push_back(static_cast<int32_t>(label));
+            if (TRACK && score_[label] == 0) touched_.push_back(static_cast<int32_t>(label));
             score_[label] += unit * static_cast<float>(index.codes[e]);
-            if (!std::isfinite(score_[label])) damaged("weights too large to add up");
         }
     }
     [[noreturn]] static void damaged(const char* what) {
@@ -64,31 +83,28 @@ ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const Matc
     const bool indexed = !params.indexes.empty();
     IndexVotes features(x, forest.n_labels);
     std::vector<Scored> by_trees, by_index;
-    std::vector<uint8_t> taken(static_cast<size_t>(forest.n_labels), 0);
+    LabelSet taken(forest.n_labels);
     score_rows(forest, x, params.skip, kernels, monitor, [&](int64_t row, const LeafVotes& votes) {
         rank(votes, params.allowed, params.length, by_trees);
         if (indexed) {
             features.ask(params.indexes[params.fold == nullptr ? 0 : params.fold[row]], row);
             rank(features, params.allowed, params.length, by_index);
         }
-        const size_t first = out.labels.size();
+        int64_t n_taken = 0;
         const auto take = [&](const std::vector<Scored>& ranked, size_t at) {
-            if (at >= ranked.size() || taken[ranked[at].label]) return;
-            if (static_cast<int64_t>(out.labels.size() - first) == params.length) return;
-            taken[ranked[at].label] = 1;
-            out.labels.push_back(ranked[at].label);
+            if (at < ranked.size() && n_taken < params.length)
+                n_taken += taken.insert(ranked[at].label());
         };
-        for (size_t at = 0; at < std::max(by_trees.size(), by_index.size()); ++at) {
+        const size_t longest = std::max(by_trees.size(), by_index.size());
+        for (size_t at = 0; at < longest && n_taken < params.length; ++at) {
             take(by_trees, at);
             take(by_index, at);
         }
-        std::sort(out.labels.begin() + static_cast<std::ptrdiff_t>(first), out.labels.end());
-        for (size_t i = first; i < out.labels.size(); ++i) {
-            const int32_t label = out.labels[i];
-            taken[label] = 0;
+        taken.drain([&](int32_t label) {
+            out.labels.push_back(label);
             out.tree_scores.push_back(votes.score(label));
             if (indexed) out.index_scores.push_back(features.score(label));
-        }
+        });
         out.indptr.push_back(static_cast<int64_t>(out.labels.size()));
     });
     return out;

@@ -37,8 +37,8 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
         int32_t* labels = out.labels + row * out.k;
         float* scores = out.scores + row * out.k;
         for (size_t i = 0; i < scored.size(); ++i) {
-            labels[i] = scored[i].label;
-            scores[i] = scored[i].score;
+            labels[i] = scored[i].label();
+            scores[i] = scored[i].score();
         }
         filler.fill(row, static_cast<int64_t>(scored.size()));
     });

@@ -11,6 +11,9 @@
 
 namespace ldsm {
 
+struct Kernels;
+struct WeightsByFeature;
+
 // Which rows the vector of each label is trained on: those that have it, those that have it on
 // their shortlist, and a few others.
 struct LabelPairs {
@@ -75,19 +78,14 @@ Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t*
 LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const uint8_t* left_out,
                              int64_t min_rows, const VectorForm& form, Monitor& monitor);
 
-// The same weights by feature, derived from vectors that are used for single rows: these then read
-// what concerns their own features, and not the whole vectors of all labels on their lists.
-struct ByFeature {
-    std::vector<int64_t> offsets;  // one feature more than X has: the constant
-    std::vector<int32_t> labels;
-    std::vector<float> weights;
-};
-ByFeature by_feature(const StoredWeights& vectors);
-
 // Product of each row, scaled to unit length, with the vectors of the labels on its list. The same
-// bits whichever rows are asked for together, and whether or not `transposed`, which must fit, is
-// given. Nothing in the vectors is trusted.
+// bits whichever rows are asked for together. Nothing in the vectors is trusted.
 void label_products(const StoredWeights& vectors, const FeatureRows& x, const LabelRows& lists,
-                    float* products, Monitor& monitor, const ByFeature* transposed = nullptr);
+                    float* products, Monitor& monitor);
+// The same for a few rows, with the same bits. False: rows of extreme values are added up in
+// another way, and are for `label_products`.
+bool few_label_products(const WeightsByFeature& weights, const FeatureRows& x,
+                        const LabelRows& lists, float* products, const Kernels& kernels,
+                        Monitor& monitor);
 
 }  // namespace ldsm

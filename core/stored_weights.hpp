@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace ldsm {
@@ -122,7 +123,8 @@ class LaidOutRow {
     template <typename Feature>
     void lay_out(int64_t row, int64_t length, Feature&& feature) {
         has_.resize(static_cast<size_t>(n_features_ / 64 + 1), 0);
-        position_.resize(static_cast<size_t>(n_features_));
+        if (position_ == nullptr)
+            position_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(n_features_));
         clear();
         for (int64_t i = 0; i < length; ++i) {
             const auto f = static_cast<uint32_t>(feature(i));
@@ -137,7 +139,8 @@ class LaidOutRow {
         set_.clear();
         row_ = -1;
     }
-    // Calls found(position in the row, entry). False: a feature of the vector is out of range.
+    // Calls found(position in the row, entry), entries ascending. False: a feature of the vector is
+    // out of range.
     template <typename Found>
     bool find(const StoredWeights& stored, Range entries, Found&& found) {
         // What the row has is rare, and no predictor guesses it: noted without a branch.
@@ -145,16 +148,17 @@ class LaidOutRow {
         const uint64_t* const has = has_.data();
         Hit* hit = hits_.data();
         const bool known = stored.each_feature(entries, [&](int64_t e, uint32_t f) {
-            *hit = {e, f};
+            *hit = {static_cast<uint32_t>(e - entries.begin), f};
             hit += (has[f / 64] >> (f % 64)) & 1;
         });
-        for (const Hit* h = hits_.data(); h < hit; ++h) found(position_[h->feature], h->entry);
+        for (const Hit* h = hits_.data(); h < hit; ++h)
+            found(position_[h->feature], entries.begin + h->place);
         return known;
     }
 
   private:
     struct Hit {
-        int64_t entry;
+        uint32_t place;  // among the vector's entries, of which a node or a label has fewer
         uint32_t feature;
     };
 
@@ -162,7 +166,7 @@ class LaidOutRow {
     int64_t row_ = -1;
     std::vector<Hit> hits_;
     std::vector<uint64_t> has_;
-    std::vector<int32_t> position_;
+    std::unique_ptr<int32_t[]> position_;  // set for the features of the row alone
     std::vector<uint32_t> set_;
 };
 

@@ -120,24 +120,28 @@ class Walker {
         while (!level.empty()) {
             visited += static_cast<int64_t>(level.size());
             if (visited > forest_.n_nodes * n_) broken(0, "some node has two parents");
-            entries_.clear();
+            met_.clear();
+            met_ends_.clear();
             for (const Step& step : level) {
                 const int64_t node = step.root + step.node;
                 const int64_t parent = step.parent < 0 ? -1 : step.root + step.parent;
                 const bool leaf = forest_.first_child[node] == 0;
                 visit(step.row, node, parent, leaf);
-                if (!leaf) find_entries(node, step.row);
+                if (leaf) continue;
+                find_entries(node, step.row);
+                met_ends_.push_back(met_.size());
             }
             next.clear();
-            const int64_t* at = entries_.data();
+            size_t at = 0;
             for (const Step& step : level) {
                 const int64_t node = step.root + step.node;
                 const int32_t child = forest_.first_child[node];
                 if (child == 0) continue;
                 if (child <= step.node || step.root + child + forest_.arity > step.tree_end)
                     broken(node, "a child lies outside the tree or before its parent");
-                const uint8_t directions = summed_directions(node, step.row, at);
-                at += start_[step.row + 1] - start_[step.row];
+                const size_t first = at == 0 ? 0 : met_ends_[at - 1];
+                const uint8_t directions = summed_directions(node, step.row, first, met_ends_[at]);
+                ++at;
                 for (int m = 0; m < forest_.arity; ++m) {
                     if (((directions >> m) & 1) == 0) continue;
                     next.push_back({step.root, step.tree_end, child + m, step.node, step.row});
@@ -163,42 +167,53 @@ class Walker {
         return forest_.maps + static_cast<int64_t>(number - 1) * map_words_;
     }
 
-    // Appends, for each feature of the row, the node's entry for it, -1 where it has none. The
-    // weights are asked for, not yet read.
+    // What a row and a node have in common: a position in the row and an entry of the node.
+    struct Met {
+        int64_t position, entry;
+    };
+
+    // Appends what the row and the node have in common, in the order of the row. The weights are
+    // asked for, not yet read.
     void find_entries(int64_t node, int32_t row) {
         const Range entries = entries_of(forest_, node);
         const int64_t start = start_[row];
         const int64_t length = start_[row + 1] - start;
-        const size_t first = entries_.size();
-        entries_.resize(first + static_cast<size_t>(length), -1);
-        int64_t* const found = entries_.data() + first;
+        const uint32_t* const features = feature_.data() + start;
+        const size_t first = met_.size();
+        met_.resize(first + static_cast<size_t>(length) + 1);
+        Met* met = met_.data() + first;
         if (const FeatureMap* map = map_of(node); map != nullptr) {
             places_.resize(static_cast<size_t>(length));
-            find_places_(map, feature_.data() + start, length, entries.end - entries.begin,
-                         places_.data());
-            for (int64_t i = 0; i < length; ++i)
-                if (places_[i] >= 0) found[i] = entries.begin + places_[i];
+            find_places_(map, features, length, entries.end - entries.begin, places_.data());
+            for (int64_t i = 0; i < length; ++i) {
+                *met = {i, entries.begin + places_[i]};
+                met += places_[i] >= 0;
+            }
         } else {
-            const uint32_t* const features = feature_.data() + start;
             if (!laid_out_.holds(row))
                 laid_out_.lay_out(row, length, [=](int64_t i) { return features[i]; });
-            const auto keep = [=](int32_t position, int64_t e) { found[position] = e; };
+            const Met* const most = met + length;
+            const auto keep = [&](int32_t position, int64_t e) {
+                if (met < most) *met++ = {position, e};
+            };
             if (!laid_out_.find(forest_.weights, entries, keep)) refuse_feature(node);
+            // The bias is the first of a row and the last of a node.
+            if (met > met_.data() + first && met[-1].position == 0)
+                std::rotate(met_.data() + first, met - 1, met);
         }
+        met_.resize(static_cast<size_t>(met - met_.data()));
         const VectorWeights weights(forest_.weights, node);
-        for (int64_t i = 0; i < length; ++i)
-            if (found[i] >= 0) weights.prefetch(found[i]);
+        for (size_t i = first; i < met_.size(); ++i) weights.prefetch(met_[i].entry);
     }
 
-    // The same sums as the kernel's, in the same order: four partial sums by position.
-    uint8_t summed_directions(int64_t node, int32_t row, const int64_t* entries) const {
+    // The same sums as the kernel's, in the same order: four partial sums by position. A feature
+    // that is not stored has weight 0 and adds nothing.
+    uint8_t summed_directions(int64_t node, int32_t row, size_t begin, size_t end) const {
         Sums sums;
         const VectorWeights weights(forest_.weights, node);
         const float* const x = value_.data() + start_[row];
-        const int64_t length = start_[row + 1] - start_[row];
-        // A feature that is not stored has weight 0 and adds nothing.
-        for (int64_t i = 0; i < length; ++i)
-            if (entries[i] >= 0) sums.add(i, weights, entries[i], x[i], forest_.arity);
+        for (size_t i = begin; i < end; ++i)
+            sums.add(met_[i].position, weights, met_[i].entry, x[met_[i].position], forest_.arity);
         return sums.directions(forest_.arity);
     }
 
@@ -252,9 +267,9 @@ class Walker {
         constexpr size_t kRowsToSpread = 4;
         if (end - begin < kRowsToSpread)
             for (size_t i = begin; i < end; ++i) {
-                entries_.clear();
+                met_.clear();
                 find_entries(node, arena_[i]);
-                directions_[i - begin] = summed_directions(node, arena_[i], entries_.data());
+                directions_[i - begin] = summed_directions(node, arena_[i], 0, met_.size());
             }
         else if (forest_.arity == 2)
             spread_directions<2>(node, entries, begin, end);
@@ -333,8 +348,9 @@ class Walker {
     std::vector<int32_t> arena_;
     std::vector<Task> stack_;
     std::vector<uint8_t> directions_;
-    std::vector<int64_t> entries_;  // of features: the place of their weights, or -1
-    std::vector<int32_t> places_;   // the same within a node
+    std::vector<Met> met_;
+    std::vector<size_t> met_ends_;  // of the nodes of a level
+    std::vector<int32_t> places_;   // of a row's features within a node
     LaidOutRow laid_out_;
 };
 

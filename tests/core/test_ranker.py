@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,91 +10,24 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
+from label_vectors import (
+    EXACT,
+    N_FEATURES,
+    N_LABELS,
+    N_ROWS,
+    SETTINGS,
+    WIDTHS,
+    all_pairs,
+    checked,
+    dense,
+    far_apart,
+    label_pairs,
+    make_lists,
+    make_rows,
+    products_of,
+    unit,
+)
 from ldsm import _core
-
-N_ROWS, N_FEATURES, N_LABELS = 120, 30, 12
-SETTINGS: dict[str, Any] = {
-    "cost": 0.5,
-    "tolerance": 0.5,
-    "max_epochs": 30,
-    "prune": 0.0,
-    "compress": False,
-    "seed": 3,
-}
-# With a finer tolerance, float32 may not get there.
-EXACT = SETTINGS | {"tolerance": 1e-5, "max_epochs": 20000}
-
-
-def checked(matrix: sp.csr_array) -> _core.CheckedFeatures:
-    return _core.CheckedFeatures(
-        matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int32),
-        matrix.data.astype(np.float32),
-        matrix.shape[1],
-    )
-
-
-def label_pairs(lists: Any, y: Any, **settings: Any) -> Any:
-    rows = (_core.CheckedLabels(*labels, N_LABELS) for labels in (lists, y))
-    return _core.label_pairs(*rows, **settings)
-
-
-def make_rows(seed: int = 0, n_rows: int = N_ROWS) -> sp.csr_array:
-    return sp.csr_array(
-        sp.random(n_rows, N_FEATURES, 0.2, format="csr", dtype=np.float32, random_state=seed)
-    )
-
-
-def far_apart(x: sp.csr_array, n_features: int) -> sp.csr_array:
-    """The same rows; half of the features stay the first ones, the others become the last."""
-    half = N_FEATURES // 2
-    columns = x.indices + np.where(x.indices < half, 0, n_features - N_FEATURES)
-    return sp.csr_array((x.data, columns, x.indptr), shape=(x.shape[0], n_features))
-
-
-def named(vectors: Any) -> Any:
-    names = ("offsets", "features", "weights", "units")
-    return SimpleNamespace(**dict(zip(names, vectors, strict=True)))
-
-
-def products_of(vectors: Any, x: sp.csr_array, indptr: Any, labels: Any) -> NDArray[np.float32]:
-    return _core.label_products(named(vectors), checked(x), indptr, labels)
-
-
-def decoded(vectors: Any) -> Any:
-    """Compressed vectors as exact ones with the same entries."""
-    offsets, gaps, codes, units = vectors
-    features = [np.cumsum(part, dtype=np.int32) for part in np.split(gaps, offsets[1:-1])]
-    weights = codes.astype(np.float32) * np.repeat(units, np.diff(offsets))
-    return offsets, np.concatenate(features), weights, np.zeros(0, np.float32)
-
-
-def dense(vectors: Any, n_features: int = N_FEATURES) -> NDArray[np.float64]:
-    """Weights of labels x features; the last column is the constant."""
-    if len(vectors[3]):
-        vectors = decoded(vectors)
-    offsets, features, weights, _ = vectors
-    out = np.zeros((len(offsets) - 1, n_features + 1))
-    out[np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), features] = weights
-    return out
-
-
-def make_lists(seed: int, mean: float) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    chosen = np.random.default_rng(seed).random((N_ROWS, N_LABELS)) < mean / N_LABELS
-    indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int64)
-    return indptr, np.nonzero(chosen)[1].astype(np.int32)
-
-
-def unit(matrix: sp.csr_array) -> NDArray[np.float64]:
-    dense = matrix.toarray().astype(np.float64)
-    norms = np.linalg.norm(dense, axis=1, keepdims=True)
-    return np.divide(dense, norms, out=np.zeros_like(dense), where=norms > 0)
-
-
-def all_pairs(seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    lists, y = make_lists(seed, 5), make_lists(seed + 1, 2)
-    return label_pairs(lists, y, fill_to=0, seed=0)
-
 
 # -- pairs ------------------------------------------------------------------------------------
 
@@ -288,7 +220,6 @@ def test_pruning_drops_small_weights_only() -> None:
 # -- compressed vectors -----------------------------------------------------------------------
 
 # Bytes with and without bridges, shorts with and without.
-WIDTHS = [N_FEATURES, 4096, 4097, 200_000]
 
 
 @pytest.mark.parametrize("n_features", WIDTHS)
@@ -327,28 +258,7 @@ def test_compressed_vectors_are_the_exact_ones_rounded(n_features: int, prune: f
     assert bridged == (n_features in (4096, 200_000))
 
 
-@pytest.mark.parametrize("n_features", WIDTHS)
-@pytest.mark.parametrize("batch", [1, 7, N_ROWS])
-def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
-    n_features: int, batch: int
-) -> None:
-    x, pairs = far_apart(make_rows(), n_features), all_pairs()
-    settings = SETTINGS | {"compress": True, "prune": 0.05}
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **settings)
-    new = far_apart(make_rows(9), n_features)
-    indptr, labels = make_lists(4, 6)
-    whole = products_of(vectors, new, indptr, labels)
-    assert np.array_equal(whole, products_of(decoded(vectors), new, indptr, labels))
-    row = np.repeat(np.arange(N_ROWS), np.diff(indptr))
-    half = N_FEATURES // 2
-    weights = dense(vectors, n_features)
-    weights = np.delete(weights, slice(half, n_features - half), axis=1)[labels]
-    expected = (unit(make_rows(9))[row] * weights[:, :-1]).sum(axis=1) + weights[:, -1]
-    np.testing.assert_allclose(whole, expected, atol=1e-5)
-    check_batches(vectors, new, indptr, labels, whole, batch)
-
-
-# -- centroids and products -------------------------------------------------------------------
+# -- centroids --------------------------------------------------------------------------------
 
 
 def test_centroids_are_means_of_unit_rows() -> None:
@@ -375,33 +285,6 @@ def test_centroids_are_means_of_unit_rows() -> None:
     assert min(sizes) < 15 < max(sizes)  # both kinds of label were there
 
 
-def check_batches(
-    vectors: Any, x: sp.csr_array, indptr: Any, labels: Any, whole: Any, batch: int
-) -> None:
-    """The same bits whichever rows are asked for together."""
-    for start in range(0, N_ROWS, batch):
-        stop = min(start + batch, N_ROWS)
-        part = slice(indptr[start], indptr[stop])
-        lists = indptr[start : stop + 1] - indptr[start]
-        again = products_of(vectors, sp.csr_array(x[start:stop]), lists, labels[part])
-        assert np.array_equal(again, whole[part])
-
-
-@pytest.mark.parametrize("batch", [1, 7, N_ROWS])
-def test_products_do_not_depend_on_the_batch(batch: int) -> None:
-    x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
-    weights = dense(vectors)
-    new = make_rows(9)
-    indptr, labels = make_lists(4, 6)
-    labels = labels[::-1].copy()  # a list is in any order
-    whole = products_of(vectors, new, indptr, labels)
-    row = np.repeat(np.arange(N_ROWS), np.diff(indptr))
-    expected = (unit(new)[row] * weights[labels, :-1]).sum(axis=1) + weights[labels, -1]
-    np.testing.assert_allclose(whole, expected, atol=1e-5)
-    check_batches(vectors, new, indptr, labels, whole, batch)
-
-
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1e30, 3e38])
 def test_rows_of_any_size_count_the_same(scale: float) -> None:
     x = make_rows()
@@ -422,66 +305,6 @@ def test_rows_of_any_size_count_the_same(scale: float) -> None:
 
 
 # -- bad input --------------------------------------------------------------------------------
-
-
-def test_vectors_from_a_damaged_file_are_refused() -> None:
-    x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
-    lists, labels = make_lists(4, 6)
-
-    def products(offsets: Any, features: Any, weights: Any) -> None:
-        units = np.zeros(0, np.float32)
-        products_of((offsets, features, weights, units), x, lists, labels)
-
-    offsets, features, weights, _ = vectors
-    for place, value in ((3, -5), (3, 10**12), (0, 2**62), (N_LABELS, 2**40)):
-        bad = offsets.copy()
-        bad[place] = value
-        with pytest.raises(ValueError, match="damaged at label"):
-            products(bad, features, weights)
-    for value in (-1, N_FEATURES + 1, 2**31 - 1):
-        bad = features.copy()
-        bad[len(bad) // 2] = value
-        with pytest.raises(ValueError, match="a feature out of range"):
-            products(offsets, bad, weights)
-    for value, message in ((np.nan, "not finite"), (np.inf, "not finite"), (3e38, "too large")):
-        bad = np.where(features == N_FEATURES, weights, np.float32(value))
-        with pytest.raises(ValueError, match=message):
-            products(offsets, features, bad)
-    with pytest.raises(ValueError, match="do not fit each other"):
-        products(offsets, features[:-1], weights)
-    with pytest.raises(ValueError, match=r"label numbers of the lists must lie in \[0, 11\)"):
-        products(offsets[:-1], features, weights)
-    with pytest.raises(ValueError, match="weights must be a contiguous, aligned array"):
-        products(offsets, features, weights.astype(np.float64))
-
-
-@pytest.mark.parametrize("n_features", [N_FEATURES, 200_000])
-def test_compressed_vectors_from_a_damaged_file_are_refused(n_features: int) -> None:
-    x, pairs = far_apart(make_rows(), n_features), all_pairs()
-    settings = SETTINGS | {"compress": True}
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **settings)
-    lists, labels = make_lists(4, 6)
-    for name, place, value, message in (
-        ("offsets", 3, -5, "offsets out of range"),
-        ("offsets", 3, 10**12, "offsets out of range"),
-        ("features", 2, np.iinfo(vectors[1].dtype).max, "a feature out of range"),
-        ("units", 3, np.nan, "a weight that is not finite"),
-        ("units", 3, np.inf, "a weight that is not finite"),
-        ("units", 3, 1e38, "a weight that is not finite"),
-    ):
-        bad = named([array.copy() for array in vectors])
-        getattr(bad, name)[place] = value
-        with pytest.raises(ValueError, match=f"damaged at label .*{message}"):
-            _core.label_products(bad, checked(x), lists, labels)
-    for name in ("offsets", "features", "weights", "units"):
-        bad = named(vectors)
-        setattr(bad, name, getattr(bad, name)[:-1])
-        with pytest.raises(ValueError, match="do not fit each other"):
-            _core.label_products(bad, checked(x), lists, labels)
-    exact = vectors[2].astype(np.float32)  # floats have no units
-    with pytest.raises(ValueError, match="do not fit each other"):
-        products_of((*vectors[:2], exact, vectors[3]), x, lists, labels)
 
 
 @pytest.mark.parametrize(

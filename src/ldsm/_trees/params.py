@@ -36,16 +36,19 @@ class Role:
     epochs: Mapping[str, int]
     # A leaf is a label histogram: it should have counted enough labels to be one.
     min_split_labels: int
-    # A feature that can add less than this share of what the strongest one can is dropped.
-    prune_share: float
+    # A feature that can add less than this share of what the strongest one can is dropped; the
+    # second share is for many features, which take most of the space and of the time.
+    prune_shares: tuple[float, float]
     compress: bool
 
 
+# Up to here, nodes have maps of their features, and weights that are kept cost little.
+FEW_FEATURES = 4096
 # A small set of rows is cut into some parts in any case.
 FEWEST_SPLITS = 32
 # Trees whose scores are the answer, and trees that only make the shortlists of a second stage.
-ANSWER = Role({"nag": 10, "sgd": 5, "asgd": 3}, 1, 0.03, False)
-MATCH = Role({"nag": 10, "sgd": 5, "asgd": 2}, 512, 0.1, True)
+ANSWER = Role({"nag": 10, "sgd": 5, "asgd": 3}, 1, (0.03, 0.03), False)
+MATCH = Role({"nag": 10, "sgd": 5, "asgd": 2}, 512, (0.1, 0.2), True)
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class TreeParams:
     subsample: float
     # The defaults are what trees of files of format version 1 were grown with.
     min_split_labels: int = ANSWER.min_split_labels
-    prune_share: float = ANSWER.prune_share
+    prune_share: float = ANSWER.prune_shares[0]
     compress: bool = ANSWER.compress
 
     def as_dict(self) -> dict[str, Any]:
@@ -269,6 +272,6 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_pairs: int) -> TreePa
             if min_split_labels == AUTO
             else int(min_split_labels)
         ),
-        prune_share=its.prune_share,
+        prune_share=its.prune_shares[x.n_features > FEW_FEATURES],
         compress=its.compress if compress == AUTO else bool(compress),
     )
