@@ -66,6 +66,25 @@ nb::object probabilities(In<float> tree_scores, In<int64_t> label_counts,
     return hand_over(std::move(out));
 }
 
+nb::tuple sums_of(In2<double> design, In<uint8_t> truth, In<double> weights,
+                  In<double> coefficients) {
+    check_aligned(design, "The design");
+    check_aligned(weights, "The weights");
+    check_aligned(coefficients, "The coefficients");
+    check_equal(truth.size(), design.shape(0), "There must be a truth for each row of the design");
+    check_equal(weights.size(), design.shape(0), "There must be a weight for each row");
+    check_equal(coefficients.size(), design.shape(1),
+                "There must be a coefficient for each column");
+    LogisticSums sums = without_gil([&] {
+        return logistic_sums(design.data(), static_cast<int64_t>(design.shape(0)),
+                             static_cast<int64_t>(design.shape(1)), truth.data(), weights.data(),
+                             coefficients.data());
+    });
+    const size_t p = design.shape(1);
+    return nb::make_tuple(sums.loss, hand_over(std::move(sums.slope)),
+                          hand_over(std::move(sums.curvature), p));
+}
+
 }  // namespace
 
 void bind_blend(nb::module_& m) {
@@ -77,6 +96,9 @@ void bind_blend(nb::module_& m) {
           as_is("margins").none(), as_is("distances").none(), as_is("index_scores").none(),
           "terms"_a, "tree_share"_a.none(), "gamma"_a, "coefficients"_a,
           "The probability of each pair.");
+    m.def("logistic_sums", &sums_of, as_is("design"), as_is("truth"), as_is("weights"),
+          as_is("coefficients"),
+          "The weighted logistic loss, its slope and the lower triangle of its curvature.");
 }
 
 }  // namespace ldsm::bindings

@@ -75,4 +75,27 @@ void blend_probabilities(const PairSignals& pairs, const std::vector<std::string
     }
 }
 
+LogisticSums logistic_sums(const double* design, int64_t n, int64_t p, const uint8_t* truth,
+                           const double* weights, const double* coefficients) {
+    LogisticSums sums{0, std::vector<double>(static_cast<size_t>(p), 0.0),
+                      std::vector<double>(static_cast<size_t>(p * p), 0.0)};
+    for (int64_t i = 0; i < n; ++i) {
+        const double* x = design + i * p;
+        double odds = 0;
+        for (int64_t t = 0; t < p; ++t) odds += coefficients[t] * x[t];
+        const double e = std::exp(-std::fabs(odds));
+        const double probability = (odds >= 0 ? 1 : e) / (1 + e);
+        sums.loss += weights[i] * (std::max(odds, 0.0) + std::log1p(e) - truth[i] * odds);
+        const double pull = weights[i] * (probability - truth[i]);
+        const double bend = weights[i] * probability * (1 - probability);
+        for (int64_t t = 0; t < p; ++t) {
+            sums.slope[t] += pull * x[t];
+            const double bent = bend * x[t];
+            double* row = sums.curvature.data() + t * p;
+            for (int64_t u = 0; u <= t; ++u) row[u] += bent * x[u];
+        }
+    }
+    return sums;
+}
+
 }  // namespace ldsm

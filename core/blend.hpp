@@ -37,4 +37,13 @@ void blend_terms(const PairSignals& pairs, const std::vector<std::string>& terms
 void blend_probabilities(const PairSignals& pairs, const std::vector<std::string>& terms,
                          const double* coefficients, const TailFormula* tail, float* out);
 
+// The weighted logistic loss of a linear model, its slope and the lower triangle of its curvature.
+struct LogisticSums {
+    double loss;
+    std::vector<double> slope, curvature;  // p, p x p
+};
+// `design`: n rows of p; `truth` and `weights`: n; `coefficients`: p.
+LogisticSums logistic_sums(const double* design, int64_t n, int64_t p, const uint8_t* truth,
+                           const double* weights, const double* coefficients);
+
 }  // namespace ldsm

@@ -120,7 +120,7 @@ class Walker {
         while (!level.empty()) {
             visited += static_cast<int64_t>(level.size());
             if (visited > forest_.n_nodes * n_) broken(0, "some node has two parents");
-            met_.clear();
+            n_met_ = 0;
             met_ends_.clear();
             for (const Step& step : level) {
                 const int64_t node = step.root + step.node;
@@ -129,7 +129,7 @@ class Walker {
                 visit(step.row, node, parent, leaf);
                 if (leaf) continue;
                 find_entries(node, step.row);
-                met_ends_.push_back(met_.size());
+                met_ends_.push_back(n_met_);
             }
             next.clear();
             size_t at = 0;
@@ -179,9 +179,10 @@ class Walker {
         const int64_t start = start_[row];
         const int64_t length = start_[row + 1] - start;
         const uint32_t* const features = feature_.data() + start;
-        const size_t first = met_.size();
-        met_.resize(first + static_cast<size_t>(length) + 1);
-        Met* met = met_.data() + first;
+        const size_t most = n_met_ + static_cast<size_t>(length) + 1;
+        if (met_.size() < most) met_.resize(2 * most);
+        Met* const first = met_.data() + n_met_;
+        Met* met = first;
         if (const FeatureMap* map = map_of(node); map != nullptr) {
             places_.resize(static_cast<size_t>(length));
             find_places_(map, features, length, entries.end - entries.begin, places_.data());
@@ -192,18 +193,16 @@ class Walker {
         } else {
             if (!laid_out_.holds(row))
                 laid_out_.lay_out(row, length, [=](int64_t i) { return features[i]; });
-            const Met* const most = met + length;
             const auto keep = [&](int32_t position, int64_t e) {
-                if (met < most) *met++ = {position, e};
+                if (met < first + length) *met++ = {position, e};
             };
             if (!laid_out_.find(forest_.weights, entries, keep)) refuse_feature(node);
             // The bias is the first of a row and the last of a node.
-            if (met > met_.data() + first && met[-1].position == 0)
-                std::rotate(met_.data() + first, met - 1, met);
+            if (met > first && met[-1].position == 0) std::rotate(first, met - 1, met);
         }
-        met_.resize(static_cast<size_t>(met - met_.data()));
+        n_met_ += static_cast<size_t>(met - first);
         const VectorWeights weights(forest_.weights, node);
-        for (size_t i = first; i < met_.size(); ++i) weights.prefetch(met_[i].entry);
+        for (const Met* m = first; m < met; ++m) weights.prefetch(m->entry);
     }
 
     // The same sums as the kernel's, in the same order: four partial sums by position. A feature
@@ -267,9 +266,9 @@ class Walker {
         constexpr size_t kRowsToSpread = 4;
         if (end - begin < kRowsToSpread)
             for (size_t i = begin; i < end; ++i) {
-                met_.clear();
+                n_met_ = 0;
                 find_entries(node, arena_[i]);
-                directions_[i - begin] = summed_directions(node, arena_[i], 0, met_.size());
+                directions_[i - begin] = summed_directions(node, arena_[i], 0, n_met_);
             }
         else if (forest_.arity == 2)
             spread_directions<2>(node, entries, begin, end);
@@ -348,7 +347,8 @@ class Walker {
     std::vector<int32_t> arena_;
     std::vector<Task> stack_;
     std::vector<uint8_t> directions_;
-    std::vector<Met> met_;
+    std::vector<Met> met_;  // the first `n_met_` count
+    size_t n_met_ = 0;
     std::vector<size_t> met_ends_;  // of the nodes of a level
     std::vector<int32_t> places_;   // of a row's features within a node
     LaidOutRow laid_out_;

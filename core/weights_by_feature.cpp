@@ -110,20 +110,20 @@ void RowProducts::add(int32_t feature, float x, int64_t lane, const Weight* weig
     const int64_t begin = weights_.offsets[feature], end = weights_.offsets[feature + 1];
     float* const sums = sums_.data() + lane;
     const auto weight = [=](int64_t e, float unit) {
-        if constexpr (std::is_same_v<Weight, float>)
-            return weights[e];
-        else
-            return unit * static_cast<float>(weights[e]);
+        return std::is_same_v<Weight, float> ? weights[e] : unit * static_cast<float>(weights[e]);
     };
     if (const int64_t number = weights_.map_numbers[feature]; number != 0) {
         const auto n = static_cast<int64_t>(listed_.size());
         places_.resize(listed_.size());
         find_places_(weights_.maps.data() + (number - 1) * weights_.map_words, listed_.data(), n,
                      end - begin, places_.data());
-        // No predictor guesses which labels have the feature: without a branch.
+        // A label without the feature adds 0 times some weight: cheaper than a branch that no
+        // predictor guesses.
         for (int64_t i = 0; i < n; ++i) {
-            const float found = weight(begin + std::max(places_[i], 0), units_[i + 1]);
-            sums[(i + 1) * 4] += x * (places_[i] >= 0 ? found : 0.0f);
+            const int32_t place = places_[i];
+            const auto has = static_cast<float>(1 + (place >> 31));
+            sums[(i + 1) * 4] +=
+                x * (has * weight(begin + (place & ~(place >> 31)), units_[i + 1]));
         }
         return;
     }

@@ -157,6 +157,12 @@ def blend_probabilities(
     gamma: float,
     coefficients: Sequence[float],
 ) -> Floats: ...
+def logistic_sums(
+    design: NDArray[np.float64],
+    truth: NDArray[np.uint8],
+    weights: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]: ...
 def label_pairs(
     lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int
 ) -> tuple[Offsets, Ints, Bytes]: ...

@@ -131,3 +131,20 @@ def test_scores_of_a_damaged_forest_are_clipped() -> None:
     got = _core.blend_terms(**arrays, terms=("t",))[:4, 0]
     most = np.log(1.0001 / 0.0001)
     np.testing.assert_allclose(got, [-most, most, most, -most], rtol=1e-9)
+
+
+def test_logistic_sums_are_the_loss_and_its_derivatives() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.normal(size=(400, 4)), rng.normal(size=4) * 3
+    x[0] *= 500  # odds whose exponential is out of range
+    truth, weights = (rng.random(400) < 0.3).astype(np.uint8), rng.random(400) * 9
+    loss, slope, lower = _core.logistic_sums(x, truth, weights, w)
+    odds = x @ w
+    p = np.exp(-np.logaddexp(0, -odds))
+    assert np.isclose(loss, np.sum(weights * (np.logaddexp(0, odds) - truth * odds)))
+    np.testing.assert_allclose(slope, x.T @ (weights * (p - truth)))
+    curvature = x.T @ (x * (weights * p * (1 - p))[:, None])
+    np.testing.assert_allclose(lower, np.tril(curvature), atol=1e-12)
+    for arrays in ((x[:-1], truth, weights, w), (x, truth, weights, w[:-1])):
+        with pytest.raises(ValueError, match="There must be a"):
+            _core.logistic_sums(*arrays)

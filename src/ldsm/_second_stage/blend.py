@@ -65,7 +65,6 @@ KINDS: Mapping[str, Kind] = {
 LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite; as in the core
 _RIDGE = 1.0
 _STEPS = 100
-_BLOCK = 512
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def fit_blend(
     design = _terms(kind, pairs, tree_share, gamma)
     if weights is None:
         weights = np.ones(len(design))
-    coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.float64), weights)
+    coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
     if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
     # Six digits: far finer than the data supports, and coarser than the rounding differences
@@ -194,48 +193,37 @@ def _logistic(odds: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, -odds))
 
 
-def _logistic_regression(design: Floats, truth: Floats, weights: Floats) -> Floats:
-    """Newton's method with a slight ridge on the standardised terms; the first term is constant."""
-    mean, scale = design.mean(axis=0), design.std(axis=0)
-    mean[0], scale = 0.0, np.where(scale > 1e-12, scale, 1.0)
-    x = (design - mean) / scale
+def _logistic_regression(x: Floats, truth: NDArray[np.uint8], weights: Floats) -> Floats:
+    """Newton's method with a slight ridge on the terms `x`; the first term is constant.
+
+    The terms are standardised in place: they can be the largest array of a fit.
+    """
+    mean = x.mean(axis=0)
+    mean[0] = 0.0
+    x -= mean
+    scale = np.sqrt(np.einsum("ij,ij->j", x, x) / len(x))
+    scale = np.where(scale > 1e-12, scale, 1.0)
+    x /= scale
     ridge = np.full(x.shape[1], _RIDGE)
     ridge[0] = 1e-9
+
+    def sums(w: Floats) -> tuple[float, Floats, Floats]:
+        loss, slope, lower = _core.logistic_sums(x, truth, weights, w)
+        curvature = lower + np.tril(lower, -1).T + np.diag(ridge)
+        return loss + 0.5 * float(np.sum(ridge * w * w)), slope + ridge * w, curvature
+
     w = np.zeros(x.shape[1])
-
-    def loss(w: Floats) -> float:
-        odds = _apply(x, w)
-        losses = weights * (np.logaddexp(0.0, odds) - truth * odds)
-        return float(np.sum(losses) + 0.5 * np.sum(ridge * w * w))
-
-    at = loss(w)
+    loss, slope, curvature = sums(w)
     for _ in range(_STEPS):
-        p = _logistic(_apply(x, w))
-        slope = _products(x, (weights * (p - truth))[:, None])[:, 0] + ridge * w
-        curvature = _products(x, x * (weights * p * (1 - p))[:, None]) + np.diag(ridge)
-        step = np.linalg.solve(curvature, slope)
-        size = 1.0
-        while size > 1e-6 and loss(w - size * step) > at:
+        step, size = np.linalg.solve(curvature, slope), 1.0
+        tried = sums(w - step)
+        while size > 1e-6 and tried[0] > loss:
             size /= 2
-        w = w - size * step
-        before, at = at, loss(w)
-        if before - at <= 1e-6 * abs(before):
+            tried = sums(w - size * step)
+        w, before = w - size * step, loss
+        loss, slope, curvature = tried
+        if before - loss <= 1e-6 * abs(before):
             break
     w = w / scale
     w[0] -= np.sum(w[1:] * mean[1:])
     return w
-
-
-def _products(left: Floats, right: Floats) -> Floats:
-    """left.T @ right in small blocks of rows, added up in order.
-
-    The bits of one large matrix product may depend on the number of threads.
-    """
-    out = np.zeros((left.shape[1], right.shape[1]))
-    for start in range(0, len(left), _BLOCK):
-        out += left[start : start + _BLOCK].T @ right[start : start + _BLOCK]
-    return out
-
-
-def _apply(matrix: Floats, vector: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,j->i", matrix, vector, optimize=False))
