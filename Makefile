@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long sanitize sanitize-address sanitize-thread lint bench paper peers clean
+.PHONY: demo test test-long sanitize sanitize-address sanitize-thread fuzz lint bench paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -35,12 +35,19 @@ sanitize-address: $(VENV)/.installed-test
 sanitize-thread: $(VENV)/.installed-test
 	tests/sanitizers/run.sh thread $(BIN)/python
 
+# Coverage-guided fuzzing of the core, an hour for each target. Needs clang (CLANG names it) with its
+# run-time libraries: Debian's packages clang and libclang-rt-dev.
+FUZZ_SECONDS ?= 3600
+fuzz:
+	tests/fuzz/run.sh text $(FUZZ_SECONDS)
+	tests/fuzz/run.sh model $(FUZZ_SECONDS)
+
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/sp-repo-review --show err .
-	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp tests/fuzz/*.*pp)
 
 bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "names.hpp"
 #include "text_format.hpp"
 
 namespace ldsm::bindings {
@@ -69,6 +70,22 @@ nb::bytes format(In<int64_t> x_indptr, In<int32_t> x_indices, In<float> x_values
     return nb::bytes(text.data(), text.size());
 }
 
+nb::object check(In<uint8_t> text, In<int64_t> offsets, std::optional<In<uint8_t>> kinds,
+                 const std::string& low, const std::string& high, bool unique) {
+    check_offsets(offsets, text.size(), "The offsets of the names");
+    const auto n = static_cast<int64_t>(offsets.size()) - 1;
+    if (kinds) check_equal(kinds->size(), offsets.size() - 1, "There must be a kind for each name");
+    if (low.empty() != high.empty()) refuse("low and high must both be given, or neither.");
+    const NamesView names{text.data(), offsets.data(), n, kinds ? kinds->data() : nullptr};
+    const NameCheck found = without_gil([&] { return check_names(names, {low, high, unique}); });
+    if (found.problem == NameProblem::kNone) return nb::none();
+    const char* what = found.problem == NameProblem::kNotUtf8      ? "is not UTF-8"
+                       : found.problem == NameProblem::kNotANumber ? "is not a whole number"
+                       : found.problem == NameProblem::kOutOfRange ? "is out of range"
+                                                                   : "occurs twice";
+    return nb::make_tuple(found.name, what);
+}
+
 }  // namespace
 
 void bind_text(nb::module_& m) {
@@ -79,6 +96,9 @@ void bind_text(nb::module_& m) {
     m.def("format_text", &format, as_is("x_indptr"), as_is("x_indices"), as_is("x_values"),
           as_is("y_indptr"), as_is("y_indices"), nb::kw_only(), "zero_based"_a = true,
           "Rows as text, one line each.");
+    m.def("check_names", &check, as_is("text"), as_is("offsets"), as_is("kinds") = nb::none(),
+          "low"_a = "", "high"_a = "", "unique"_a = true,
+          "The number of a name that is wrong and what is wrong with it; None if all are right.");
 }
 
 }  // namespace ldsm::bindings

@@ -3,25 +3,33 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import datasets, metrics, objective
-from ._trees import Forest
 from ._version import __version__ as __version__
-from .classifier import LdSMClassifier
 
 if TYPE_CHECKING:
+    from . import datasets, metrics, objective
     from ._loading import load
+    from ._trees import Forest
+    from .classifier import LdSMClassifier
     from .text import TextTagger
 
 __all__ = ["Forest", "LdSMClassifier", "TextTagger", "datasets", "load", "metrics", "objective"]
 
-# Imported on first use, because they need scikit-learn's text tools.
-_LATE = {"TextTagger": "text", "load": "_loading"}
+# Imported on first use: nobody waits for what they do not need, and the command can answer Ctrl-C
+# while it still imports.
+_HOMES = {
+    "Forest": "_trees",
+    "LdSMClassifier": "classifier",
+    "TextTagger": "text",
+    "load": "_loading",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_LATE[name]}", __name__), name)
+    if name not in _HOMES:
+        return import_module(f".{name}", __name__)
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

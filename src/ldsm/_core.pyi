@@ -106,6 +106,14 @@ def format_text(
     *,
     zero_based: bool = True,
 ) -> bytes: ...
+def check_names(
+    text: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    kinds: NDArray[np.uint8] | None = None,
+    low: str = "",
+    high: str = "",
+    unique: bool = True,
+) -> tuple[int, str] | None: ...
 def train_feature_indexes(
     x: CheckedFeatures,
     y: CheckedLabels,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ._runtime.memory import out_of_memory
 from ._storage.container import read, refused
-from ._storage.paths import PathLike
+from ._storage.paths import PathLike, printable
 from .classifier import LdSMClassifier, classifier_from_state
 from .text.tagger import TextTagger, tagger_from_state
 
@@ -17,7 +18,9 @@ FROM_STATE: dict[str, Callable[..., Any]] = {
 }
 
 
-def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
+def load(
+    path: PathLike, verify: bool = True, *, trust_pattern: bool = False
+) -> LdSMClassifier | TextTagger:
     """Load a model that its `save` method wrote.
 
     Nothing in the file is run, imported or trusted: a file that is damaged, altered, too new or not
@@ -31,7 +34,13 @@ def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
         False: map the file instead, which takes milliseconds for any size, and check each part when
         it is used. A damaged file may then give wrong results, but does not crash. Meant for large
         models that were verified before, and for many processes that share one. Do not change the
-        file in place while the model is in use; `save` replaces it as a whole.
+        file in place while the model is in use: a file that becomes shorter ends the process with
+        a bus error, which no program can prevent. `save` replaces it as a whole, which is safe.
+    trust_pattern : bool, default=False
+        A tagger whose vectorizer has a `token_pattern` of its own may hold one that never comes to
+        an end on some text. Without this, only patterns are loaded that are certain to be fast: one
+        character after the other and then a run of one kind, such as ``\\b\\w\\w+\\b``, ``\\S+`` or
+        ``[a-z]{3,}``.
 
     Returns
     -------
@@ -45,6 +54,11 @@ def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
     FileNotFoundError, PermissionError ...
         As raised by `open`.
     """
+    with out_of_memory(f"load {printable(path)}"):
+        return _loaded(path, verify, trust_pattern)
+
+
+def _loaded(path: PathLike, verify: bool, trust_pattern: bool) -> LdSMClassifier | TextTagger:
     header, arrays = read(path, verify)
     kind = header["kind"]
     if kind not in FROM_STATE:
@@ -52,7 +66,8 @@ def load(path: PathLike, verify: bool = True) -> LdSMClassifier | TextTagger:
             path, f"it holds a kind of model that this version does not know, {kind[:40]!r}"
         )
     try:
-        model: LdSMClassifier | TextTagger = FROM_STATE[kind](header, arrays, verify=verify)
+        more = {"trust_pattern": trust_pattern} if kind == "TextTagger" else {}
+        model: LdSMClassifier | TextTagger = FROM_STATE[kind](header, arrays, verify=verify, **more)
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise refused(path, error) from error
     return model

@@ -24,6 +24,7 @@ from ._model.thresholds import (
     best_label_thresholds,
     best_threshold,
 )
+from ._runtime.memory import out_of_memory
 from ._second_stage.stage import SecondStage
 from ._storage.container import write
 from ._storage.paths import PathLike
@@ -244,6 +245,14 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
     # -- fitted attributes --------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        """The attribute that only some models have: the names of a file are decoded when asked."""
+        model = vars(self).get("model_")
+        if name != "feature_names_in_" or model is None or model.feature_names is None:
+            return object.__getattribute__(self, name)  # raises the error that it raised before
+        self.feature_names_in_ = np.array(list(model.feature_names), dtype=object)
+        return self.feature_names_in_
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -483,14 +492,15 @@ def fit_classifier(
     check_params(settings, type(clf).__name__)
     check_callback(callback)
     former = clf.model_ if clf.warm_start and hasattr(clf, "model_") else None
-    fitted = fit_model(
-        settings,
-        training_data(clf, X, y, refit=former is not None),
-        former=former,
-        executor=executor,
-        callback=callback,
-        checkpoint_dir=checkpoint_dir,
-    )
+    with out_of_memory("train the model"):
+        fitted = fit_model(
+            settings,
+            training_data(clf, X, y, refit=former is not None),
+            former=former,
+            executor=executor,
+            callback=callback,
+            checkpoint_dir=checkpoint_dir,
+        )
     clf.__dict__.pop("oob_scores_", None)  # from an earlier fit
     if fitted.oob_scores is not None and clf.subsample != AUTO:
         clf.oob_scores_ = fitted.oob_scores
@@ -501,9 +511,7 @@ def hold_model(clf: LdSMClassifier, model: FittedModel) -> LdSMClassifier:
     """Make the classifier predict with `model`."""
     clf.model_ = model
     clf.n_features_in_ = model.n_features
-    clf.__dict__.pop("feature_names_in_", None)
-    if model.feature_names is not None:
-        clf.feature_names_in_ = model.feature_names
+    clf.__dict__.pop("feature_names_in_", None)  # of an earlier model
     return clf
 
 

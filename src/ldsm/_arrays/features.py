@@ -63,6 +63,24 @@ class FeatureArrays:
         vars(part)["checked"] = self.checked.rows(start, stop)
         return part
 
+    def apart_from(self, X: Any) -> FeatureArrays:
+        """The same rows, with copies of the offsets and feature numbers that are those of `X`.
+
+        The core follows these without looking again, while a callback, or another thread, may
+        change what belongs to the user. A changed value does no harm, and what cannot be written
+        to, such as a file, is not copied.
+        """
+        theirs = [getattr(X, name, None) for name in ("indptr", "indices")]
+        shared = any(
+            isinstance(array, np.ndarray)
+            and array.flags.writeable
+            and np.may_share_memory(array, own)
+            for array, own in zip(theirs, (self.indptr, self.indices), strict=True)
+        )
+        if not shared:
+            return self
+        return FeatureArrays(self.indptr.copy(), self.indices.copy(), self.values, self.n_features)
+
     def take(self, rows: NDArray[np.int64]) -> FeatureArrays:
         """The given rows in the given order, copied."""
         return feature_arrays(take_rows(self.matrix(), rows))

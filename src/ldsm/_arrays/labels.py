@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from .. import _core
+from .._runtime.memory import check_columns
+from .._storage.strings import is_unicode
 from .matrices import label_csr, label_matrix, rebuilt, take_rows
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 LABEL_FORMS: tuple[LabelForm, ...] = ("sparse", "dense", "lists", "single")
+_LABEL_BYTES = 64  # the least that training keeps for each column of y
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +169,7 @@ def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelA
     if rows.shape[1] == 0:
         raise ValueError(f"Y must have at least one column. Got an array of shape {rows.shape}.")
     _check_some_labels(rows.nnz)
+    check_columns("y", rows.shape[1], _LABEL_BYTES)
     classes = np.arange(rows.shape[1]) if names is None else _object_array(names)
     # A copy, because the user's own array may change while the core reads it.
     return LabelArrays(rows.indptr.astype(np.int64), rows.indices.copy(), classes, form)
@@ -221,6 +225,11 @@ def _encode(labels: Sequence[Any], name: str) -> tuple[NDArray[Any], NDArray[np.
     for label in distinct:
         if label is None or label != label:
             raise ValueError(f"Labels must not be missing. Got {label!r} in {name}.")
+        if isinstance(label, str) and not is_unicode(label):
+            raise ValueError(
+                f"Labels must be valid Unicode. Got {label!r} in {name}, which holds a lone "
+                "surrogate."
+            )
     with contextlib.suppress(TypeError):
         distinct.sort()
     number = {label: i for i, label in enumerate(distinct)}

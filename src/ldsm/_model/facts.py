@@ -18,6 +18,7 @@ def model_facts(model: FittedModel) -> dict[str, Any]:
     leaf_rows = np.where(forest.is_leaf, forest.node_rows, 0)
     roots = forest.node_rows[forest.tree_offsets[:-1]]
     parts = () if model.second_stage is None else model.second_stage.parts()
+    all_rows = max(1, int(leaf_rows.sum()))
     return {
         "memory": forest.nbytes + sum(part.nbytes for _, part in parts),
         "training_rows": model.n_training_rows,
@@ -27,7 +28,7 @@ def model_facts(model: FittedModel) -> dict[str, Any]:
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "leaves_per_row": float(leaf_rows.sum() / max(1, roots.sum())),
-        "mean_leaf_depth": float(np.sum(depth * leaf_rows) / max(1, leaf_rows.sum())),
+        "mean_leaf_depth": float(np.sum(depth.astype(np.float64) * leaf_rows) / all_rows),
         "depth": int(depth.max()),
         "log_M_K": balanced_depth(model.n_labels, forest.arity),
         "tree_params": model.tree_params.as_dict(),

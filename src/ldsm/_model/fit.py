@@ -8,11 +8,12 @@ from datetime import datetime, timezone
 from numbers import Integral
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from .._runtime.memory import check_columns
+from .._runtime.threads import worker_count
 from .._second_stage.shortlists import OutOfBag
 from .._second_stage.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
@@ -27,7 +28,10 @@ from .._trees.growing import (
 )
 from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores_by_rows
 from .._trees.training_data import TrainingData
-from .fitted import FittedModel
+from .fitted import MOST_FEATURES, FittedModel
+from .names import LabelNames
+
+_FEATURE_BYTES = 24  # the least that growing a tree takes for each feature
 
 
 class Fit(NamedTuple):
@@ -53,6 +57,12 @@ def fit_model(
     threads. The rest is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
+    if data.n_features > MOST_FEATURES:
+        raise ValueError(
+            f"X must have at most {MOST_FEATURES:,} columns. Got {data.n_features:,}: leave out "
+            "those that no row uses, or hash them to fewer."
+        )
+    check_columns("X", data.n_features, _FEATURE_BYTES)
     params = resolve(settings, data.x, len(data.y.indices))
     seed_given = former is not None or isinstance(settings["random_state"], Integral)
     if former is None:
@@ -75,7 +85,7 @@ def fit_model(
         seed,
         checkpoint,
         None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
-        joblib.effective_n_jobs(settings["n_jobs"]),
+        worker_count(settings["n_jobs"]),
     )
     n_missing = settings["n_estimators"] - first_tree
     if former is not None and n_missing == 0:
@@ -114,7 +124,7 @@ def fit_model(
     model = FittedModel(
         forest,
         stage,
-        data.y.classes,
+        LabelNames.of(data.y.classes),
         data.y.form,
         data.y.counts,
         settings["leaf_scores"],

@@ -10,7 +10,6 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, TypeVar
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -19,15 +18,21 @@ from sklearn.utils import gen_even_slices
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
-from .._runtime.threads import CancelFlag, in_threads
+from .._runtime.memory import out_of_memory
+from .._runtime.threads import CancelFlag, in_threads, worker_count
 from .._second_stage.saved_form import stage_to_state
 from .._second_stage.shortlists import Shortlists, match
 from .._second_stage.stage import SHORTLIST, SecondStage
+from .._storage.strings import Strings
 from .._trees.forest import Forest
 from .._trees.params import TreeParams, scores_by_rows
 from ..metrics.propensities import propensities_from_counts
+from .names import LabelNames
 from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 
+# Prediction keeps some bytes for each feature, whether or not the model uses it: a file, or a
+# matrix, that claims more is refused.
+MOST_FEATURES = 2**28
 # Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
 _CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them
@@ -44,14 +49,14 @@ class FittedModel:
 
     forest: Forest
     second_stage: SecondStage | None  # None: the trees' own scores are used
-    classes: NDArray[Any]  # the labels in column order
+    labels: LabelNames
     label_form: LabelForm  # the form of Y, which predictions take too
     label_counts: NDArray[np.int64]  # training rows per label
     leaf_scores: str  # as in LdSMClassifier
     tree_params: TreeParams
     seed: int
     training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
-    feature_names: NDArray[Any] | None = None
+    feature_names: Strings | None = None
     threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
 
     @property
@@ -60,7 +65,12 @@ class FittedModel:
 
     @property
     def n_labels(self) -> int:
-        return len(self.classes)
+        return len(self.labels)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels in column order."""
+        return self.labels.array
 
     @property
     def n_training_rows(self) -> int:
@@ -280,8 +290,9 @@ def _in_parallel(
     work: Callable[[FeatureArrays, CancelFlag | None], Answer], x: FeatureArrays, n_jobs: int | None
 ) -> list[Answer]:
     """Apply `work` to parts of the rows, in threads."""
-    n_jobs = joblib.effective_n_jobs(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
-    if n_jobs == 1:
-        return [work(x, None)]
-    parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
-    return in_threads(lambda task, cancel: work(parts[task], cancel), len(parts), n_jobs)
+    n_jobs = worker_count(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
+    with out_of_memory(f"predict {x.n_rows:,} rows"):
+        if n_jobs == 1:
+            return [work(x, None)]
+        parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
+        return in_threads(lambda task, cancel: work(parts[task], cancel), len(parts), n_jobs)

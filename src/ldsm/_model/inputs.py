@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from .._arrays.features import FeatureArrays, canonical_arrays, feature_arrays
 from .._arrays.labels import known_labels, label_arrays
 from .._arrays.structure import check_structure
+from .._storage.strings import Strings
 from .._trees.training_data import TrainingData
 from ..datasets.dataset import Dataset
 
@@ -31,21 +32,25 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
     check_structure(X, "X")
+    given = X
     # Feature names are recorded on another estimator, so that a failed fit changes nothing.
     noted = estimator if refit else type(estimator)()
     X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=not refit)
-    x = feature_arrays(X)
+    x = feature_arrays(X).apart_from(given)
     if x.n_rows != labels.n_rows:
         raise ValueError(
             f"X and y must have the same number of rows. Got inconsistent numbers of samples: "
             f"{x.n_rows} and {labels.n_rows}."
         )
-    return TrainingData(x, labels, getattr(noted, "feature_names_in_", None), store)
+    feature_names = getattr(noted, "feature_names_in_", None)
+    if feature_names is not None:
+        feature_names = Strings.pack(feature_names.tolist())
+    return TrainingData(x, labels, feature_names, store)
 
 
 def new_rows(estimator: BaseEstimator, X: Any) -> FeatureArrays:
     """The rows X given to a method of a fitted classifier, as arrays."""
-    named = hasattr(estimator, "feature_names_in_")
+    named = estimator.model_.feature_names is not None
     if sp.issparse(X) and X.shape[0] > 0 and X.shape[1] == estimator.n_features_in_ and not named:
         # Skip scikit-learn's checks if they would change nothing.
         arrays = canonical_arrays(X)

@@ -6,12 +6,14 @@ Invalid content raises a ValueError; ``load`` adds the name of the file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
 
@@ -23,7 +25,6 @@ LABEL_DTYPES: dict[str, tuple[Any, type]] = {
     "bool": (np.bool_, bool),
     **{f"{u}int{bits}": (f"{u}int{bits}", int) for u in ("", "u") for bits in (8, 16, 32, 64)},
 }
-LONGEST_INT = 4000  # digits; Python's limit is 4300
 
 
 def names_to_arrays(name: str, names: Sequence[str]) -> Arrays:
@@ -65,47 +66,89 @@ def take_array(arrays: Arrays, name: str, dtype: type, length: int | None = None
     return array
 
 
-def names_from_arrays(name: str, arrays: Arrays) -> list[str]:
-    """Take the texts that `names_to_arrays` stored out of the arrays."""
+def names_from_arrays(name: str, arrays: Arrays, *, verify: bool, unique: bool = True) -> Strings:
+    """Take the texts that `names_to_arrays` stored out of the arrays; none is decoded yet.
+
+    With `verify`, they are checked: UTF-8 and, if `unique`, no two of them alike.
+    """
+    names = _stored_names(name, arrays)
+    if verify:
+        _check(name, names, unique=unique)
+    return names
+
+
+def _stored_names(name: str, arrays: Arrays) -> Strings:
     text = take_array(arrays, f"{name}.text", np.uint8)
     offsets = take_array(arrays, f"{name}.offsets", np.int64)
     if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(text):
         raise ValueError(f"its array '{name}.offsets' does not go from 0 to {len(text)}")
     if np.any(offsets[1:] < offsets[:-1]):
         raise ValueError(f"its array '{name}.offsets' decreases")
-    data, places = text.tobytes(), pairwise(offsets.tolist())
-    if data.isascii():  # then decode once
-        decoded = data.decode("ascii")
-        return [decoded[start:stop] for start, stop in places]
-    try:
-        return [data[start:stop].decode("utf-8") for start, stop in places]
-    except UnicodeDecodeError:
-        raise ValueError(f"its array '{name}.text' is not UTF-8") from None
+    return Strings(text, offsets)
 
 
-def labels_from_arrays(dtype: str, n_labels: int, arrays: Arrays, verify: bool) -> NDArray[Any]:
+def _check(name: str, names: Strings, **rules: Any) -> None:
+    wrong = _core.check_names(names.data, names.offsets, **rules)
+    if wrong is not None:
+        number, problem = wrong
+        shown = names.data[slice(*names.offsets[number : number + 2])][:40].tobytes()
+        text = shown.decode("utf-8", "backslashreplace")
+        raise ValueError(f"its array '{name}.text' is damaged: entry {number}, {text!r}, {problem}")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelNames:
+    """The labels in column order. Those of a file are decoded when they are first asked for."""
+
+    n_labels: int
+    dtype: str = COLUMNS  # of their array, as in a file
+    kinds: NDArray[np.uint8] | None = None
+    texts: Strings | None = None
+
+    @classmethod
+    def of(cls, classes: NDArray[Any]) -> LabelNames:
+        """Labels that are an array already."""
+        names = cls(len(classes))
+        vars(names)["array"] = classes
+        return names
+
+    def __len__(self) -> int:
+        return self.n_labels
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        if self.texts is None or self.kinds is None:
+            return np.arange(self.n_labels)
+        labels: list[Any] = [
+            text if kind == 0 else LABEL_KINDS[kind](int(text))
+            for text, kind in zip(self.texts, self.kinds.tolist(), strict=True)
+        ]
+        classes = np.empty(self.n_labels, dtype=object)
+        classes[:] = labels
+        if self.dtype == "object":
+            return classes
+        return _typed(classes, labels, np.dtype(LABEL_DTYPES[self.dtype][0]))
+
+
+def labels_from_arrays(dtype: str, n_labels: int, arrays: Arrays, verify: bool) -> LabelNames:
     if dtype == COLUMNS:
-        return np.arange(n_labels)
+        return LabelNames(n_labels)
     kinds = take_array(arrays, "labels.kinds", np.uint8, n_labels)
-    texts = names_from_arrays("labels", arrays)
+    texts = _stored_names("labels", arrays)
     if len(texts) != n_labels or kinds.max() >= len(LABEL_KINDS):
         raise ValueError("its labels do not fit their number or kinds")
-    labels = [
-        text if kind == 0 else _int_or_bool(text, LABEL_KINDS[kind])
-        for text, kind in zip(texts, kinds.tolist(), strict=True)
-    ]
-    classes = np.empty(n_labels, dtype=object)
-    classes[:] = labels
+    low = high = ""
     if dtype != "object":
         if dtype not in LABEL_DTYPES:
             raise ValueError(f"its header names an unknown type of labels, {dtype[:40]!r}")
         numpy_type, kind = LABEL_DTYPES[dtype]
         if not np.all(kinds == LABEL_KINDS.index(kind)):
             raise ValueError(f"its labels are not all of the type {dtype}")
-        classes = _typed(classes, labels, np.dtype(numpy_type))
-    if verify and len(set(classes.tolist())) != n_labels:
-        raise ValueError("some label occurs twice in it")
-    return classes
+        if kind is int:
+            low, high = str(np.iinfo(numpy_type).min), str(np.iinfo(numpy_type).max)
+    if verify:
+        _check("labels", texts, kinds=kinds, low=low, high=high)
+    return LabelNames(n_labels, dtype, kinds, texts)
 
 
 def _typed(classes: NDArray[Any], labels: Sequence[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -114,16 +157,4 @@ def _typed(classes: NDArray[Any], labels: Sequence[Any], dtype: np.dtype[Any]) -
         longest = max(map(len, labels))
         if 4 * longest * len(labels) > (16 << 20) + 8 * sum(map(len, labels)):
             return classes
-    elif dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if min(labels) < info.min or max(labels) > info.max:
-            raise ValueError(f"its labels do not fit the type {dtype}")
     return classes.astype(dtype)
-
-
-def _int_or_bool(text: str, kind: type) -> Any:
-    digits = len(text) <= LONGEST_INT and text.isascii() and text.removeprefix("-").isdigit()
-    number = int(text) if digits else None
-    if number is None or str(number) != text or (kind is bool and number not in (0, 1)):
-        raise ValueError(f"its label {text[:40]!r} is not a valid {kind.__name__}")
-    return kind(number)

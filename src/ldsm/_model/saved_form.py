@@ -20,7 +20,7 @@ from .._storage.container import Arrays, take, take_weights
 from .._trees.checks import check_forest
 from .._trees.forest import ARRAYS, Forest
 from .._trees.params import TreeParams, check_params
-from .fitted import FittedModel
+from .fitted import MOST_FEATURES, FittedModel
 from .names import (
     labels_from_arrays,
     labels_to_arrays,
@@ -30,6 +30,7 @@ from .names import (
     take_array,
 )
 
+MOST_ROWS = 2**48  # more than any training set has; sums of such counts stay in range
 _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
@@ -54,7 +55,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     label_dtype, label_arrays = labels_to_arrays(model.classes)
     arrays |= label_arrays
     if model.feature_names is not None:
-        arrays |= names_to_arrays("feature_names", model.feature_names.tolist())
+        arrays |= names_to_arrays("feature_names", model.feature_names)
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
         arrays["thresholds"] = threshold.astype(np.float32)
@@ -94,26 +95,31 @@ def model_from_state(
     described = _entry(header, "model", dict)
     n_features = _entry(described, "n_features", int)
     n_labels = _entry(described, "n_labels", int)
+    if not 0 <= n_features <= MOST_FEATURES:
+        raise ValueError(f"its number of features is out of range, {n_features}")
     counts = take_array(arrays, "label_counts", np.int64, n_labels)
-    if n_labels < 1 or counts.min() < 0:
-        raise ValueError("its label counts are negative or missing")
-    classes = labels_from_arrays(_entry(described, "label_dtype", str), n_labels, arrays, verify)
+    if n_labels < 1 or counts.min() < 0 or counts.max() > MOST_ROWS:
+        raise ValueError("its label counts are missing or out of range")
+    labels = labels_from_arrays(_entry(described, "label_dtype", str), n_labels, arrays, verify)
     feature_names = None
     if "feature_names.text" in arrays:
-        names = names_from_arrays("feature_names", arrays)
-        if len(names) != n_features:
-            raise ValueError(f"it has {len(names)} feature names for {n_features} features")
-        feature_names = np.array(names, dtype=object)
+        feature_names = names_from_arrays("feature_names", arrays, verify=verify, unique=False)
+        if len(feature_names) != n_features:
+            raise ValueError(f"it has {len(feature_names)} feature names for {n_features} features")
     if "thresholds" in arrays:
         threshold: Any = take_array(arrays, "thresholds", np.float32, n_labels)
         if not np.isfinite(threshold).all():
             raise ValueError("its thresholds are not finite")
     else:
         threshold = _entry(described, "threshold", float)
+        if abs(threshold) > np.finfo(np.float32).max:
+            raise ValueError("its threshold is out of range")
     form = _entry(described, "label_form", str)
     if form not in LABEL_FORMS:
         raise ValueError(f"its header names an unknown form of labels, {form[:40]!r}")
     seed = _entry(described, "seed", int)
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"its seed is out of range, {seed}")
     tree_params = _tree_params(_entry(described, "tree_params", dict))
     weights = take_weights(arrays, "forest.weights")
     arrays.setdefault("forest.weight_units", np.zeros(0, np.float32))  # new in format version 2
@@ -132,12 +138,17 @@ def model_from_state(
         unknown = min(arrays)
         raise ValueError(f"it holds an array that this version does not know, {unknown[:80]!r}")
     training = _entry(header, "training", dict)
-    for name, kind in (("rows", int), ("seconds", float)):  # entries that the library itself reads
+    # The entries that the library itself reads.
+    for name, kind in (("rows", int), ("seconds", float)):
         _entry(training, name, kind)
+    if not isinstance(training.get("finished", ""), str):
+        raise ValueError("its header has no proper entry 'finished'")
+    if not 0 <= training["rows"] <= MOST_ROWS or not training["seconds"] >= 0:
+        raise ValueError("its header has no proper entry 'training'")
     return params, FittedModel(
         forest,
         stage,
-        classes,
+        labels,
         form,
         counts,
         params["leaf_scores"],

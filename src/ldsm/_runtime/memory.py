@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import resource
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .wording import size
 
 # Default share of the free memory for growing trees; the rest is for finished trees, the second
 # stage and other programs.
@@ -49,7 +53,45 @@ def available_bytes() -> int:
                 available = min(available, int(file.read()))
         except (OSError, ValueError):  # no limit
             continue
-    return available
+    return min(available, _addressable_bytes())
+
+
+def _addressable_bytes() -> int:
+    """What a limit on this process leaves, if there is one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):  # another system
+        used = 0
+    return max(0, limit - used)
+
+
+def check_columns(name: str, n_columns: int, bytes_each: int) -> None:
+    """Raise a MemoryError if what is kept for each column of a matrix cannot be held.
+
+    A sparse matrix can claim any number of columns, whatever it holds.
+    """
+    needed, available = n_columns * bytes_each, available_bytes()
+    if needed > available:
+        raise MemoryError(
+            f"{name} has {n_columns:,} columns: training needs at least {size(needed)} for them, "
+            f"and {size(available)} are available. Leave out the columns that no row uses."
+        )
+
+
+@contextmanager
+def out_of_memory(what: str) -> Iterator[None]:
+    """A MemoryError within says what could not be done: ``std::bad_alloc`` helps nobody."""
+    try:
+        yield
+    except MemoryError as error:
+        text = str(error).strip()
+        if text[:1].isupper() and text.endswith("."):  # a sentence, so it has been said already
+            raise
+        raise MemoryError(f"Too little memory to {what}{text and f' ({text})'}.") from error
 
 
 @contextmanager

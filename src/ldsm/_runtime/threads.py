@@ -71,17 +71,40 @@ class CancelToken:
             raise
 
 
+def worker_count(n_jobs: int | None) -> int:
+    """How many workers `n_jobs` stands for: as many as joblib says, but no more than there are.
+
+    Those are the processors of this machine, or what a cluster has, if joblib uses one.
+    """
+    return int(min(joblib.effective_n_jobs(n_jobs), max(1, joblib.effective_n_jobs(-1))))
+
+
+@contextmanager
+def starting_threads(n_threads: int) -> Iterator[None]:
+    """A system that cannot start a thread raises a RuntimeError; here it is what it means."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        raise MemoryError(
+            f"The system cannot start {n_threads} threads: too little memory is left, or too many "
+            "threads are running. A smaller n_jobs needs fewer."
+        ) from error
+
+
 def in_threads(
     work: Callable[[int, CancelFlag], Answer], n_tasks: int, n_jobs: int | None
 ) -> list[Answer]:
     """The results of `work(task, cancel)` for all tasks, in `n_jobs` threads."""
+    n_jobs = min(worker_count(n_jobs), joblib.cpu_count())
     token = CancelToken.for_tasks(n_tasks)
 
     def run(task: int) -> Answer:
         with token.running(task) as cancel:
             return work(task, cancel)
 
-    with token.cancel_on_error():
+    with starting_threads(n_jobs), token.cancel_on_error():
         tasks = (joblib.delayed(run)(task) for task in range(n_tasks))
         return list(joblib.Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
 
@@ -96,7 +119,8 @@ def at_intervals(seconds: float, call: Callable[[], None]) -> Iterator[None]:
             call()
 
     thread = threading.Thread(target=repeat, name="ldsm-progress", daemon=True)
-    thread.start()
+    with starting_threads(1):
+        thread.start()
     try:
         yield
     finally:
@@ -108,7 +132,8 @@ def in_pool(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answe
     """The results of short `work` that releases the interpreter lock; an error ends the rest."""
     pool = ThreadPoolExecutor(POOL_THREADS)
     try:
-        answers = [pool.submit(work, task) for task in tasks]
+        with starting_threads(POOL_THREADS):
+            answers = [pool.submit(work, task) for task in tasks]
         wait(answers, return_when=FIRST_EXCEPTION)  # instead of waking up for each
         return [answer.result() for answer in answers]
     finally:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
+
+# Control characters, line and paragraph ends, marks of direction, and surrogates.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def number(value: Any) -> str:
@@ -20,12 +24,17 @@ def number(value: Any) -> str:
 def bare(value: Any) -> str:
     """A value for pipes."""
     if isinstance(value, str):
-        return value
+        return escaped(value)
     if value is None or value is np.nan or value != value:
         return "-"
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
     return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def escaped(text: str) -> str:
+    """Text without characters that move the cursor, reorder what is seen or end a line or cell."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def percent(value: float) -> str:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._runtime.threads import in_threads
+from .._runtime.threads import in_threads, worker_count
 from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
@@ -191,7 +190,7 @@ class _Training:
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
         offsets, rows, positive = self._label_pairs(self.matching.lists, FILL_TO)
-        n_jobs = joblib.effective_n_jobs(self.settings["n_jobs"])
+        n_jobs = worker_count(self.settings["n_jobs"])
         parts = _even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
 
         def train(

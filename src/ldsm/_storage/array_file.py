@@ -15,9 +15,12 @@ _SMALL_BYTES = 1 << 20  # arrays up to this size are always checked whole
 
 
 class ArrayFile:
-    """A ``.npy`` file that grows; its header is written last, when the length is known."""
+    """A ``.npy`` file that grows; its header is written last, when the length is known.
 
-    def __init__(self, path: str, dtype: np.dtype[Any]) -> None:
+    `mode` is that of the file it replaces, if there is one.
+    """
+
+    def __init__(self, path: str, dtype: np.dtype[Any], mode: int | None = None) -> None:
         self.path = path
         self.dtype = dtype
         self.length = 0
@@ -25,6 +28,8 @@ class ArrayFile:
         self.first = b""
         self.last = b""
         self.file = open(path, "xb")  # noqa: SIM115 - open until `finish`
+        if mode is not None:
+            os.fchmod(self.file.fileno(), mode)
         self.file.write(bytes(_HEADER_BYTES))
 
     def append(self, values: NDArray[Any]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+_BLOCK = 4096  # strings that are decoded at a time
 
 
 class Strings(Sequence[str]):
@@ -52,7 +55,14 @@ class Strings(Sequence[str]):
         if isinstance(item, slice):
             return [self[i] for i in range(*item.indices(len(self)))]
         i = range(len(self))[item]
-        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8")
+        return _decode(self.data[self.offsets[i] : self.offsets[i + 1]].tobytes())
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _BLOCK):
+            offsets = self.offsets[start : start + _BLOCK + 1]
+            block = self.data[offsets[0] : offsets[-1]].tobytes()
+            for begin, end in pairwise((offsets - offsets[0]).tolist()):
+                yield _decode(block[begin:end])
 
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, Strings):
@@ -64,6 +74,22 @@ class Strings(Sequence[str]):
 
     def __repr__(self) -> str:
         return f"<Strings: {len(self)}, {self.data.size} bytes>"
+
+
+def is_unicode(string: str) -> bool:
+    """Whether a string can be encoded: lone surrogates, as JSON can write them, cannot."""
+    try:
+        string.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"The bytes {data[:80]!r} are not a string in UTF-8.") from None
 
 
 def _encode(string: str) -> bytes:

@@ -254,6 +254,10 @@ class Forest:
         `leaves_per_row` is the mean number of leaves that a training row reaches, `objective`,
         `balancedness` and `purity` are means over the splits, weighted by their rows.
         """
+        with np.errstate(all="ignore"):  # a file may say anything of its statistics
+            return self._tree_statistics()
+
+    def _tree_statistics(self) -> dict[str, NDArray[Any]]:
         depth, leaf = self.node_depth(), self.is_leaf
         out: dict[str, list[float]] = {}
         for tree in range(self.n_trees):

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._runtime.memory import random_access, tree_memory
-from .._runtime.threads import CancelFlag, CancelToken, at_intervals
+from .._runtime.threads import (
+    CancelFlag,
+    CancelToken,
+    at_intervals,
+    starting_threads,
+    worker_count,
+)
 from .._storage.atomic import check_writable
 from .checkpoint import Checkpoint, Receipt, Tree
 from .forest import Forest
@@ -116,7 +122,9 @@ def joblib_executor(n_jobs: int | None) -> TreeExecutor:
         shared = _Shared(token, progress)
         tasks = (joblib.delayed(_grow_tree)(shared, i, work, tree) for i, tree in enumerate(trees))
         # "threads" is only a hint: `joblib.parallel_config` may set another backend.
-        results = joblib.Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
+        workers = worker_count(n_jobs)
+        with starting_threads(workers):
+            results = joblib.Parallel(n_jobs=workers, prefer="threads")(tasks)
         return [
             result if work.checkpoint is None else work.checkpoint.get(result) for result in results
         ]

@@ -71,14 +71,25 @@ def explain_row(
     values = np.zeros(forest.n_features + 1, dtype=np.float32)
     values[row.indices] = row.values
     values[forest.n_features] = 1.0  # the bias
+    with np.errstate(over="ignore", invalid="ignore"):  # the router does not mind either
+        return _paths(forest, values, visited, max_reasons, by_rows)
+
+
+def _paths(
+    forest: Forest,
+    values: NDArray[np.float32],
+    visited: NDArray[np.int32],
+    max_reasons: int,
+    by_rows: bool,
+) -> list[TreePath]:
     went = set(visited.tolist())
-    tree_of = np.searchsorted(forest.tree_offsets, visited, side="right") - 1
+    ends = np.searchsorted(visited, forest.tree_offsets)
     paths = []
     for tree in range(forest.n_trees):
         start = int(forest.tree_offsets[tree])
         steps, leaves = [], []
         above = {start: (-1, 0)}  # the parent and the depth of nodes on the path
-        for node in visited[tree_of == tree].tolist():
+        for node in visited[ends[tree] : ends[tree + 1]].tolist():
             parent, depth = above[node]
             if forest.first_child[node] == 0:
                 leaves.append(_leaf(forest, node, parent, start, depth, by_rows))
@@ -86,11 +97,16 @@ def explain_row(
             first = start + int(forest.first_child[node])
             directions = tuple(m for m in range(forest.arity) if first + m in went)
             above.update((first + m, (node, depth + 1)) for m in directions)
-            # Products may leave the range of float32; the router does not mind.
-            with np.errstate(over="ignore", invalid="ignore"):
-                steps.append(_step(forest, node, values, directions, max_reasons, start, depth))
+            steps.append(_step(forest, node, values, directions, max_reasons, start, depth))
         paths.append(TreePath(tree, steps, leaves))
     return paths
+
+
+def pull_of(directions: tuple[int, ...], arity: int) -> NDArray[np.float32]:
+    """Factors for contributions: the mean of the directions taken, less that of the others."""
+    factors = np.full(arity, -1.0 / max(1, arity - len(directions)), dtype=np.float32)
+    factors[list(directions)] = 1.0 / max(1, len(directions))
+    return factors
 
 
 def _step(
@@ -109,9 +125,7 @@ def _step(
     if len(forest.weight_means):
         x = (x - forest.weight_means[part]) * forest.weight_scales[part]
     contributions = x[:, None] * weights
-    taken = np.isin(np.arange(forest.arity), directions)
-    others = contributions[:, ~taken].mean(axis=1) if not taken.all() else np.float32(0)
-    pull = contributions[:, taken].mean(axis=1) - others
+    pull = contributions @ pull_of(directions, forest.arity)
     order = np.lexsort((features, -np.abs(pull)))[:max_reasons]
     order = order[contributions[order].any(axis=1)]
     reasons = [Reason(int(features[i]), float(x[i]), contributions[i]) for i in order.tolist()]

@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.labels import LabelArrays, label_arrays
+from .._storage.strings import Strings
 from ..datasets.dataset import StoreLocation
 from ..datasets.store import open_located
 
@@ -29,7 +29,7 @@ class TrainingData:
 
     x: FeatureArrays
     y: LabelArrays
-    feature_names: NDArray[Any] | None = None
+    feature_names: Strings | None = None
     store: StoreLocation | None = None  # that holds the same rows
 
     @property

@@ -114,6 +114,8 @@ def _listed(pairs: Weighted, most: int) -> str:
 def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArrays, Sequence[str]]:
     """The row as the model reads it, and the names of its features."""
     if model.reads_texts:
+        if Path(what) == STDIN and sys.stdin is None:
+            raise wrong_use("stdin is closed.", "TEXT")
         text = sys.stdin.read() if Path(what) == STDIN else what
         return model.rows([text]), model.feature_names()
     path = Path(what)

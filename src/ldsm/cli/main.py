@@ -7,6 +7,7 @@ stderr. Files are written completely or not at all.
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import threading
@@ -57,6 +58,10 @@ command(app, Reader, TaggerOptions, EstimatorOptions)(tune)
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What the terminal's encoding lacks is shown as an escape instead of an error.
+            stream.reconfigure(errors="backslashreplace")
     if threading.current_thread() is threading.main_thread():
         # Exit through an exception, so that incomplete files are removed.
         signal.signal(signal.SIGTERM, _stop)

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from .._runtime.wording import escaped
 from .._storage.text_files import read_lines, writing
 from ..datasets import Dataset
 from ..text.corpus import in_chunks
@@ -63,8 +64,8 @@ def predict(
     """Predict the labels of texts or rows, best first with their scores.
 
     Prints one line per row: each label and its score separated by a space, with tabs between
-    labels. --json prints JSON Lines, one object with "labels" and "scores" per row. An output file
-    is written completely or not at all.
+    labels; control characters in a label are escaped. --json prints JSON Lines, one object with
+    "labels" and "scores" per row. An output file is written completely or not at all.
     """
     if data != STDIN and not data.exists():
         raise wrong_use(f"path {str(data)!r} does not exist.", "DATA")
@@ -76,7 +77,7 @@ def predict(
     allowed = _labels(opened, labels)
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
-    interactive = data == STDIN and sys.stdin.isatty()
+    interactive = data == STDIN and sys.stdin is not None and sys.stdin.isatty()
     if interactive:
         screen.note("Enter one text per line; press Ctrl-D to finish.")
     if batch_size is None:
@@ -145,4 +146,4 @@ def _record(pairs: Sequence[tuple[Any, float]]) -> dict[str, Any]:
 
 
 def _line(pairs: Sequence[tuple[Any, float]]) -> str:
-    return _BETWEEN.join(f"{label} {score:.4f}" for label, score in pairs)
+    return _BETWEEN.join(f"{escaped(str(label))} {score:.4f}" for label, score in pairs)

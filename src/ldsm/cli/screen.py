@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from .._runtime.wording import bare, duration, number
+from .._runtime.wording import bare, duration, escaped, number
 
 # Called with (done, total), like the callback of `LdSMClassifier.fit`; a total of 0 is unknown.
 Report = Callable[[int, int], None]
@@ -75,7 +75,7 @@ class Screen:
                 self.line("\t".join(map(bare, row)))
             return
         if title:
-            self.out.print(Text(title, style="bold"))
+            self.out.print(Text(escaped(title), style="bold"))
         table = Table(
             header_style="bold cyan",
             border_style="dim",
@@ -112,12 +112,12 @@ class Screen:
     def note(self, text: str, style: str = "") -> None:
         """Print a note to stderr unless quiet."""
         if not self.quiet:
-            self.err.print(Text(text, style=style), soft_wrap=True)
+            self.err.print(Text(escaped(text), style=style), soft_wrap=True)
 
     def error(self, text: str) -> None:
         """Print one sentence to stderr, even if quiet."""
         self.err.print(
-            Text.assemble(("error: ", "bold red"), " ".join(text.split())), soft_wrap=True
+            Text.assemble(("error: ", "bold red"), escaped(" ".join(text.split()))), soft_wrap=True
         )
 
     @contextmanager

@@ -131,7 +131,13 @@ class Dataset:
     def labels(self) -> list[list[Any]]:
         """The labels of each row: names, or numbers if there are no names."""
         names = range(self.n_labels) if self.label_names is None else list(self.label_names)
-        labels = [names[i] for i in self.Y.indices.tolist()]
+        numbers = self.Y.indices
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n_labels:
+            # Possible only in a store that was opened without verifying it.
+            raise ValueError(
+                f"Label numbers must lie in [0, {self.n_labels}): the data is damaged."
+            )
+        labels = [names[i] for i in numbers.tolist()]
         bounds = self.Y.indptr.tolist()
         return [labels[a:b] for a, b in pairwise(bounds)]
 

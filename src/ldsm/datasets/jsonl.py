@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._storage.paths import PathLike, printable
+from .._storage.strings import is_unicode
 from .._storage.text_files import malformed, read_lines, writing
 from .dataset import Dataset
 
@@ -64,6 +65,9 @@ def iter_jsonl(
             raise malformed(
                 path, number, f"field {labels!r} must be a list of strings or whole numbers", line
             )
+        if not all(map(is_unicode, names)):
+            problem = f"field {labels!r} holds a lone surrogate, which is not valid Unicode"
+            raise malformed(path, number, problem, line)
         yield record[text], names
 
 

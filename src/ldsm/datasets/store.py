@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -83,7 +84,8 @@ def save_store(
     try:
         with _locked(path):
             old_files = _replaceable_files(path, overwrite)
-            writer = _Writer(path, f".{secrets.token_hex(4)}" if old_files else "")
+            mark = f".{secrets.token_hex(4)}" if old_files else ""
+            writer = _Writer(path, mark, _mode(path) if _META in old_files else None)
             try:
                 for block in [data] if isinstance(data, Dataset) else data:
                     writer.add(block)
@@ -113,7 +115,8 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
     Returns
     -------
     Dataset
-        `X` is memory-mapped; names and texts are decoded on access.
+        `X` is memory-mapped; names and texts are decoded on access. Do not change the store's files
+        in place meanwhile: one that becomes shorter ends the process. `save_store` does no harm.
 
     Raises
     ------
@@ -154,9 +157,10 @@ def check_same_store(store: StoreLocation) -> None:
 class _Writer:
     """Appends blocks of rows to arrays on disk; `commit` makes them the store."""
 
-    def __init__(self, folder: str, mark: str) -> None:
+    def __init__(self, folder: str, mark: str, mode: int | None) -> None:
         self.folder = folder
         self.mark = mark
+        self.mode = mode  # of the files of a store that is replaced
         self.arrays: dict[str, ArrayFile] = {}
         self.first: Dataset | None = None
         self.n_rows = self.n_features = self.n_labels = 0
@@ -214,7 +218,7 @@ class _Writer:
     def _array(self, name: str) -> ArrayFile:
         if name not in self.arrays:
             path = os.path.join(self.folder, f"{name}{self.mark}.npy")
-            self.arrays[name] = ArrayFile(path, np.dtype(_DTYPES[name]))
+            self.arrays[name] = ArrayFile(path, np.dtype(_DTYPES[name]), self.mode)
         return self.arrays[name]
 
     def _put_offsets(self, name: str, offsets: NDArray[Any], shift: int) -> None:
@@ -333,6 +337,10 @@ def _locked(folder: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _mode(folder: str) -> int:
+    return stat.S_IMODE(os.stat(os.path.join(folder, _META)).st_mode)
+
+
 def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
     """The files of a store, complete or not, in a folder; an error if it holds anything else."""
     present = set(os.listdir(folder))
@@ -357,7 +365,8 @@ def _well_formed(meta: dict[str, Any]) -> bool:
         if not match or match[1] != name:
             return False
     numbers = [meta.get(key) for key in ("rows", "features", "labels")]
-    numbers += [array.get("length") for array in arrays.values()]
+    for array in arrays.values():
+        numbers += [array.get(key) for key in ("length", "crc32", "crc32_ends")]
     if not all(type(number) is int and 0 <= number < 2**60 for number in numbers):
         return False
     return bool(max(meta["features"], meta["labels"]) <= MAX_COLUMNS)

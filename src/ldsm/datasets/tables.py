@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import format_suffix, malformed, read_lines, writing
+from .csv_rows import BrokenRow, csv_rows
 from .dataset import Dataset
 from .jsonl import collect
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_LONGEST_CELL = 2**31 - 1  # the csv module stops at 131,072 characters, fewer than many documents
 
 
 def iter_table(
@@ -137,9 +137,9 @@ def save_table(
 def _delimiter(path: PathLike, delimiter: str | None) -> str:
     if delimiter is None:
         delimiter = _DELIMITERS.get(format_suffix(path))
-    if delimiter is None or len(delimiter) != 1:
+    if delimiter is None or len(delimiter) != 1 or delimiter in '"\r\n':
         raise ValueError(
-            "delimiter must be one character, or the file's suffix one of "
+            "delimiter must be one character, no quote or line end, or the file's suffix one of "
             f"{', '.join(_DELIMITERS)}. Got {delimiter!r} for {printable(path)}."
         )
     return delimiter
@@ -147,30 +147,11 @@ def _delimiter(path: PathLike, delimiter: str | None) -> str:
 
 def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
-    taken: list[str] = []  # the lines of the current row
-
-    def lines() -> Iterator[str]:
-        # Line ends within quotes belong to the cell, so the reader must see them.
-        for _, line in read_lines(path, keep_ends=True):
-            taken.append(line)
-            yield line
-
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-    while True:
-        number = reader.line_num + 1
-        taken.clear()
-        # A setting of the whole process, so it is changed for one row only.
-        limit_before = csv.field_size_limit(_LONGEST_CELL)
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            text = "".join(taken)
-            raise malformed(path, number, f"is not a row of a table: {error}", text) from None
-        finally:
-            csv.field_size_limit(limit_before)
-        yield number, row
+    try:
+        # Line ends within quotes belong to the cell.
+        yield from csv_rows(read_lines(path, keep_ends=True), delimiter)
+    except BrokenRow as row:
+        raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 
 
 def _column(path: PathLike, header: list[str], name: str) -> int:

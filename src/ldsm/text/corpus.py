@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from .._storage.strings import is_unicode
 from ..datasets.dataset import Dataset
 
 Item = TypeVar("Item")
@@ -119,6 +120,11 @@ def _checked_tags(tags: Any, row: int) -> list[str]:
     for tag in tags:
         if not isinstance(tag, str):
             raise ValueError(f"The tags of document {row} must be str. Got {_shown(tag)}.")
+        if not is_unicode(tag):
+            raise ValueError(
+                f"The tags of document {row} must be valid Unicode. Got {_shown(tag)}, which holds "
+                "a lone surrogate."
+            )
         checked.append(str(tag))  # NumPy's str becomes Python's
     return checked
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .._model.explain import LabelScore
-from .._trees.row_paths import Leaf, Step, TreePath
+from .._runtime.wording import escaped
+from .._trees.row_paths import Leaf, Step, TreePath, pull_of
 
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
+_DEEPEST_INDENT = 60  # the lines of a very deep tree must not become ever longer
 
 _SHARED = (
     "score",
@@ -65,7 +65,8 @@ class TextPath:
     def __str__(self) -> str:
         parts: list[WordStep | TagLeaf] = [*self.steps, *self.leaves]
         parts.sort(key=lambda part: part.node)
-        return "\n".join([f"tree {self.tree}", *(f"{'  ' * (p.depth + 1)}{p}" for p in parts)])
+        lines = (f"{'  ' * min(part.depth + 1, _DEEPEST_INDENT)}{part}" for part in parts)
+        return "\n".join([f"tree {self.tree}", *lines])
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class TagScore:
     def __str__(self) -> str:
         shares = _listed(list(self.shares.items()), "+.2f")
         if self.bias is None:
-            return f"{self.tag}: {shares}"
-        return f"{self.tag}: {shares}; words: {_listed(self.words, '+.2f')}"
+            return f"{escaped(self.tag)}: {shares}"
+        return f"{escaped(self.tag)}: {shares}; words: {_listed(self.words, '+.2f')}"
 
 
 @dataclass(frozen=True)
@@ -165,12 +166,9 @@ def in_words(
 
 def _pulls(step: Step) -> Iterable[tuple[int, float]]:
     """How far each feature favoured the directions taken over the mean of the others."""
+    factors = pull_of(step.directions, len(step.margins))
     for reason in step.reasons:
-        taken = np.isin(np.arange(len(reason.contributions)), step.directions)
-        pull = reason.contributions[taken].mean()
-        if not taken.all():
-            pull -= reason.contributions[~taken].mean()
-        yield reason.feature, float(pull)
+        yield reason.feature, float(reason.contributions @ factors)
 
 
 def _named(leaf: Leaf, classes: Sequence[Any], max_tags: int) -> TagLeaf:
@@ -179,4 +177,4 @@ def _named(leaf: Leaf, classes: Sequence[Any], max_tags: int) -> TagLeaf:
 
 
 def _listed(pairs: Weighted, form: str = ".2f") -> str:
-    return ", ".join(f"{name} {value:{form}}" for name, value in pairs) or "none"
+    return ", ".join(f"{escaped(str(name))} {value:{form}}" for name, value in pairs) or "none"

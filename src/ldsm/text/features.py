@@ -1,45 +1,80 @@
 """Features of texts: the default vectorizer, and vectorizers as settings and arrays of a file.
 
-A file can hold only the settings below, and no function. scikit-learn checks their values, as for
-any vectorizer.
+A file can hold only the settings below, and no function. Nothing is tokenised, and no word decoded,
+until the vectorizer of a file is first used.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._storage.container import Arrays
+from .._storage.strings import Strings
+from .token_patterns import is_linear
+
+# Longer sequences of words or characters are of no use, and their number has no bound.
+LONGEST_NGRAM = 20
+DTYPES = {"float32": np.float32, "float64": np.float64}
+
+
+def _one_of(*values: Any) -> Callable[[Any], bool]:
+    return lambda value: any(type(value) is type(one) and value == one for one in values)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and value >= 0
+
+
+def _are_stop_words(value: Any) -> bool:
+    return value in (None, "english") or (
+        isinstance(value, list) and all(isinstance(word, str) for word in value)
+    )
+
+
+def _is_ngram_range(value: Any) -> bool:
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(type(plain(n)) is int for n in value)
+        and 1 <= value[0] <= value[1] <= LONGEST_NGRAM
+    )
+
 
 # All parameters of a TfidfVectorizer except `input`, which is "content", the functions, which
-# cannot be stored, and the vocabulary, which is an array.
-SETTINGS = (
-    "encoding",
-    "decode_error",
-    "strip_accents",
-    "lowercase",
-    "analyzer",
-    "stop_words",
-    "token_pattern",
-    "ngram_range",
-    "max_df",
-    "min_df",
-    "max_features",
-    "binary",
-    "dtype",
-    "norm",
-    "use_idf",
-    "smooth_idf",
-    "sublinear_tf",
-)
+# cannot be stored, and the vocabulary, which is an array. With each, what a file may say of it.
+SETTINGS: Mapping[str, Callable[[Any], bool]] = {
+    "encoding": lambda value: isinstance(value, str),
+    "decode_error": _one_of("strict", "ignore", "replace"),
+    "strip_accents": _one_of(None, "ascii", "unicode"),
+    "lowercase": _is_bool,
+    "analyzer": _one_of("word", "char", "char_wb"),
+    "stop_words": _are_stop_words,
+    "token_pattern": lambda value: isinstance(value, str | None),
+    "ngram_range": _is_ngram_range,
+    "max_df": _is_number,
+    "min_df": _is_number,
+    "max_features": lambda value: value is None or (type(value) is int and value >= 1),
+    "binary": _is_bool,
+    "dtype": _one_of(*DTYPES),
+    "norm": _one_of("l1", "l2", None),
+    "use_idf": _is_bool,
+    "smooth_idf": _is_bool,
+    "sublinear_tf": _is_bool,
+}
 FUNCTIONS = ("preprocessor", "tokenizer", "analyzer")
-DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def default_vectorizer(**changes: Any) -> TfidfVectorizer:
@@ -86,44 +121,85 @@ def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Array
                 f"no code. Got {name}={function!r}."
             )
     settings = vectorizer_settings(vectorizer)
-    if settings["dtype"] not in DTYPES:
-        raise ValueError(f"A vectorizer of dtype {settings['dtype']} cannot be saved.")
+    for name, allowed in SETTINGS.items():
+        if not allowed(settings[name]):
+            raise ValueError(f"A vectorizer with {name}={settings[name]!r} cannot be saved.")
     arrays = names_to_arrays("words", vectorizer.get_feature_names_out().tolist())
     if vectorizer.use_idf:
         arrays["idf"] = vectorizer.idf_
     return settings, arrays
 
 
-def unfitted_vectorizer(settings: Mapping[str, Any], words: list[str] | None) -> TfidfVectorizer:
-    """The vectorizer that the settings describe; `words` fixes its vocabulary."""
-    if settings.keys() != set(SETTINGS):
-        unknown = min(settings.keys() ^ set(SETTINGS))
-        raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
+@dataclass(frozen=True, eq=False)
+class TextFeatures:
+    """A fitted vectorizer; that of a file is put together when it is first used."""
+
+    settings: Mapping[str, Any]
+    words: Strings
+    idf: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, vectorizer: TfidfVectorizer) -> TextFeatures:
+        """The features of a vectorizer that is fitted already."""
+        features = cls({}, Strings.pack([]), None)
+        vars(features)["vectorizer"] = vectorizer
+        return features
+
+    @cached_property
+    def vectorizer(self) -> TfidfVectorizer:
+        vectorizer = unfitted_vectorizer(self.settings, self.words)
+        # Given a vocabulary and weights, a vectorizer is fitted. One without weights gets those
+        # that change nothing.
+        vectorizer.use_idf = True
+        vectorizer.idf_ = np.ones(len(self.words)) if self.idf is None else self.idf
+        vectorizer.use_idf = self.idf is not None
+        return vectorizer
+
+
+def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> TfidfVectorizer:
+    """The vectorizer that checked settings describe; `words` fixes its vocabulary."""
     values = dict(settings)
-    if values["dtype"] not in DTYPES or not isinstance(values["ngram_range"], list):
-        raise ValueError("its settings of the vectorizer have a wrong type or range")
     values["dtype"] = DTYPES[values["dtype"]]
     values["ngram_range"] = tuple(values["ngram_range"])
     return TfidfVectorizer(**values, vocabulary=words)
 
 
-def vectorizer_from_state(settings: Mapping[str, Any], arrays: Arrays) -> TfidfVectorizer:
-    """The fitted vectorizer; its arrays are removed from `arrays`."""
-    words = names_from_arrays("words", arrays)
-    vectorizer = unfitted_vectorizer(settings, words)
-    try:
-        # With a fixed vocabulary this learns nothing, but makes the vectorizer check its parameters
-        # and get ready. Its warnings were shown when it was first fitted.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            vectorizer.fit([""])
-    except (re.error, OverflowError) as error:
-        raise ValueError(f"its settings of the vectorizer are wrong: {error}") from None
-    if vectorizer.use_idf:
-        idf = arrays.pop("idf", None)
+def features_from_state(
+    settings: Mapping[str, Any], arrays: Arrays, *, verify: bool, trust_pattern: bool
+) -> TextFeatures:
+    """What `vectorizer_state` stored; its arrays are removed from `arrays`."""
+    if settings.keys() != SETTINGS.keys():
+        unknown = min(settings.keys() ^ SETTINGS.keys())
+        raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
+    for name, allowed in SETTINGS.items():
+        if not allowed(settings[name]):
+            raise ValueError(f"its vectorizer has a wrong {name}, {str(settings[name])[:80]!r}")
+    if settings["analyzer"] == "word" and settings["token_pattern"] is None:
+        raise ValueError("its vectorizer reads words, but has no token pattern")
+    _check_pattern(settings["token_pattern"], trust_pattern)
+    words = names_from_arrays("words", arrays, verify=verify)
+    if not words:
+        raise ValueError("its vectorizer has no words")
+    idf = arrays.pop("idf", None)
+    if settings["use_idf"]:
         if idf is None or idf.shape != (len(words),) or idf.dtype not in DTYPES.values():
             raise ValueError("its array 'idf' is missing or has a wrong type or length")
-        if not np.isfinite(idf).all():
+        if verify and not np.isfinite(idf).all():
             raise ValueError("its array 'idf' is not finite")
-        vectorizer.idf_ = idf
-    return vectorizer
+    elif idf is not None:
+        raise ValueError("it has an array 'idf' that its vectorizer does not use")
+    return TextFeatures(settings, words, idf)
+
+
+def _check_pattern(pattern: str | None, trusted: bool) -> None:
+    if pattern is None:
+        return
+    if not trusted and not is_linear(pattern):
+        raise ValueError(
+            f"its token pattern, {pattern[:80]!r}, might never come to an end on some text; if you "
+            "trust whoever wrote the file, use ldsm.load(path, trust_pattern=True)"
+        )
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"its token pattern is wrong: {error}") from None

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._model.names import names_from_arrays, names_to_arrays
+from .._model.names import names_from_arrays, names_to_arrays, take_array
 from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
+from .._storage.strings import Strings
 from ..classifier import classifier_from_state
-from .features import unfitted_vectorizer, vectorizer_from_state, vectorizer_state
+from .features import features_from_state, unfitted_vectorizer, vectorizer_state
 
 if TYPE_CHECKING:
     from .tagger import TextTagger
+
+
+class RareTags(NamedTuple):
+    """Tags that were not learned, and their documents."""
+
+    names: Strings
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> RareTags:
+        return cls(Strings.pack(counts), np.array(list(counts.values()), dtype=np.int64))
 
 
 def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
@@ -30,8 +42,9 @@ def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
         "default_classifier": tagger.classifier is None,
         "min_tag_count": int(tagger.min_tag_count),
     }
-    arrays |= names_to_arrays("rare_tags", list(tagger.rare_tags_))
-    arrays["rare_tag_counts"] = np.array(list(tagger.rare_tags_.values()), dtype=np.int64)
+    rare = RareTags.of(tagger.rare_tags_)
+    arrays |= names_to_arrays("rare_tags", rare.names)
+    arrays["rare_tag_counts"] = rare.counts
     classifier = tagger.classifier_
     header, trees = model_to_state(classifier.model_, classifier.get_params(deep=False))
     return {"text": text, **header}, {**arrays, **trees}
@@ -43,6 +56,7 @@ def restore_tagger(
     arrays: Mapping[str, NDArray[Any]],
     *,
     verify: bool,
+    trust_pattern: bool,
 ) -> None:
     """Restore what `tagger_to_state` stored to a new tagger; invalid content is a ValueError."""
     text, rest = header["text"], dict(arrays)
@@ -51,19 +65,19 @@ def restore_tagger(
     for name in ("default_vectorizer", "given_words", "default_classifier"):
         if not isinstance(text[name], bool):
             raise ValueError(f"its header has no proper entry {name!r}")
-    vectorizer = vectorizer_from_state(text["vectorizer"], rest)
-    words = vectorizer.get_feature_names_out().tolist()
-    rare, counts = names_from_arrays("rare_tags", rest), rest.pop("rare_tag_counts")
-    if counts.shape != (len(rare),) or counts.dtype != np.int64:
-        raise ValueError("its array 'rare_tag_counts' has a wrong type or length")
+    features = features_from_state(
+        text["vectorizer"], rest, verify=verify, trust_pattern=trust_pattern
+    )
+    rare = names_from_arrays("rare_tags", rest, verify=verify)
+    counts = take_array(rest, "rare_tag_counts", np.int64, len(rare))
     classifier = classifier_from_state(header, rest, verify=verify)
-    if classifier.n_features_in_ != len(words):
+    if classifier.n_features_in_ != len(features.words):
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
-    tagger.classifier_, tagger.vectorizer_ = classifier, vectorizer
-    tagger.rare_tags_ = dict(zip(rare, counts.tolist(), strict=True))
+    tagger.classifier_ = classifier
+    tagger.hold_text(features, RareTags(rare, counts))
     if not text["default_vectorizer"]:
-        vocabulary = words if text["given_words"] else None
+        vocabulary = features.words if text["given_words"] else None
         tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], vocabulary)
     if not text["default_classifier"]:
         tagger.classifier = clone(classifier)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,8 +27,9 @@ from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
-from .features import default_vectorizer, vectorizer_settings
-from .saved_form import restore_tagger, tagger_to_state
+from .features import LONGEST_NGRAM, TextFeatures, default_vectorizer, vectorizer_settings
+from .saved_form import RareTags, restore_tagger, tagger_to_state
+from .token_patterns import is_linear
 
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 _EVERY_REASON = 2**31 - 1
@@ -75,8 +77,6 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     """
 
     classifier_: LdSMClassifier
-    vectorizer_: TfidfVectorizer
-    rare_tags_: dict[str, int]
 
     def __init__(
         self,
@@ -142,8 +142,26 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             )
         data = Dataset(sp.csr_array(X), Y, label_names=names)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
-        self.classifier_, self.vectorizer_, self.rare_tags_ = classifier, vectorizer, rare
+        self.classifier_ = classifier
+        self.hold_text(TextFeatures.of(vectorizer), RareTags.of(rare))
         return self
+
+    def hold_text(self, features: TextFeatures, rare: RareTags) -> None:
+        """Take over how texts become features, and the tags that were not learned."""
+        self._features, self._rare_tags = features, rare
+
+    @property
+    def vectorizer_(self) -> TfidfVectorizer:
+        """The fitted vectorizer."""
+        check_is_fitted(self, "classifier_")
+        return self._features.vectorizer
+
+    @property
+    def rare_tags_(self) -> dict[str, int]:
+        """Tags left out because they have too few documents, with their counts."""
+        check_is_fitted(self, "classifier_")
+        names, counts = self._rare_tags
+        return dict(zip(names, counts.tolist(), strict=True))
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -339,6 +357,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         ValueError
             If the vectorizer uses a custom function, such as a tokenizer.
 
+        Warns
+        -----
+        UserWarning
+            If the vectorizer's `token_pattern` might take very long on some text: see `ldsm.load`.
+
         Examples
         --------
         >>> import ldsm
@@ -349,15 +372,26 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "classifier_")
         header, arrays = tagger_to_state(self)
+        pattern = header["text"]["vectorizer"]["token_pattern"]
+        if pattern is not None and not is_linear(pattern):
+            warnings.warn(
+                f"The token pattern {pattern!r} is not of a form that is safe on every text: the "
+                "file can only be loaded with trust_pattern=True.",
+                stacklevel=2,
+            )
         write(path, {"kind": "TextTagger", **header}, arrays)
 
 
 def tagger_from_state(
-    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    verify: bool = True,
+    trust_pattern: bool = False,
 ) -> TextTagger:
     """The tagger that a model file describes; see `restore_tagger`."""
     tagger = TextTagger()
-    restore_tagger(tagger, header, arrays, verify=verify)
+    restore_tagger(tagger, header, arrays, verify=verify, trust_pattern=trust_pattern)
     _check_parts(tagger)
     return tagger
 
@@ -372,6 +406,9 @@ def _check_parts(tagger: TextTagger) -> None:
     if tagger.vectorizer is not None and tagger.vectorizer.input != "content":
         # "filename" would open the files that documents happen to name.
         raise _wrong("vectorizer", "one with input='content'", tagger.vectorizer)
+    if tagger.vectorizer is not None and max(tagger.vectorizer.ngram_range) > LONGEST_NGRAM:
+        allowed = f"one with an ngram_range of at most {LONGEST_NGRAM}"
+        raise _wrong("vectorizer", allowed, tagger.vectorizer)
     count = Number(1, integer=True)
     if not count.allows(tagger.min_tag_count):
         raise _wrong("min_tag_count", str(count), tagger.min_tag_count)

@@ -1,0 +1,104 @@
+"""Terminals that lack characters, labels that move the cursor, pipes that are closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli_runs import process
+
+# Labels, and what people may see of them.
+NASTY = ["red\x1b[31m", "bell\x07", "line\nfeed", "tab\tbed", "\u202edesrever", "été"]
+SHOWN = ["red\\x1b[31m", "bell\\x07", "line\\nfeed", "tab\\tbed", "\\u202edesrever", "été"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Labels that fake colours, sounds, lines and columns."""
+    folder = tmp_path_factory.mktemp("nasty")
+    with open(folder / "d.jsonl", "w", encoding="utf-8") as file:
+        for i in range(24):
+            labels = [NASTY[i % 6], NASTY[(i + 1) % 6]]
+            file.write(json.dumps({"text": f"word{i % 6} more{i % 3}", "labels": labels}) + "\n")
+    made = process("train", folder / "d.jsonl", "-o", folder / "m.ldsm", "--n-estimators", "3")
+    assert made.code == 0, made.err
+    return folder / "m.ldsm"
+
+
+def odd_characters(text: str) -> set[str]:
+    return {c for c in text if (ord(c) < 32 and c not in "\n\t") or 0x202A <= ord(c) <= 0x202E}
+
+
+def test_labels_are_shown_escaped(model):
+    lines = process("predict", model, "-", "-k", "6", stdin="word0 more0\nword3\n")
+    assert lines.code == 0 and len(lines.lines) == 2
+    for cell in (cell for line in lines.lines for cell in line.split("\t")):
+        label, score = cell.rsplit(" ", 1)
+        assert label in SHOWN and 0 <= float(score) <= 1
+    for command in (["explain", model, "word0 more0"], ["inspect", model]):
+        shown = process(*command)
+        assert shown.code == 0 and not odd_characters(shown.out + shown.err)
+    assert not odd_characters(lines.out)
+
+
+def test_json_has_the_labels_as_they_are(model):
+    answer = process("predict", model, "-", "-k", "6", "--json", stdin="word0 more0\n")
+    assert set(json.loads(answer.out)["labels"]) <= set(NASTY)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "latin-1"},
+        {"PYTHONIOENCODING": "ascii:strict"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"LC_ALL": "C", "HOME": ""},
+    ],
+)
+def test_an_encoding_that_lacks_characters_is_no_error(model, environment):
+    settings = {**os.environ, **environment}
+    for arguments in (["inspect", str(model)], ["explain", str(model), "word5"]):
+        command = [sys.executable, "-m", "ldsm", *arguments]
+        run = subprocess.run(command, capture_output=True, env=settings, timeout=60)
+        assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_stdin_that_is_closed_is_one_sentence(model, command):
+    shell = f'"{sys.executable}" -m ldsm {command} "{model}" - <&-'
+    run = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)
+    assert run.returncode in (1, 2)
+    assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
+
+
+def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "meta.json")
+    run = process("train", tmp_path, "-o", tmp_path.parent / "m.ldsm")
+    assert run.code != 0 and "not a regular file" in run.err
+
+
+def test_a_lone_surrogate_is_refused_where_it_is_read(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "a", "labels": ["b"]}\n{"text": "a", "labels": ["x\\ud800"]}\n')
+    run = process("train", path, "-o", tmp_path / "m.ldsm")
+    assert run.code == 1 and "d.jsonl:2: field 'labels' holds a lone surrogate" in run.err
+
+
+def test_ctrl_c_while_it_still_loads_is_one_sentence(model):
+    """At whichever moment it comes, once Python itself is up."""
+    program = "import ldsm.__main__, sys; print('up', flush=True); ldsm.__main__.main()"
+    for wait in (0.0, 0.02, 0.1, 0.3):
+        command = [sys.executable, "-c", program, "inspect", str(model)]
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert run.stdout is not None and run.stdout.readline() == "up\n"
+        time.sleep(wait)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+        assert run.returncode in (0, 130, -signal.SIGINT)
+        assert "Traceback" not in said, said

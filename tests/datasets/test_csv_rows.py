@@ -1,0 +1,83 @@
+"""Rows of CSV as Python's csv module reads them, but for its limit."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldsm.datasets.csv_rows import BrokenRow, csv_rows
+
+
+def lines_of(text: str) -> list[tuple[int, str]]:
+    # As a file does, a line ends at "\n" alone.
+    lines = text.split("\n")
+    kept = [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+    return list(enumerate(kept, 1))
+
+
+def ours(text: str, delimiter: str = ",") -> list[list[str]] | None:
+    try:
+        return [row for _, row in csv_rows(lines_of(text), delimiter)]
+    except BrokenRow:
+        return None
+
+
+def theirs(text: str, delimiter: str = ",") -> list[list[str]] | None:
+    try:
+        lines = (line for _, line in lines_of(text))
+        return list(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "a,b\n",
+        "a,b",
+        'a,"b\nc",d\r\n"x""y",\n',
+        '"a"b,c\n',
+        'a"b,c\n',
+        '"open\n',
+        ",,\n\n,\n",
+        'a\rb,"c"\n',
+        '"a"\r\n""\n',
+        '"a" ,b\n',
+    ],
+)
+def test_rows_are_those_of_the_csv_module(text: str) -> None:
+    assert ours(text) == theirs(text)
+
+
+@settings(max_examples=2000)
+@given(st.text(alphabet='ab,;"\r\n ', max_size=25), st.sampled_from(",;\t"))
+def test_random_text_is_read_as_by_the_csv_module(text: str, delimiter: str) -> None:
+    assert ours(text, delimiter) == theirs(text, delimiter)
+
+
+@given(st.lists(st.lists(st.text(max_size=9), min_size=1, max_size=4), max_size=4))
+def test_what_the_csv_module_writes_is_read_back(rows: list[list[str]]) -> None:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    assert ours(out.getvalue()) == rows
+
+
+def test_cells_may_be_longer_than_the_csv_module_allows() -> None:
+    cell = 'long "cell"\n' * 50_000
+    out = io.StringIO()
+    csv.writer(out).writerow(["a", cell, "b"])
+    before = csv.field_size_limit()
+    assert list(csv_rows(lines_of(out.getvalue()), ",")) == [(1, ["a", cell, "b"])]
+    assert csv.field_size_limit() == before
+
+
+def test_broken_rows_are_named() -> None:
+    with pytest.raises(BrokenRow, match="expected after") as error:
+        list(csv_rows(lines_of('a,b\n"c\nd"e,f\n'), ","))
+    assert error.value.number == 2

@@ -1,0 +1,52 @@
+"""Files with a valid checksum and one field at its extremes: none crashes, hangs or swells."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HELPERS = Path(__file__).parents[1] / "helpers"
+GOLDEN = Path(__file__).parents[1] / "golden"
+MODELS = ["model_v1", "model_v2", "tagger_v1", "tagger_v2"]
+
+
+def run(program: str, *arguments: object) -> dict:
+    command = [sys.executable, "-W", "error", str(HELPERS / program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    assert done.returncode == 0, (done.returncode, done.stderr[-3000:])
+    report = json.loads(done.stdout)
+    assert report["slowest"][0] < 5, report["slowest"]
+    assert report["outcomes"]["refused"] > 0.5 * report["made"]
+    assert report["outcomes"]["answered"] > 0.01 * report["made"]
+    return report
+
+
+def check_model(name: str, every: int) -> dict:
+    path = GOLDEN / f"{name}.ldsm"
+    report = run("crafted_model.py", path, every)
+    assert report["memory"] <= 1.2 * path.stat().st_size + (50 << 20), report
+    return report
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_some_crafted_models(name: str) -> None:
+    assert check_model(name, 23)["made"] > 100
+
+
+def test_some_crafted_stores() -> None:
+    assert run("crafted_store.py", 17)["made"] > 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MODELS)
+def test_all_crafted_models(name: str) -> None:
+    assert check_model(name, 1)["made"] > 3000
+
+
+@pytest.mark.long
+def test_all_crafted_stores() -> None:
+    assert run("crafted_store.py", 1)["made"] > 2000

@@ -1,0 +1,141 @@
+"""Files of taggers that were made to hang or to swell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ldsm
+from ldsm import LdSMClassifier, TextTagger
+from ldsm._storage import container
+from ldsm._storage.strings import Strings
+from ldsm.text import default_vectorizer
+from ldsm.text.saved_form import tagger_to_state
+
+TEXTS = ["cod and herring quota", "import of beef", "herring import"] * 5
+TAGS = [["fish", "law"], ["meat", "trade"], ["fish", "trade"]] * 5
+HELPERS = Path(__file__).parents[1] / "helpers"
+
+
+def tagger(**settings) -> TextTagger:
+    classifier = LdSMClassifier(n_estimators=2, random_state=0)
+    return TextTagger(classifier, default_vectorizer(**settings)).fit(TEXTS, TAGS)
+
+
+def crafted(path: Path, change) -> Path:
+    """A tagger's file with a valid checksum and other settings or arrays."""
+    header, arrays = tagger_to_state(tagger())
+    change(header, arrays)
+    container.write(path, {"kind": "TextTagger", **header}, arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"token_pattern": "(?:a+)+$", "stop_words": ["a" * 41 + "!"]}, "might never come to an"),
+        ({"token_pattern": "(?i)" + "[\x00-\U0010ffff]" * 2000}, "might never come to an end"),
+        ({"analyzer": "char", "ngram_range": [1, 10**9]}, "wrong ngram_range"),
+        ({"analyzer": "char", "ngram_range": [1, 21]}, "wrong ngram_range"),
+        ({"stop_words": [1]}, "wrong stop_words"),
+        ({"token_pattern": None}, "no token pattern"),
+        ({"token_pattern": "[b-a]+"}, "its token pattern is wrong: bad character range"),
+    ],
+)
+def test_settings_that_would_hang_or_swell_are_refused_at_once(tmp_path, settings, message):
+    change = lambda header, arrays: header["text"]["vectorizer"].update(settings)  # noqa: E731
+    path = crafted(tmp_path / "bad.ldsm", change)
+    started = time.perf_counter()
+    with pytest.raises(ValueError, match=message):
+        ldsm.load(path)
+    assert time.perf_counter() - started < 1
+
+
+def test_nothing_is_tokenised_at_load(tmp_path, monkeypatch):
+    path = tmp_path / "m.ldsm"
+    tagger(stop_words=["the", "of"]).save(path)
+
+    def refuse(*arguments):
+        raise AssertionError("a tokenizer was made")
+
+    monkeypatch.setattr("sklearn.feature_extraction.text.CountVectorizer.build_tokenizer", refuse)
+    loaded = ldsm.load(path)
+    with pytest.raises(AssertionError, match="a tokenizer was made"):
+        loaded.predict(["cod"])
+
+
+def test_a_pattern_of_ones_own_needs_trust(tmp_path):
+    path = tmp_path / "own.ldsm"
+    own = tagger(token_pattern=r"(?u)\b\w[\w-]*\w\b")
+    with pytest.warns(UserWarning, match="trust_pattern=True"):
+        own.save(path)
+    with pytest.raises(ValueError, match=r"use ldsm.load\(path, trust_pattern=True\)"):
+        ldsm.load(path)
+    loaded = ldsm.load(path, trust_pattern=True)
+    assert loaded.fingerprint_ == own.fingerprint_
+    assert loaded.predict(TEXTS) == own.predict(TEXTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tagger(token_pattern=r"[a-z]{2,}").save(path)
+    assert ldsm.load(path).vectorizer_.token_pattern == r"[a-z]{2,}"
+
+
+@pytest.mark.parametrize("settings", [{}, {"use_idf": False}, {"norm": None, "dtype": np.float64}])
+def test_a_loaded_vectorizer_gives_the_same_features(tmp_path, settings):
+    own = tagger(**settings)
+    own.save(tmp_path / "m.ldsm")
+    loaded = ldsm.load(tmp_path / "m.ldsm")
+    for texts in (TEXTS, ["cod cod beef", ""]):
+        assert (loaded.vectorize(texts) != own.vectorize(texts)).nnz == 0
+    assert loaded.vectorizer_.get_params()["use_idf"] == settings.get("use_idf", True)
+    assert loaded.fingerprint_ == own.fingerprint_
+    loaded.save(tmp_path / "again.ldsm")
+    assert (tmp_path / "again.ldsm").read_bytes() == (tmp_path / "m.ldsm").read_bytes()
+
+
+def test_a_given_vocabulary_comes_back(tmp_path):
+    own = tagger(vocabulary=["cod", "beef", "quota"], min_df=1)
+    own.save(tmp_path / "m.ldsm")
+    loaded = ldsm.load(tmp_path / "m.ldsm")
+    assert list(loaded.vectorizer.vocabulary) == ["cod", "beef", "quota"]
+    assert loaded.fit(TEXTS, TAGS).predict(TEXTS) == own.predict(TEXTS)
+
+
+def test_sequences_of_too_many_words_are_refused_before_training():
+    with pytest.raises(ValueError, match="an ngram_range of at most 20"):
+        tagger(analyzer="char", ngram_range=(1, 21))
+
+
+def test_names_are_not_decoded_at_load(tmp_path):
+    """A million words, feature names or column labels cost about what the file has of them."""
+    n = 1_000_000
+
+    def many_words(header, arrays):
+        words = Strings.pack([f"w{i}" for i in range(n)])
+        arrays["words.text"], arrays["words.offsets"] = words.data, words.offsets
+        arrays["idf"] = np.ones(n, np.float32)
+        features, old = arrays["forest.weight_features"].copy(), header["model"]["n_features"]
+        features[features == old] = n  # the bias
+        arrays["forest.weight_features"] = features
+        header["model"]["n_features"] = n
+
+    path = crafted(tmp_path / "words.ldsm", many_words)
+    program = (
+        "import sys, json, time; sys.path.insert(0, sys.argv[2]); import ldsm, ldsm.text\n"
+        "from process_memory import now_bytes, peak_bytes\n"
+        "from ldsm import load\n"
+        "before, start = now_bytes(), time.perf_counter(); model = load(sys.argv[1])\n"
+        "print(json.dumps([peak_bytes() - before, time.perf_counter() - start]))\n"
+    )
+    command = [sys.executable, "-c", program, str(path), str(HELPERS)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    memory, seconds = json.loads(run.stdout)
+    assert memory <= 1.2 * path.stat().st_size + (50 << 20)
+    assert seconds < 3

@@ -1,0 +1,70 @@
+"""Regular expressions of files: none runs that might never end."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldsm.text.features import default_vectorizer
+from ldsm.text.token_patterns import LONGEST, is_linear
+
+SAFE = [
+    default_vectorizer().token_pattern,
+    r"(?u)\b\w+\b",
+    r"\w+",
+    r"\S+",
+    r"[A-Za-z]+",
+    r"[\w'-]+",
+    r"\b[a-z]{2,}",
+    r"\w{3}\d+",
+    r"\w{2,5}\b",
+    r".",
+]
+UNSAFE = [
+    r"(?:a+)+$",
+    r"(a|aa)+b",
+    r"a+a+b",
+    r"\w*x",
+    r"[a-z]+\b",
+    r"\w+?\b",
+    r"(\w+)",
+    r"(?i)\w+",
+    r"\w{65,}",
+    r"(?=a)\w+",
+    r"\1",
+    "a|b",
+    "x" * (LONGEST + 1),
+    "(?i)" + "[\x00-\U0010ffff]" * 2000,
+]
+
+
+@pytest.mark.parametrize("pattern", SAFE)
+def test_common_patterns_are_safe_and_fast_on_long_texts(pattern: str) -> None:
+    assert is_linear(pattern)
+    compiled = re.compile(pattern)
+    for text in ("a" * 200_000 + "!", "a " * 100_000, "ab-" * 60_000, "é" * 100_000 + "-"):
+        started = time.perf_counter()
+        compiled.findall(text)
+        assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("pattern", UNSAFE)
+def test_anything_else_is_not(pattern: str) -> None:
+    assert not is_linear(pattern)
+
+
+@given(st.text(alphabet=r"ab\wdsb[]^-{}()*+?|$.,123 '", max_size=30))
+def test_what_is_safe_compiles_and_is_fast(pattern: str) -> None:
+    if not is_linear(pattern):
+        return
+    try:
+        compiled = re.compile(pattern)
+    except re.error:
+        return  # such as a range from high to low: refused when the file is loaded
+    started = time.perf_counter()
+    compiled.findall("ab" * 10_000 + "c")
+    assert time.perf_counter() - started < 2
