@@ -112,7 +112,7 @@ def model_from_state(
             raise ValueError("its thresholds are not finite")
     else:
         threshold = _entry(described, "threshold", float)
-        if abs(threshold) > np.finfo(np.float32).max:
+        if abs(threshold) > float(np.finfo(np.float32).max):
             raise ValueError("its threshold is out of range")
     form = _entry(described, "label_form", str)
     if form not in LABEL_FORMS:
