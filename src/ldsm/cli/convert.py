@@ -25,6 +25,7 @@ from ..datasets import (
 from ..datasets.dataset import named_labels
 from ..text.corpus import in_chunks
 from .command import wrong_use
+from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .screen import Report, Screen
 
@@ -57,7 +58,7 @@ def convert(
     to_separator: Annotated[
         str | None, typer.Option(help="Separator to write between the labels in a table cell.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    overwrite: OverwriteOption = False,
 ) -> None:
     """Turn a data file into a memory-mapped store, or into another format.
 
@@ -66,8 +67,9 @@ def convert(
     """
     started = time.perf_counter()
     format = _target_format(target, to)
-    if target.exists() and not overwrite:
+    if target.is_dir() and not overwrite:
         raise wrong_use(f"{target} exists; --overwrite replaces it.", "OUT")
+    check_output(target, "data", reader.inputs(source), overwrite, "OUT")
     options: dict[str, Any] = {}
     if to_separator is not None:
         if format != "table":

@@ -25,6 +25,7 @@ from ..datasets import Dataset, load_stdlib_docs
 from ..evaluation import Evaluation
 from ..text import TextTagger
 from .options.estimator import defaults
+from .options.output import OverwriteOption, check_output
 from .screen import Report, Screen
 
 QUESTIONS = (
@@ -61,6 +62,7 @@ def demo(
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save the model to this file.")
     ] = None,
+    overwrite: OverwriteOption = False,
     trees: Annotated[int, typer.Option(min=1, help="Trees to grow.")] = defaults()["n_estimators"],
     n_jobs: Annotated[int, typer.Option(help="Threads for every method; -1 for all cores.")] = -1,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the held-out rows and the trees.")] = 0,
@@ -71,6 +73,8 @@ def demo(
     a fifth of it is held out. The model is compared with two baselines: the most popular tags, and
     a linear support vector machine per tag. It then tags questions in plain English.
     """
+    if save is not None:
+        check_output(save, "a model", [], overwrite, "--save")
     with screen.progress("reading the standard library"):
         corpus = load_stdlib_docs(min_count=_MIN_COUNT)
     train, test = corpus.split(_HELD_OUT, seed=seed)

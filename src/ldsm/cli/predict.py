@@ -19,6 +19,7 @@ from ..text.corpus import in_chunks
 from .command import wrong_use
 from .model import Model, open_model
 from .options.model import JobsOption, ModelArgument, TailOption
+from .options.output import OverwriteOption, check_output
 from .options.reader import STDIN, Reader
 from .screen import Screen, json_line
 
@@ -55,6 +56,7 @@ def predict(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
     ] = None,
+    overwrite: OverwriteOption = False,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Rows predicted at once; 1 if stdin is a terminal.")
     ] = None,
@@ -73,6 +75,9 @@ def predict(
         raise wrong_use("cannot be combined with --sets or --threshold.", "-k")
     if tail > 0 and (sets or threshold is not None):
         raise wrong_use("sets depend on the scores, not on their order.", "--tail")
+    if output is not None:
+        lists = [Path(item[1:]) for item in labels or () if item.startswith("@")]
+        check_output(output, "predictions", reader.inputs(model, data, *lists), overwrite)
     opened = open_model(model, n_jobs)
     allowed = _labels(opened, labels)
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())

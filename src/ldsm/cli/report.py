@@ -12,6 +12,7 @@ from ..plotting import import_matplotlib
 from ..report import make_report
 from .model import open_model
 from .options.model import JobsOption, ModelArgument
+from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .screen import Screen
 
@@ -26,6 +27,7 @@ def report_command(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("report.html"),
+    overwrite: OverwriteOption = False,
     n_jobs: JobsOption = None,
 ) -> None:
     """Write a report on a model: one HTML page with metrics, figures, labels and examples.
@@ -35,6 +37,7 @@ def report_command(
     before you share it. Needs matplotlib (pip install 'ldsm\\[plot]').
     """
     import_matplotlib()
+    check_output(output, "a report", reader.inputs(model, data), overwrite)
     opened = open_model(model, n_jobs)
     with screen.progress(f"reporting on {data.name}"):
         rows = opened.checked(reader.load(data))

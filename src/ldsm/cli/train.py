@@ -21,6 +21,7 @@ from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, open_model
 from .options.estimator import EstimatorOptions
+from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, split_off
 from .screen import Report, Screen
@@ -38,6 +39,7 @@ def train(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Model file (usually .ldsm).")
     ],
+    overwrite: OverwriteOption = False,
     validation: Annotated[
         float | None, typer.Option(help="Hold out this share of the rows and report metrics.")
     ] = None,
@@ -69,7 +71,7 @@ def train(
     Texts (JSON Lines, CSV, TSV, or a store of texts) produce a model that reads texts; features
     (xmlrepo, svmlight, or a store of features) produce a model that reads features.
 
-    The file is written completely or not at all; an existing file is replaced. --warm-start
+    The file is written completely or not at all; an existing model is replaced. --warm-start
     continues the existing model: its trees are kept, and more are grown from the same data.
 
     --checkpoint keeps every finished tree in a folder. If the run is interrupted, the same command
@@ -81,6 +83,8 @@ def train(
     """
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
         raise wrong_use(f"{output} cannot be written.", "--output")
+    inputs = reader.inputs(data, *filter(None, [params.file]))
+    check_output(output, "a model", inputs, overwrite)
     if dask is not None and (validation is not None or tune_threshold or params.get("warm_start")):
         raise wrong_use(
             "cannot be combined with --validation, --tune-threshold or --warm-start, which change "

@@ -23,6 +23,7 @@ from ..datasets import Dataset
 from .command import wrong_use
 from .evaluate import NAMES
 from .options.estimator import EstimatorOptions, defaults
+from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, matrices, split_off
 from .screen import Screen
@@ -58,6 +59,7 @@ def tune(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="JSON file for the best parameters."),
     ] = None,
+    overwrite: OverwriteOption = False,
     validation: Annotated[float, typer.Option(help="Share of the rows to hold out.")] = 0.2,
     metric: Annotated[
         str, typer.Option(metavar="NAME", help=f"Metric to maximise: {', '.join(METRICS)}.")
@@ -79,6 +81,11 @@ def tune(
         raise wrong_use(f"must be one of {', '.join(METRICS)}, got {metric!r}.", "--metric")
     if params.get("warm_start"):
         raise wrong_use("cannot be used here: every trial grows its own trees.", "--warm-start")
+    inputs = reader.inputs(data, *filter(None, [params.file]))
+    if output is not None:
+        check_output(output, "parameters", [*inputs, *filter(None, [storage])], overwrite)
+    if storage is not None:
+        check_output(storage, "trials", inputs, overwrite=False, where="--storage")
     train, held_out = matrices(*split_off(reader.load(data), validation, seed), words)
     fixed = {"random_state": seed, **params}
     search = Search(train, held_out, fixed=fixed, metric=metric, k=k, seed=seed)

@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+GENERATOR = "ldsm report"  # by which its pages are known
 VOID = ("meta", "br")  # elements without an end tag
 
 STYLE = """
@@ -107,6 +108,7 @@ def page(title: str, *body: Markup) -> str:
     head = element(
         "head",
         element("meta", charset="utf-8"),
+        element("meta", name="generator", content=GENERATOR),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", Markup(STYLE)),

@@ -30,6 +30,8 @@ _WORDS = {"none": None, "true": True, "false": False, "yes": True, "no": False}
 class EstimatorOptions(dict[str, Any]):
     """The given parameters by name; a bundle of options."""
 
+    file: Path | None = None  # that some of them were read from
+
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
         parameters = [_option(name, default) for name, default in defaults().items()]
@@ -51,6 +53,7 @@ class EstimatorOptions(dict[str, Any]):
     def collect(values: dict[str, Any]) -> EstimatorOptions:
         file = values.pop("params")
         chosen = EstimatorOptions({} if file is None else read_params(file))
+        chosen.file = file
         for name, value in values.items():
             if _is_switch(name):
                 if value:

@@ -78,6 +78,10 @@ class Reader:
             raise wrong_use(f"must be one of {', '.join(FORMATS)}, got {format!r}.", "--format")
         return Reader(format, {name: v for name, v in values.items() if v is not None})
 
+    def inputs(self, *paths: Path) -> list[Path]:
+        """The given files and those that options name: what a command reads."""
+        return [*paths, *(value for value in self.arguments.values() if isinstance(value, Path))]
+
     def format_of(self, path: Path) -> str:
         """The given format, or else the one of the suffix."""
         if self.format is not None:
