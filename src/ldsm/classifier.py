@@ -107,8 +107,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folder. The result does not depend on it.
     n_jobs : int or None, default=None
         Threads for growing and predicting; -1 for all cores. The result does not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed. The same int gives the same model, bit for bit.
+    random_state : int, RandomState instance or None, default=0
+        Seed. The same int gives the same model, bit for bit. None: a new one for every fit, as
+        elsewhere in scikit-learn.
     verbose : int, default=0
         Positive: report progress on stderr.
 
@@ -176,7 +177,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warm_start: bool = False,
         memory_limit: int | str = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     """Small data, and a model that the command line trained."""
     path = tmp_path_factory.mktemp("cli")
     write_data(path)
-    options = ["-o", path / "notes.ldsm", "--n-estimators", 3, "--random-state", 0]
+    options = ["-o", path / "notes.ldsm", "--n-estimators", 3, "--seed", 0]
     done = process("train", path / "notes.jsonl", *options, "--validation", 0.2)
     assert done.code == 0, done.err
     # In a pipe: plain lines, remarks on stderr, the report on stdout.
@@ -124,7 +124,7 @@ def test_a_reader_that_has_seen_enough(folder):
 
 @pytest.mark.not_under("thread", reason="trains against the clock")
 def test_a_bar_with_the_time_left_on_a_terminal(folder, tmp_path):
-    options = ["--n-estimators", 200, "--n-epochs", 15, "--random-state", 0, "--validation", 0.2]
+    options = ["--n-estimators", 200, "--n-epochs", 15, "--seed", 0, "--validation", 0.2]
     code, shown = in_terminal("train", folder / "train.txt", "-o", tmp_path / "m", *options)
     assert code == 0 and (tmp_path / "m").exists()
     assert "━━━━" in shown and "100%" in shown

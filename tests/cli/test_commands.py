@@ -18,7 +18,7 @@ from ldsm._trees.params import CONSTRAINTS
 from ldsm.cli.options.estimator import EstimatorOptions, defaults, described, flag, parse
 from ldsm.cli.tune import GRID
 
-FEW = ("--n-estimators", "3", "--random-state", "0", "-q")
+FEW = ("--n-estimators", "3", "--seed", "0", "-q")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,10 @@ def run(capsys):
 def test_every_parameter_is_an_option_with_the_estimators_words(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
     text = " ".join(run("train", "--help").out.split())
+    assert "--seed" in text  # instead of --random-state: one for everything
     for name, default in defaults().items():
+        if name == "random_state":
+            continue
         switch = f"no_{name}" if default is True else name
         assert flag(switch) in text
         assert described()[name].split(". ")[0] in text
@@ -92,7 +95,6 @@ def test_values_of_options(name, text, value):
         ("--learning-rate", "nan", "'auto' or a float > 0"),
         ("--subsample", "0", "a float in (0, 1]"),
         ("--optimizer", "adam", "'asgd'"),
-        ("--random-state", "-1", "None or an int >= 0"),
     ],
 )
 def test_values_that_are_not_allowed_are_wrong_use(run, folder, tmp_path, option, text, allowed):
@@ -147,8 +149,8 @@ def test_validation_and_threshold(run, folder, tmp_path):
 def test_warm_start_goes_on_with_the_file(run, folder, tmp_path):
     for data in ("notes.jsonl", "train.txt"):
         once, twice = tmp_path / "once.ldsm", tmp_path / "twice.ldsm"
-        run("train", folder / data, "-o", once, "--n-estimators", 4, "--random-state", 0)
-        run("train", folder / data, "-o", twice, "--n-estimators", 1, "--random-state", 0)
+        run("train", folder / data, "-o", once, "--n-estimators", 4, "--seed", 0)
+        run("train", folder / data, "-o", twice, "--n-estimators", 1, "--seed", 0)
         done = run("train", folder / data, "-o", twice, "--n-estimators", 4, "--warm-start")
         assert done.code == 0
         assert ldsm.load(once).fingerprint_ == ldsm.load(twice).fingerprint_
@@ -439,7 +441,7 @@ def test_matrices_from_files_to_metrics(run, benchmark_data, tmp_path, name, lea
     """The floors are loose: they catch a broken path from file to metric, not a lost point."""
     store, model = tmp_path / "store", tmp_path / "m.ldsm"
     assert run("convert", benchmark_data / f"{name}_train.txt", store).code == 0
-    size = ["--n-estimators", 5, "--max-nodes", 1000, "--random-state", 0, "--n-jobs", -1]
+    size = ["--n-estimators", 5, "--max-nodes", 1000, "--seed", 0, "--n-jobs", -1]
     assert run("train", store, "-o", model, *size).code == 0
     test = benchmark_data / f"{name}_test.txt"
     found = run("evaluate", model, test, "--propensity-dataset", name, "--json").json
@@ -450,7 +452,7 @@ def test_matrices_from_files_to_metrics(run, benchmark_data, tmp_path, name, lea
 def test_texts_from_files_to_metrics(run, benchmark_data, tmp_path):
     """EURLEX57K as it comes; the floor is loose here too."""
     model = tmp_path / "m.ldsm"
-    options = ["--n-estimators", 10, "--random-state", 0, "--n-jobs", -1, "--min-tag-count", 2]
+    options = ["--n-estimators", 10, "--seed", 0, "--n-jobs", -1, "--min-tag-count", 2]
     train = benchmark_data / "eurlex57k_train.jsonl.gz"
     assert run("train", train, "-o", model, *options).code == 0
     found = run("evaluate", model, benchmark_data / "eurlex57k_test.jsonl.gz", "--json").json

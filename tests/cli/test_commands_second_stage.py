@@ -11,7 +11,7 @@ import ldsm
 from cli_runs import make_documents, within, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 
-FEW = ("--n-estimators", "3", "--random-state", "0", "-q")
+FEW = ("--n-estimators", "3", "--seed", "0", "-q")
 
 
 @pytest.fixture(scope="module")

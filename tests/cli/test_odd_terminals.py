@@ -62,6 +62,8 @@ def test_json_has_the_labels_as_they_are(model):
     ],
 )
 def test_an_encoding_that_lacks_characters_is_no_error(model, environment):
+    if "LC_ALL" in environment and not sys.prefix.isascii():
+        pytest.skip("without UTF-8, Python itself cannot start in a folder of such a name")
     settings = {**os.environ, **environment}
     for arguments in (["inspect", str(model)], ["explain", str(model), "word5"]):
         command = [sys.executable, "-m", "ldsm", *arguments]

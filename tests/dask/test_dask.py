@@ -162,7 +162,7 @@ def test_any_number_of_workers_gives_the_fingerprint_of_threads(
 def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
     run = within(capsys)
     train = ("train", store, "-o", tmp_path / "model.ldsm", "--n-estimators", N_TREES)
-    train += ("--random-state", 0, "--dask", "local:1")
+    train += ("--seed", 0, "--dask", "local:1")
     done = run(*train, "--checkpoint", tmp_path / "trees", "--json")
     assert done.code == 0, done.err
     assert done.json["fingerprint"] == expected[0]
@@ -212,7 +212,7 @@ def test_tls_as_documented(capsys, store, expected, tmp_path):
     added = yaml.safe_load(block.replace("/etc/dask", str(tmp_path)))
     configuration = dask.config.merge(dask.config.config, added)
     train = ("train", store, "-o", tmp_path / "model.ldsm", "--n-estimators", N_TREES)
-    train += ("--random-state", 0, "--checkpoint", tmp_path / "trees", "--json", "--dask")
+    train += ("--seed", 0, "--checkpoint", tmp_path / "trees", "--json", "--dask")
     run = within(capsys)
     with dask.config.set(configuration), cluster(1, protocol="tls://") as client:
         address = client.scheduler.address

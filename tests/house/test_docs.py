@@ -80,7 +80,7 @@ def test_readme_shell(tmp_path, monkeypatch, capsys):
             options = ["--trials", "2"] if " tune " in line else []
             assert (done := ldsm(*shlex.split(line)[1:], *options)).code == 0, (line, done.err)
             continue
-        command = re.sub(r"(?<!\S)ldsm (?=[a-z])", f"{sys.executable} -m ldsm ", line)
+        command = re.sub(r"(?<!\S)ldsm (?=[a-z])", f"'{sys.executable}' -m ldsm ", line)
         run = subprocess.run(command, shell=True, capture_output=True, text=True)
         assert run.returncode == 0, (line, run.stderr)
 

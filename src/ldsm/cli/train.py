@@ -20,7 +20,7 @@ from ..text import TextTagger
 from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, open_model
-from .options.estimator import EstimatorOptions
+from .options.estimator import EstimatorOptions, SeedOption
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, split_off
@@ -50,7 +50,7 @@ def train(
             help=f"Tune the threshold for sets on held-out rows, {_VALIDATION:.0%} by default.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for the held-out rows.")] = 0,
+    seed: SeedOption = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -93,6 +93,7 @@ def train(
         )
     if validation is None and tune_threshold:
         validation = _VALIDATION
+    seed = params.seeded(seed)
     started = time.perf_counter()
     rows, held_out = _rows(reader, data, validation, seed)
     with screen.progress(f"training on {data.name}") as report:

@@ -22,7 +22,7 @@ from ..classifier import LdSMClassifier
 from ..datasets import Dataset
 from .command import wrong_use
 from .evaluate import NAMES
-from .options.estimator import EstimatorOptions, defaults
+from .options.estimator import EstimatorOptions, SeedOption, defaults
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, matrices, split_off
@@ -65,7 +65,7 @@ def tune(
         str, typer.Option(metavar="NAME", help=f"Metric to maximise: {', '.join(METRICS)}.")
     ] = METRICS[0],
     k: Annotated[int, typer.Option("-k", min=1, help="Predictions per row to evaluate.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for search, split and trees.")] = 0,
+    seed: SeedOption = None,
 ) -> None:
     """Search for good parameters on held-out rows.
 
@@ -86,8 +86,9 @@ def tune(
         check_output(output, "parameters", [*inputs, *filter(None, [storage])], overwrite)
     if storage is not None:
         check_output(storage, "trials", inputs, overwrite=False, where="--storage")
+    seed = params.seeded(seed)
     train, held_out = matrices(*split_off(reader.load(data), validation, seed), words)
-    fixed = {"random_state": seed, **params}
+    fixed = dict(params)
     search = Search(train, held_out, fixed=fixed, metric=metric, k=k, seed=seed)
     study = search.open(storage)
     earlier = len(complete_trials(study))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from .._model.explain import LabelScore
 from .._runtime.wording import escaped
@@ -164,11 +166,11 @@ def in_words(
     return TextExplanation(tags, tag_scores, strongest[:max_words], text_paths)
 
 
-def _pulls(step: Step) -> Iterable[tuple[int, float]]:
+def _pulls(step: Step) -> list[tuple[int, float]]:
     """How far each feature favoured the directions taken over the mean of the others."""
     factors = pull_of(step.directions, len(step.margins))
-    for reason in step.reasons:
-        yield reason.feature, float(reason.contributions @ factors)
+    with np.errstate(over="ignore", invalid="ignore"):  # a damaged file may give anything
+        return [(reason.feature, float(reason.contributions @ factors)) for reason in step.reasons]
 
 
 def _named(leaf: Leaf, classes: Sequence[Any], max_tags: int) -> TagLeaf:

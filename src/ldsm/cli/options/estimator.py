@@ -13,8 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 
 from ..._trees.params import CONSTRAINTS, Choice, Flag, NonZero, Number, Rule
@@ -34,7 +35,9 @@ class EstimatorOptions(dict[str, Any]):
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
-        parameters = [_option(name, default) for name, default in defaults().items()]
+        # One seed is for everything that a command draws: it has an option of its own.
+        names = [name for name in defaults() if name != "random_state"]
+        parameters = [_option(name, defaults()[name]) for name in names]
         parameters.append(
             option(
                 "params",
@@ -49,6 +52,12 @@ class EstimatorOptions(dict[str, Any]):
         )
         return parameters
 
+    def seeded(self, seed: int | None) -> int:
+        """The seed that was given, in the options or in the file, or else the default; kept."""
+        if seed is not None:
+            self["random_state"] = seed
+        return int(self.setdefault("random_state", defaults()["random_state"]) or 0)
+
     @staticmethod
     def collect(values: dict[str, Any]) -> EstimatorOptions:
         file = values.pop("params")
@@ -61,6 +70,17 @@ class EstimatorOptions(dict[str, Any]):
             elif value is not None:
                 chosen[name] = parse(name, value)
         return chosen
+
+
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        show_default=False,
+        help="Seed of everything random: the same data and options give the same model. "
+        "[dim]\\[default: 0][/dim]",
+    ),
+]
 
 
 def defaults() -> dict[str, Any]:
