@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -81,3 +82,14 @@ def test_broken_rows_are_named() -> None:
     with pytest.raises(BrokenRow, match="expected after") as error:
         list(csv_rows(lines_of('a,b\n"c\nd"e,f\n'), ","))
     assert error.value.number == 2
+
+
+def test_another_delimiter_is_named_as_the_remedy(tmp_path: Path) -> None:
+    from ldsm.datasets import load_table
+
+    for delimiter in ";|\t":
+        path = tmp_path / "d.csv"
+        path.write_text(f"text{delimiter}labels\na{delimiter}b\n")
+        with pytest.raises(ValueError, match=r"seem to be separated by .*--delimiter"):
+            load_table(path)
+        assert load_table(path, delimiter=delimiter).labels == [["b"]]

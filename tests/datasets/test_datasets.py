@@ -225,9 +225,12 @@ def test_table_forms_and_errors(tmp_path):
         ('text,labels\n"a\nb",c\n"d,e\n', "data.csv:4: is not a row of a table.*The line: '\"d,e"),
         ('text,labels\n"a"b,c\n', 'data.csv:2: is not a row of a table.*The line: \'"a"b,c'),
         ('text,labels\na,"b;;c"\n', "data.csv:2: empty label"),
-        ("text,tags\na,b\n", "data.csv:1: expected one column 'labels', got 0"),
-        ("text,labels,text\na,b,c\n", "data.csv:1: expected one column 'text', got 2"),
-        ("", "data.csv:1: expected one column 'text', got 0"),
+        (
+            "text,tags\na,b\n",
+            "data.csv:1: has no column 'labels', but 'text', 'tags'; labels=, or --label-field",
+        ),
+        ("text,labels,text\na,b,c\n", "data.csv:1: has 2 columns 'text'"),
+        ("", "data.csv:1: has no column 'text', but nothing"),
     ]:
         path.write_text(text)
         with pytest.raises(ValueError, match=reason):

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._arrays.features import FeatureArrays, canonical_arrays, feature_arrays
+from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import known_labels, label_arrays
 from .._arrays.structure import check_structure
 from .._storage.strings import Strings
@@ -31,6 +32,7 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     store = X.store if isinstance(X, Dataset) else None
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
+    warn_if_joined(labels.classes)
     check_structure(X, "X")
     given = X
     # Feature names are recorded on another estimator, so that a failed fit changes nothing.

@@ -54,6 +54,7 @@ def evaluate(
     if a is not None and propensity_dataset is not None:
         raise wrong_use("cannot be combined with --a and --b.", "--propensity-dataset")
     opened = open_model(model, n_jobs)
+    reader = reader.as_trained(opened.fitted.training, data)
     try:
         propensities = opened.fitted.propensities(dataset=propensity_dataset, a=a, b=b)
     except ValueError as error:

@@ -79,6 +79,7 @@ def predict(
         lists = [Path(item[1:]) for item in labels or () if item.startswith("@")]
         check_output(output, "predictions", reader.inputs(model, data, *lists), overwrite)
     opened = open_model(model, n_jobs)
+    reader = reader.as_trained(opened.fitted.training, data)
     allowed = _labels(opened, labels)
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}

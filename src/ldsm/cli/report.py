@@ -39,6 +39,7 @@ def report_command(
     import_matplotlib()
     check_output(output, "a report", reader.inputs(model, data), overwrite)
     opened = open_model(model, n_jobs)
+    reader = reader.as_trained(opened.fitted.training, data)
     with screen.progress(f"reporting on {data.name}"):
         rows = opened.checked(reader.load(data))
         report = make_report(opened.estimator, rows, model_name=model.name, data_name=data.name)

@@ -25,6 +25,7 @@ from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, split_off
 from .screen import Report, Screen
+from .tally import Tally
 
 DASK = "--dask"
 _VALIDATION = 0.1  # default share of the rows that --tune-threshold holds out
@@ -95,7 +96,16 @@ def train(
         validation = _VALIDATION
     seed = params.seeded(seed)
     started = time.perf_counter()
+    reader = reader.for_training(data)
     rows, held_out = _rows(reader, data, validation, seed)
+
+    def said(tally: Tally) -> None:
+        screen.note(tally.summary())
+        for oddity in tally.oddities():
+            screen.note(f"note: {oddity}", style="yellow")
+
+    if rows is not None:
+        said(Tally.of(rows))
     with screen.progress(f"training on {data.name}") as report:
         options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
         if dask is not None:
@@ -108,7 +118,8 @@ def train(
             if rows is not None and rows.texts is None:
                 words.refuse(str(data))
                 estimator = LdSMClassifier(**params)
-            corpus = reader.documents(data) if rows is None else rows
+            documents = None if rows is not None else reader.documents(data)
+            corpus = rows if documents is None else Tally().counted(documents, said)
             model = Model(output, estimator.fit(corpus, **options))
     seconds = time.perf_counter() - started
     scores = None
@@ -118,6 +129,7 @@ def train(
         propensities = model.fitted.propensities()
         scores = Evaluation(model.estimator, held_out).scores(propensities=propensities)
         model.fitted.training["validation"] = scores.as_dict()
+    model.fitted.training["reading"] = reader.remembered()
     model.estimator.save(output)
     taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import warnings
 from collections.abc import Iterator
+from itertools import islice
 
+from .._arrays.joined_labels import find_joined
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import format_suffix, malformed, read_lines, writing
 from .csv_rows import BrokenRow, csv_rows
 from .dataset import Dataset
 from .jsonl import collect
 
+_COMMA = ","
+_ROWS_TO_GUESS = 1000
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
@@ -20,7 +26,7 @@ def iter_table(
     *,
     text: str = "text",
     labels: str | None = "labels",
-    separator: str = ",",
+    separator: str | None = None,
     delimiter: str | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for tables larger than memory.
@@ -31,9 +37,10 @@ def iter_table(
         UTF-8 with a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
     text, labels : str
         The columns that hold the document and its labels. None for `labels`: no labels.
-    separator : str, default=","
+    separator : str, optional
         Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
-        means no labels.
+        means no labels. By default a comma, unless none of the first 1,000 cells has one and their
+        labels are beyond doubt separated by another of ``| ; /``, which is then told in a warning.
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
 
@@ -54,11 +61,15 @@ def iter_table(
     >>> list(iter_table("notes.csv", labels="tags", separator=";"))
     [('cod, herring', ['fish', 'law'])]
     """
-    if not separator:
+    if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
+    if separator is None:
+        separator = _COMMA if labels is None else guess_separator(path, labels, delimiter)
     rows = _rows(path, _delimiter(path, delimiter))
     _, header = next(rows, (1, []))
-    columns = [_column(path, header, name) for name in (text, labels) if name is not None]
+    columns = [_column(path, header, text, "text")]
+    if labels is not None:
+        columns.append(_column(path, header, labels, "labels"))
     blank = 0
     for number, row in rows:
         if not row:
@@ -77,12 +88,25 @@ def iter_table(
         yield document, names
 
 
+def guess_separator(path: PathLike, labels: str, delimiter: str | None) -> str:
+    """The separator that :func:`iter_table` splits labels at if none is given."""
+    if not os.path.isfile(path):
+        return _COMMA  # a pipe can be read only once
+    rows = _rows(path, _delimiter(path, delimiter))
+    _, header = next(rows, (1, []))
+    if header.count(labels) != 1:
+        return _COMMA  # the reader will say so
+    column, first = header.index(labels), islice(rows, _ROWS_TO_GUESS)
+    cells = [row[column] for _, row in first if len(row) == len(header)]
+    return _guessed_separator(cells, labels)
+
+
 def load_table(
     path: PathLike,
     *,
     text: str = "text",
     labels: str = "labels",
-    separator: str = ",",
+    separator: str | None = None,
     delimiter: str | None = None,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_table` for the format.
@@ -134,6 +158,18 @@ def save_table(
         lines.detach()  # flushes, without closing the file
 
 
+def _guessed_separator(cells: list[str], column: str | None) -> str:
+    found = None if any(_COMMA in cell for cell in cells) else find_joined(cells)
+    if found is None:
+        return _COMMA
+    warnings.warn(
+        f"The labels in column {column!r} are split at {found.separator!r}, because {found} "
+        f"separator={found.separator!r} says so without a warning.",
+        stacklevel=3,
+    )
+    return found.separator
+
+
 def _delimiter(path: PathLike, delimiter: str | None) -> str:
     if delimiter is None:
         delimiter = _DELIMITERS.get(format_suffix(path))
@@ -154,9 +190,16 @@ def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 
 
-def _column(path: PathLike, header: list[str], name: str) -> int:
-    if header.count(name) != 1:
-        raise malformed(
-            path, 1, f"expected one column {name!r}, got {header.count(name)}", repr(header)
-        )
-    return header.index(name)
+def _column(path: PathLike, header: list[str], name: str, field: str) -> int:
+    """The number of a column; `field` is what it is for."""
+    if header.count(name) == 1:
+        return header.index(name)
+    if header.count(name) > 1:
+        raise malformed(path, 1, f"has {header.count(name)} columns {name!r}", repr(header))
+    other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
+    if other is not None:
+        remedy = f"the cells seem to be separated by {other!r}: delimiter={other!r}, or --delimiter"
+        raise malformed(path, 1, f"has no column {name!r}; {remedy} {other!r}", repr(header))
+    listed = ", ".join(map(repr, header[:20])) or "nothing"
+    option = {"text": "text=, or --text-field", "labels": "labels=, or --label-field"}[field]
+    raise malformed(path, 1, f"has no column {name!r}, but {listed}; {option}, names the {field}")

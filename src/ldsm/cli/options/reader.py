@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from ...datasets import (
     iter_table,
     iter_xmlrepo,
 )
+from ...datasets.tables import guess_separator
 from ..command import option, wrong_use
 
 Piece = TypeVar("Piece")
@@ -45,6 +46,9 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "split_file": ("split_file", Path, "xmlrepo: read only the rows numbered in this file."),
     "split": ("split", int, "xmlrepo: column of --split-file, counted from 0."),
 }
+
+
+_REMEMBERED = ("text_field", "label_field", "separator", "delimiter", "zero_based")
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,40 @@ class Reader:
         if format is not None and format not in (*FORMATS, LINES):
             raise wrong_use(f"must be one of {', '.join(FORMATS)}, got {format!r}.", "--format")
         return Reader(format, {name: v for name, v in values.items() if v is not None})
+
+    def for_training(self, path: Path) -> Reader:
+        """The same, with the separator that a table of documents is split at."""
+        if self.format_of(path) != "table" or "separator" in self.arguments:
+            return self
+        arguments = dict(self.arguments)
+        column, delimiter = arguments.get("label_field", "labels"), arguments.get("delimiter")
+        arguments["separator"] = guess_separator(path, column, delimiter)
+        return replace(self, arguments=arguments)
+
+    def remembered(self) -> dict[str, Any]:
+        """What a model keeps of how its data was read."""
+        return {name: value for name, value in self.arguments.items() if name in _REMEMBERED}
+
+    def as_trained(self, training: Mapping[str, Any], path: Path) -> Reader:
+        """The same, with what a model remembers where no option says otherwise.
+
+        What the format of the file does not have is left out, and so is what no reader wrote.
+        """
+        stored = training.get("reading")
+        if not isinstance(stored, dict) or path == STDIN or self._reads_lines(path):
+            return self
+        known = inspect.signature(FORMATS[self.format_of(path)]).parameters
+        kept = {
+            name: value
+            for name, value in stored.items()
+            if name in _REMEMBERED
+            and type(value) is _OPTIONS[name][1]
+            and _OPTIONS[name][0] in known
+        }
+        return replace(self, arguments={**kept, **self.arguments})
+
+    def _reads_lines(self, path: Path) -> bool:
+        return self.format == LINES or (self.format is None and format_suffix(path) == ".txt")
 
     def inputs(self, *paths: Path) -> list[Path]:
         """The given files and those that options name: what a command reads."""

@@ -88,7 +88,14 @@ def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dat
     """Rows to train on and rows held out."""
     if not 0 < validation < 1:
         raise wrong_use(f"must lie between 0 and 1, got {validation}.", "--validation")
-    return data.split(validation, seed=seed)
+    train, held_out = data.split(validation, seed=seed)
+    if len(held_out) == 0:
+        raise wrong_use(
+            f"no row can be held out: each of the {len(data):,} rows is the only one with one of "
+            "its labels. Train without, or leave rare labels out.",
+            "--validation",
+        )
+    return train, held_out
 
 
 def matrices(train: Dataset, held_out: Dataset, words: TaggerOptions) -> tuple[Dataset, Dataset]:

@@ -1,0 +1,102 @@
+"""What a command has read, in a line, and what is odd about it, before it trains on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._runtime.wording import shortened
+from ..datasets import Dataset
+
+Document = tuple[str, list[str]]
+
+_SHOWN = 10  # of the most frequent labels
+_NAME_WIDTH = 30
+_FEW_ROWS = 20
+_MANY_UNLABELLED = 0.1  # share of the rows
+_MANY_RARE = 0.5  # share of the labels
+
+
+class Tally:
+    """Counts of rows and labels; texts are remembered by their hashes."""
+
+    def __init__(self) -> None:
+        self.n_rows = self.n_unlabelled = 0
+        self.labels: Counter[Any] = Counter()
+        self._first: dict[int, int] = {}  # hash of a text -> hash of its labels
+        self._other_labels: set[int] = set()  # texts that came with different labels
+        self._has_texts = False
+
+    def counted(
+        self, documents: Iterator[Document], done: Callable[[Tally], None]
+    ) -> Iterator[Document]:
+        """The same documents; `done` is called after the last."""
+        self._has_texts = True
+        for text, labels in documents:
+            self._add(labels)
+            key, its = hash(text), hash(frozenset(labels))
+            if self._first.setdefault(key, its) != its:
+                self._other_labels.add(key)
+            yield text, labels
+        done(self)
+
+    @classmethod
+    def of(cls, data: Dataset) -> Tally:
+        """The counts of rows that are read already."""
+        tally = cls()
+        if data.texts is not None:
+            pairs = zip(data.texts, data.labels, strict=True)
+            for _ in tally.counted(pairs, lambda _: None):
+                pass
+            return tally
+        counts = np.bincount(data.Y.indices, minlength=data.n_labels)
+        names = data.label_names
+        for column in np.flatnonzero(counts).tolist():
+            label = column if names is None else names[column]
+            tally.labels[label] = int(counts[column])
+        tally.n_rows = len(data)
+        tally.n_unlabelled = int(np.sum(np.diff(data.Y.indptr) == 0))
+        return tally
+
+    def _add(self, labels: list[str]) -> None:
+        self.n_rows += 1
+        self.n_unlabelled += not labels
+        self.labels.update(set(labels))
+
+    def summary(self) -> str:
+        """What was read, so that a mistake is seen."""
+        per_row = self.labels.total() / max(1, self.n_rows)
+        common = ", ".join(
+            f"{shortened(str(label), _NAME_WIDTH)} {count:,}"
+            for label, count in self.labels.most_common(_SHOWN)
+        )
+        return (
+            f"read {self.n_rows:,} rows with {len(self.labels):,} labels, {per_row:.2f} a row; "
+            f"most frequent: {common or 'none'}"
+        )
+
+    def oddities(self) -> Iterator[str]:
+        """One sentence for each thing that is probably not meant so."""
+        if self.n_rows < _FEW_ROWS:
+            yield f"there are only {self.n_rows:,} rows: expect little of the model"
+        for label, count in self.labels.most_common(3):
+            if count == self.n_rows and self.n_rows > 1:
+                yield f"every row has the label {shortened(str(label), _NAME_WIDTH)!r}"
+        if self._has_texts and self.n_rows > 1 and len(self._first) == 1:
+            yield "all texts are alike: is it the right column?"
+        if self._other_labels:
+            yield (
+                f"{len(self._other_labels):,} texts occur more than once, with different labels "
+                "each time"
+            )
+        if self.n_unlabelled > _MANY_UNLABELLED * self.n_rows:
+            yield f"{self.n_unlabelled / self.n_rows:.0%} of the rows have no label"
+        once = sum(count == 1 for count in self.labels.values())
+        if once > _MANY_RARE * len(self.labels):
+            yield (
+                f"{once:,} of {len(self.labels):,} labels occur on one row only: too little to "
+                "learn from (texts: --min-tag-count 2 leaves them out)"
+            )
