@@ -200,6 +200,6 @@ def _column(path: PathLike, header: list[str], name: str, field: str) -> int:
     if other is not None:
         remedy = f"the cells seem to be separated by {other!r}: delimiter={other!r}, or --delimiter"
         raise malformed(path, 1, f"has no column {name!r}; {remedy} {other!r}", repr(header))
-    listed = ", ".join(map(repr, header[:20])) or "nothing"
+    listed = ", ".join(repr(column[:40]) for column in header[:10]) or "nothing"
     option = {"text": "text=, or --text-field", "labels": "labels=, or --label-field"}[field]
     raise malformed(path, 1, f"has no column {name!r}, but {listed}; {option}, names the {field}")
