@@ -444,14 +444,18 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = self._fitted
         return explain_row(model.forest, one_row(self, x), max_reasons, by_rows=model.by_rows)
 
-    def explain_scores(self, x: Any, k: int = 5, max_reasons: int = 10) -> list[LabelScore]:
-        """Why one row's k best labels score as they do, best first.
+    def explain_scores(
+        self, x: Any, k: int = 5, max_reasons: int = 10, *, labels: Any = None
+    ) -> list[LabelScore]:
+        """Why one row's k best labels, or the given `labels`, score as they do, best first.
 
         For each label: its score, what every stage adds to its log-odds, and the features that
         speak most for and against it in the label's linear classifier. Labels without a score are
-        left out.
+        left out: no tree and no feature of the row suggests them.
         """
-        return explain_scores(self._fitted, one_row(self, x), k, max_reasons)
+        allowed = self._allowed(labels)
+        columns = None if allowed is None else np.flatnonzero(allowed).tolist()
+        return explain_scores(self._fitted, one_row(self, x), k, max_reasons, columns)
 
     # -- saving -------------------------------------------------------------------------------
 

@@ -129,3 +129,49 @@ def test_two_runs_give_one_model(run, tmp_path):
     ]
     fits = [ldsm.TextTagger(clf).fit(texts, tags).fingerprint_ for clf in small]
     assert fits[0] == fits[1] != fits[2]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    from ldsm.cli.main import _run
+
+    folder = tmp_path_factory.mktemp("asked")
+    rows = [f"{text};{'|'.join(tags)}" for text, tags in documents(600)]
+    (folder / "d.csv").write_text("\n".join(["body;tags", *rows]) + "\n")
+    fields = ["--text-field", "body", "--label-field", "tags", "--delimiter", ";"]
+    made = [str(folder / "d.csv"), "-o", str(folder / "m.ldsm"), *fields, "--separator", "|"]
+    assert _run(["train", *made, "--n-estimators", "3", "-q"]) == 0
+    return folder / "m.ldsm"
+
+
+def test_a_row_of_a_text_file_is_explained(run, model, tmp_path):
+    data = model.parent / "d.csv"
+    text = documents(600)[3][0]
+    of_file = run("explain", model, data, "--row", 3, "--json")
+    assert of_file.code == 0, of_file
+    assert of_file.json == run("explain", model, text, "--json").json
+    assert "row 3 of" not in run("explain", model, text).out
+    last = run("explain", model, data, "--row", 600)
+    assert last.code == 2 and "has rows 0 to 599, got 600" in last.err
+
+
+def test_why_and_why_not_a_label(run, model):
+    answer = run("explain", model, "wheat corn bank", "--label", "oil", "--label", "grain")
+    assert answer.code == 0, answer
+    assert "grain" in answer.out
+    shown = run("explain", model, "wheat corn bank", "--label", "oil", "--json")
+    scores = {score["tag"]: score["score"] for score in shown.json["scores"]}
+    assert set(scores) <= {"oil"} and all(score < 0.5 for score in scores.values())
+    if not scores:
+        assert "oil: no tree and no feature of this row suggests it" in shown.err
+    wrong = run("explain", model, "wheat", "--label", "nonsense")
+    assert wrong.code == 2 and "the model has no label 'nonsense'" in wrong.err
+
+
+def test_a_text_is_predicted(run, model):
+    done = run("predict", model, "wheat corn maize", "-k", 1)
+    assert done.code == 0 and done.out.startswith("grain ")
+    assert run("predict", model, "wheat " * 3000, "-k", 1).out.startswith("grain ")
+    for missing in ("wheat", model.parent / "no.csv"):
+        done = run("predict", model, missing)
+        assert done.code == 2 and "does not exist (for a text of one word" in done.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,22 +59,30 @@ class LabelScore:
 
 
 def explain_scores(
-    model: FittedModel, row: FeatureArrays, k: int, max_reasons: int
+    model: FittedModel,
+    row: FeatureArrays,
+    k: int,
+    max_reasons: int,
+    columns: Sequence[int] | None = None,
 ) -> list[LabelScore]:
-    """Explain the k best labels of one row; labels without a score are left out."""
+    """Explain the k best labels of one row, or those of `columns` that are candidates.
+
+    Labels without a score are left out.
+    """
     if row.n_rows != 1:
         raise ValueError(f"explain_scores takes exactly one row. Got {row.n_rows}.")
     Number(1, integer=True).check("k", k)
     Number(0, integer=True).check("max_reasons", max_reasons)
     stage = model.second_stage
     lists, scores = model.scored_shortlists(row, None, None, least=k)
-    columns, tree_scores = lists.labels, lists.tree_scores
-    order = np.lexsort((columns, -scores))[:k].tolist()
-    names = model.classes[columns].tolist()
-    if stage is None or len(columns) == 0:
+    listed, tree_scores = lists.labels, lists.tree_scores
+    order = np.lexsort((listed, -scores)).tolist()
+    order = order[:k] if columns is None else [i for i in order if listed[i] in set(columns)]
+    names = model.classes[listed].tolist()
+    if stage is None or len(listed) == 0:
         return [
             LabelScore(
-                names[i], int(columns[i]), score, score, None, None, None, {TREES: _logit(score)},
+                names[i], int(listed[i]), score, score, None, None, None, {TREES: _logit(score)},
                 None, [],
             )
             for i, score in ((i, float(scores[i])) for i in order)
@@ -84,11 +92,11 @@ def explain_scores(
     shares = _from_the_mean(stage.blend.shares(pairs))
     explained = []
     for i in order:
-        bias, reasons = _reasons(stage.ranker, int(columns[i]), row, max_reasons)
+        bias, reasons = _reasons(stage.ranker, int(listed[i]), row, max_reasons)
         explained.append(
             LabelScore(
                 names[i],
-                int(columns[i]),
+                int(listed[i]),
                 float(scores[i]),
                 float(tree_scores[i]),
                 None if pairs.index_scores is None else float(pairs.index_scores[i]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from .._arrays.features import FeatureArrays
-from .._model.explain import explain_scores
+from .._model.explain import LabelScore, explain_scores
 from .._runtime.wording import shortened
 from .._trees.row_paths import TreePath, explain_row
 from ..text.explanations import TagScore, TextPath, Weighted, in_words
@@ -33,18 +33,22 @@ def explain_command(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="TEXT", help="Text, or - for stdin; a data file if the model reads features."
+            metavar="TEXT", help="Text, - for stdin, or a data file, of which --row is explained."
         ),
     ],
     row: Annotated[int, typer.Option(min=0, help="Row of the data file, from 0.")] = 0,
     k: Annotated[int, typer.Option("-k", min=1, help="Labels to explain.")] = 5,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="Explain this label, wanted or not; may be repeated."),
+    ] = None,
     tree: Annotated[
         int | None,
         typer.Option(min=0, help="Tree to show; default: the most confident about the best label."),
     ] = None,
     words: Annotated[int, typer.Option(min=1, help="Words to show for each node.")] = 4,
 ) -> None:
-    """Explain the labels of a text, or of a row of a data file.
+    """Explain the labels of a text, or of a row of a data file; --label asks why, or why not.
 
     Shows the best labels and how many trees support each. With a second stage, it then shows what
     each stage adds to the log-odds of the scores, relative to the mean over the shortlist (base),
@@ -54,11 +58,16 @@ def explain_command(
     """
     opened = open_model(model)
     fitted = opened.fitted
+    if _is_file(what):
+        reader = reader.as_trained(opened.fitted.training, Path(what))
     x, names = _row(opened, reader, what, row)
     paths = explain_row(fitted.forest, x, _ALL_REASONS, by_rows=fitted.by_rows)
     if tree is not None and tree >= len(paths):
         raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
-    best = explain_scores(fitted, x, k, _ALL_REASONS)
+    asked = None if label is None else _columns(opened, label)
+    best = explain_scores(fitted, x, k, _ALL_REASONS, asked)
+    for missing in _not_suggested(opened, best, asked):
+        screen.note(f"{missing}: no tree and no feature of this row suggests it; its score is 0")
     classes = fitted.classes.tolist()
     explanation = in_words(
         paths, best, names, classes, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
@@ -67,7 +76,8 @@ def explain_command(
         screen.data(asdict(explanation))
         return
     votes = _votes(paths, classes)
-    title = f"row {row} of {what}" if not opened.reads_texts else shortened(what, 60)
+    from_file = not opened.reads_texts or _is_file(what)
+    title = f"row {row} of {what}" if from_file else shortened(what, 60)
     rows = [
         [str(label), f"{score:.4f}", f"{len(votes.get(label, ()))} of {len(paths)}"]
         for label, score in explanation.tags
@@ -117,6 +127,8 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
         if Path(what) == STDIN and sys.stdin is None:
             raise wrong_use("stdin is closed.", "TEXT")
         text = sys.stdin.read() if Path(what) == STDIN else what
+        if _is_file(text):
+            text = _document(reader, Path(text), row)
         return model.rows([text]), model.feature_names()
     path = Path(what)
     if not path.exists():
@@ -125,6 +137,39 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
     if row >= len(data):
         raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
     return model.rows(data.select([row])), data.feature_names or model.feature_names()
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # longer than a path can be, or with a NUL
+        return False
+
+
+def _document(reader: Reader, path: Path, row: int) -> str:
+    """One document of a file of texts."""
+    number = -1
+    for number, text in enumerate(reader.texts(path)):
+        if number == row:
+            return text
+    raise wrong_use(f"{path} has rows 0 to {number}, got {row}.", "--row")
+
+
+def _columns(model: Model, labels: Sequence[str]) -> list[int]:
+    number = {str(label): i for i, label in enumerate(model.fitted.classes.tolist())}
+    for label in labels:
+        if label not in number:
+            raise wrong_use(f"the model has no label {label!r}.", "--label")
+    return [number[label] for label in labels]
+
+
+def _not_suggested(
+    model: Model, explained: Sequence[LabelScore], asked: Sequence[int] | None
+) -> Iterator[str]:
+    found = {label.column for label in explained}
+    for column in asked or ():
+        if column not in found:
+            yield str(model.fitted.classes[column])
 
 
 def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[int, float]]:

@@ -35,7 +35,9 @@ def predict(
     model: ModelArgument,
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="Data file, or - for one text per line from stdin."),
+        typer.Argument(
+            metavar="DATA", help="Data file, a text in quotes, or - for one text per line of stdin."
+        ),
     ] = STDIN,
     k: Annotated[
         int | None, typer.Option("-k", min=1, help=f"Maximum labels per row, {_BEST} by default.")
@@ -69,8 +71,12 @@ def predict(
     labels; control characters in a label are escaped. --json prints JSON Lines, one object with
     "labels" and "scores" per row. An output file is written completely or not at all.
     """
-    if data != STDIN and not data.exists():
-        raise wrong_use(f"path {str(data)!r} does not exist.", "DATA")
+    text = str(data) if data != STDIN and not _exists(data) else None
+    if text is not None and not any(map(str.isspace, text)):
+        raise wrong_use(
+            f"path {text!r} does not exist (for a text of one word: - and stdin).",
+            "DATA",
+        )
     if k is not None and (sets or threshold is not None):
         raise wrong_use("cannot be combined with --sets or --threshold.", "-k")
     if tail > 0 and (sets or threshold is not None):
@@ -79,7 +85,10 @@ def predict(
         lists = [Path(item[1:]) for item in labels or () if item.startswith("@")]
         check_output(output, "predictions", reader.inputs(model, data, *lists), overwrite)
     opened = open_model(model, n_jobs)
-    reader = reader.as_trained(opened.fitted.training, data)
+    if text is None:
+        reader = reader.as_trained(opened.fitted.training, data)
+    elif not opened.reads_texts:
+        raise wrong_use(f"the model reads features, and path {text!r} does not exist.", "DATA")
     allowed = _labels(opened, labels)
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
@@ -90,7 +99,8 @@ def predict(
         batch_size = 1 if interactive else _ROWS_AT_ONCE
     ignored = 0
     with _writer(screen, output) as write:
-        for batch in _batches(opened, reader, data, batch_size):
+        batches = _batches(opened, reader, data, batch_size) if text is None else [[text]]
+        for batch in batches:
             x = opened.rows(batch)
             if isinstance(batch, Dataset):
                 ignored += batch.X.nnz - len(x.values)
@@ -104,6 +114,13 @@ def predict(
                 screen.out.file.flush()
     if ignored:
         screen.note(f"{ignored:,} values of features unknown to the model were ignored")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a text longer than a path can be, or with a NUL
+        return False
 
 
 def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:
