@@ -175,3 +175,24 @@ def test_a_text_is_predicted(run, model):
     for missing in ("wheat", model.parent / "no.csv"):
         done = run("predict", model, missing)
         assert done.code == 2 and "does not exist (for a text of one word" in done.err
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_another_encoding_is_named_and_remembered(run, tmp_path, encoding, suffix):
+    path, model = tmp_path / f"d.{suffix}", tmp_path / "m.ldsm"
+    pairs = [(f"{text} pêche", [*tags, "été"]) for text, tags in documents(60)]
+    if suffix == "csv":
+        lines = ["text,labels", *(f'{text},"{",".join(tags)}"' for text, tags in pairs)]
+    else:
+        lines = [json.dumps({"text": t, "labels": n}, ensure_ascii=False) for t, n in pairs]
+    path.write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding))
+    wrong = run("train", path, "-o", model, "--n-estimators", 1)
+    assert wrong.code == 1 and "is not UTF-8" in wrong.err and "--encoding" in wrong.err
+    assert ("utf-16" if encoding == "utf-16" else "latin-1") in wrong.err
+    done = run("train", path, "-o", model, "--n-estimators", 1, "--encoding", encoding)
+    assert done.code == 0, done
+    assert "été" in ldsm.load(model).classes_.tolist()
+    assert run("evaluate", model, path).code == 0  # as it was trained
+    nonsense = run("train", path, "-o", model, "--encoding", "klingon")
+    assert nonsense.code == 1 and "encoding must be one that Python knows" in nonsense.err

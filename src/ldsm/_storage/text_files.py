@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import IO, Any, cast
 from .atomic import atomic_file
 from .paths import PathLike, printable
 
+UTF8 = "utf-8"
 _BOM = b"\xef\xbb\xbf"
 BLOCK_BYTES = 8 << 20
 
@@ -76,17 +78,54 @@ def read_blocks(file: IO[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
         yield rest
 
 
-def read_lines(path: PathLike, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
-    """Numbered lines of UTF-8 text, without their line ends unless asked for."""
+def read_lines(
+    path: PathLike, *, keep_ends: bool = False, encoding: str = UTF8
+) -> Iterator[tuple[int, str]]:
+    """Numbered lines of text, without their line ends unless asked for."""
+    check_encoding(encoding)
     with reading(path) as file:
-        for number, line in enumerate(file, start=1):
-            if number == 1:
-                line = line.removeprefix(_BOM)
-            try:
-                text = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise malformed(path, number, f"is not UTF-8: {error.reason}", line) from None
+        lines = _utf8_lines(path, file) if encoding == UTF8 else _lines(path, file, encoding)
+        for number, text in enumerate(lines, start=1):
             yield number, text if keep_ends else text.removesuffix("\n").removesuffix("\r")
+
+
+def _utf8_lines(path: PathLike, file: IO[bytes]) -> Iterator[str]:
+    for number, line in enumerate(file, start=1):
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        try:
+            yield line.decode(UTF8)
+        except UnicodeDecodeError as error:
+            wide = number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff"))
+            other = "utf-16" if wide else "latin-1"
+            remedy = f"encoding=, or --encoding, names another, such as {other}"
+            raise malformed(path, number, f"is not UTF-8: {error.reason}; {remedy}", line) from None
+
+
+def _lines(path: PathLike, file: IO[bytes], encoding: str) -> Iterator[str]:
+    number = 0
+    text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
+    try:
+        for line in text:
+            number += 1
+            yield line
+    except UnicodeError as error:
+        raise malformed(path, number + 1, f"is not {encoding}: {error}") from None
+    finally:
+        text.detach()  # the file is not ours to close
+
+
+def check_encoding(encoding: str) -> None:
+    """Raise a ValueError unless Python knows the encoding as one of text."""
+    try:
+        known = isinstance(encoding, str) and "".encode(encoding) is not None
+    except (LookupError, ValueError):
+        known = False
+    if not known:
+        raise ValueError(
+            "encoding must be one that Python knows, such as utf-8, utf-16 or latin-1. "
+            f"Got {encoding!r}."
+        )
 
 
 def malformed(path: PathLike, line: int, problem: str, text: str | bytes = "") -> ValueError:

@@ -8,23 +8,28 @@ from typing import Any
 
 from .._storage.paths import PathLike, printable
 from .._storage.strings import is_unicode
-from .._storage.text_files import malformed, read_lines, writing
+from .._storage.text_files import UTF8, malformed, read_lines, writing
 from .dataset import Dataset
 
 
 def iter_jsonl(
-    path: PathLike, *, text: str = "text", labels: str | None = "labels"
+    path: PathLike,
+    *,
+    text: str = "text",
+    labels: str | None = "labels",
+    encoding: str = UTF8,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for corpora larger than memory.
 
     Parameters
     ----------
     path : path
-        UTF-8, one JSON object per line; plain, ``.gz`` or ``.bz2``.
+        One JSON object per line; plain, ``.gz`` or ``.bz2``.
     text, labels : str
         The fields that hold the document and the list of its label names. A single string is one
         label; whole numbers are read as strings. Other fields are ignored. None for `labels`:
         documents without labels.
+    encoding : str, default="utf-8"
 
     Yields
     ------
@@ -43,7 +48,7 @@ def iter_jsonl(
     [('cod quota', ['law', 'fish'])]
     """
     blank = 0
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, encoding=encoding):
         if not line.strip():
             blank = blank or number
             continue
@@ -71,7 +76,9 @@ def iter_jsonl(
         yield record[text], names
 
 
-def load_jsonl(path: PathLike, *, text: str = "text", labels: str = "labels") -> Dataset:
+def load_jsonl(
+    path: PathLike, *, text: str = "text", labels: str = "labels", encoding: str = UTF8
+) -> Dataset:
     """Read documents and their label names; see :func:`iter_jsonl` for the format.
 
     Returns
@@ -79,7 +86,7 @@ def load_jsonl(path: PathLike, *, text: str = "text", labels: str = "labels") ->
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
     """
-    return collect(iter_jsonl(path, text=text, labels=labels), path)
+    return collect(iter_jsonl(path, text=text, labels=labels, encoding=encoding), path)
 
 
 def save_jsonl(

@@ -11,7 +11,7 @@ from itertools import islice
 
 from .._arrays.joined_labels import find_joined
 from .._storage.paths import PathLike, printable
-from .._storage.text_files import format_suffix, malformed, read_lines, writing
+from .._storage.text_files import UTF8, format_suffix, malformed, read_lines, writing
 from .csv_rows import BrokenRow, csv_rows
 from .dataset import Dataset
 from .jsonl import collect
@@ -28,13 +28,14 @@ def iter_table(
     labels: str | None = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
+    encoding: str = UTF8,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for tables larger than memory.
 
     Parameters
     ----------
     path : path
-        UTF-8 with a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
+        With a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
     text, labels : str
         The columns that hold the document and its labels. None for `labels`: no labels.
     separator : str, optional
@@ -43,6 +44,7 @@ def iter_table(
         labels are beyond doubt separated by another of ``| ; /``, which is then told in a warning.
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
+    encoding : str, default="utf-8"
 
     Yields
     ------
@@ -64,8 +66,9 @@ def iter_table(
     if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
     if separator is None:
-        separator = _COMMA if labels is None else guess_separator(path, labels, delimiter)
-    rows = _rows(path, _delimiter(path, delimiter))
+        named = labels is not None
+        separator = guess_separator(path, str(labels), delimiter, encoding) if named else _COMMA
+    rows = _rows(path, _delimiter(path, delimiter), encoding)
     _, header = next(rows, (1, []))
     columns = [_column(path, header, text, "text")]
     if labels is not None:
@@ -88,11 +91,13 @@ def iter_table(
         yield document, names
 
 
-def guess_separator(path: PathLike, labels: str, delimiter: str | None) -> str:
+def guess_separator(
+    path: PathLike, labels: str, delimiter: str | None, encoding: str = UTF8
+) -> str:
     """The separator that :func:`iter_table` splits labels at if none is given."""
     if not os.path.isfile(path):
         return _COMMA  # a pipe can be read only once
-    rows = _rows(path, _delimiter(path, delimiter))
+    rows = _rows(path, _delimiter(path, delimiter), encoding)
     _, header = next(rows, (1, []))
     if header.count(labels) != 1:
         return _COMMA  # the reader will say so
@@ -108,6 +113,7 @@ def load_table(
     labels: str = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
+    encoding: str = UTF8,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_table` for the format.
 
@@ -116,7 +122,9 @@ def load_table(
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
     """
-    documents = iter_table(path, text=text, labels=labels, separator=separator, delimiter=delimiter)
+    documents = iter_table(
+        path, text=text, labels=labels, separator=separator, delimiter=delimiter, encoding=encoding
+    )
     return collect(documents, path)
 
 
@@ -181,11 +189,11 @@ def _delimiter(path: PathLike, delimiter: str | None) -> str:
     return delimiter
 
 
-def _rows(path: PathLike, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: PathLike, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
     try:
         # Line ends within quotes belong to the cell.
-        yield from csv_rows(read_lines(path, keep_ends=True), delimiter)
+        yield from csv_rows(read_lines(path, keep_ends=True, encoding=encoding), delimiter)
     except BrokenRow as row:
         raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 

@@ -40,6 +40,7 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "label_field": ("labels", str, "Field or column with the labels; default `labels`."),
     "separator": ("separator", str, "Separator between the labels in a table cell."),
     "delimiter": ("delimiter", str, "Separator between the cells of a table."),
+    "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
     "zero_based": ("zero_based", bool, "svmlight: features are numbered from 0, not from 1."),
     "feature_names": ("feature_names", Path, "Text file with one feature name per line."),
     "label_names": ("label_names", Path, "Text file with one label name per line."),
@@ -48,7 +49,7 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
 }
 
 
-_REMEMBERED = ("text_field", "label_field", "separator", "delimiter", "zero_based")
+_REMEMBERED = ("text_field", "label_field", "separator", "delimiter", "encoding", "zero_based")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class Reader:
             return self
         arguments = dict(self.arguments)
         column, delimiter = arguments.get("label_field", "labels"), arguments.get("delimiter")
-        arguments["separator"] = guess_separator(path, column, delimiter)
+        more = {name: arguments[name] for name in ("encoding",) if name in arguments}
+        arguments["separator"] = guess_separator(path, column, delimiter, **more)
         return replace(self, arguments=arguments)
 
     def remembered(self) -> dict[str, Any]:
