@@ -16,7 +16,7 @@ namespace {
 class IndexVotes {
   public:
     IndexVotes(const FeatureRows& x, int32_t n_labels)
-        : x_(x), rows_(x), score_(static_cast<size_t>(n_labels), 0.0f) {}
+        : rows_(x), score_(static_cast<size_t>(n_labels), 0.0f) {}
 
     void ask(const FeatureIndexView& index, int64_t row) {
         for (const int32_t label : touched_) score_[label] = 0;
@@ -69,7 +69,6 @@ class IndexVotes {
         throw BrokenModel(std::string("The feature index is damaged: ") + what + ".");
     }
 
-    const FeatureRows& x_;
     UnitRows rows_;
     std::vector<float> score_;
     std::vector<int32_t> touched_;

@@ -18,7 +18,7 @@ from ..text.explanations import TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
 from .model import Model, open_model
 from .options.model import ModelArgument
-from .options.reader import STDIN, Reader
+from .options.reader import STDIN, Reader, names_a_path
 from .screen import Screen
 
 _ALL_REASONS = 1_000_000  # more than any row has features
@@ -58,7 +58,7 @@ def explain_command(
     """
     opened = open_model(model)
     fitted = opened.fitted
-    if _is_file(what):
+    if names_a_path(what):
         reader = reader.as_trained(opened.fitted.training, Path(what))
     x, names = _row(opened, reader, what, row)
     paths = explain_row(fitted.forest, x, _ALL_REASONS, by_rows=fitted.by_rows)
@@ -76,7 +76,7 @@ def explain_command(
         screen.data(asdict(explanation))
         return
     votes = _votes(paths, classes)
-    from_file = not opened.reads_texts or _is_file(what)
+    from_file = not opened.reads_texts or names_a_path(what)
     title = f"row {row} of {what}" if from_file else shortened(what, 60)
     rows = [
         [str(label), f"{score:.4f}", f"{len(votes.get(label, ()))} of {len(paths)}"]
@@ -127,7 +127,7 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
         if Path(what) == STDIN and sys.stdin is None:
             raise wrong_use("stdin is closed.", "TEXT")
         text = sys.stdin.read() if Path(what) == STDIN else what
-        if _is_file(text):
+        if names_a_path(text):
             text = _document(reader, Path(text), row)
         return model.rows([text]), model.feature_names()
     path = Path(what)
@@ -137,13 +137,6 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
     if row >= len(data):
         raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
     return model.rows(data.select([row])), data.feature_names or model.feature_names()
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # longer than a path can be, or with a NUL
-        return False
 
 
 def _document(reader: Reader, path: Path, row: int) -> str:

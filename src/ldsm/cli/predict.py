@@ -20,7 +20,7 @@ from .command import wrong_use
 from .model import Model, open_model
 from .options.model import JobsOption, ModelArgument, TailOption
 from .options.output import OverwriteOption, check_output
-from .options.reader import STDIN, Reader
+from .options.reader import STDIN, Reader, names_a_path
 from .screen import Screen, json_line
 
 _BEST = 5  # labels per row
@@ -71,7 +71,7 @@ def predict(
     labels; control characters in a label are escaped. --json prints JSON Lines, one object with
     "labels" and "scores" per row. An output file is written completely or not at all.
     """
-    text = str(data) if data != STDIN and not _exists(data) else None
+    text = str(data) if data != STDIN and not names_a_path(data) else None
     if text is not None and not any(map(str.isspace, text)):
         raise wrong_use(
             f"path {text!r} does not exist (for a text of one word: - and stdin).",
@@ -114,13 +114,6 @@ def predict(
                 screen.out.file.flush()
     if ignored:
         screen.note(f"{ignored:,} values of features unknown to the model were ignored")
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a text longer than a path can be, or with a NUL
-        return False
 
 
 def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:

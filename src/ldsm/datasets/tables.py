@@ -66,8 +66,9 @@ def iter_table(
     if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
     if separator is None:
-        named = labels is not None
-        separator = guess_separator(path, str(labels), delimiter, encoding) if named else _COMMA
+        separator = _COMMA
+        if labels is not None:
+            separator = guess_separator(path, labels, delimiter, encoding)
     rows = _rows(path, _delimiter(path, delimiter), encoding)
     _, header = next(rows, (1, []))
     columns = [_column(path, header, text, "text")]

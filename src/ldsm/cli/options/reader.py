@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..._storage.text_files import format_suffix, read_lines
+from ..._storage.text_files import UTF8, format_suffix, read_lines
 from ...datasets import (
     FORMATS,
     Dataset,
@@ -52,6 +52,14 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
 _REMEMBERED = ("text_field", "label_field", "separator", "delimiter", "encoding", "zero_based")
 
 
+def names_a_path(argument: str | Path) -> bool:
+    """Whether there is a file or folder of that name: where a command takes texts, too."""
+    try:
+        return Path(argument).exists()
+    except (OSError, ValueError):  # longer than a path can be, or with a NUL
+        return False
+
+
 @dataclass(frozen=True)
 class Reader:
     """How to read data files; a bundle of options."""
@@ -89,8 +97,8 @@ class Reader:
             return self
         arguments = dict(self.arguments)
         column, delimiter = arguments.get("label_field", "labels"), arguments.get("delimiter")
-        more = {name: arguments[name] for name in ("encoding",) if name in arguments}
-        arguments["separator"] = guess_separator(path, column, delimiter, **more)
+        encoding = arguments.get("encoding", UTF8)
+        arguments["separator"] = guess_separator(path, column, delimiter, encoding)
         return replace(self, arguments=arguments)
 
     def remembered(self) -> dict[str, Any]:
