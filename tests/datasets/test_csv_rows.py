@@ -90,6 +90,6 @@ def test_another_delimiter_is_named_as_the_remedy(tmp_path: Path) -> None:
     for delimiter in ";|\t":
         path = tmp_path / "d.csv"
         path.write_text(f"text{delimiter}labels\na{delimiter}b\n")
-        with pytest.raises(ValueError, match=r"seem to be separated by .*--delimiter"):
+        with pytest.raises(ValueError, match=r"seem to be separated by .*try delimiter="):
             load_table(path)
         assert load_table(path, delimiter=delimiter).labels == [["b"]]

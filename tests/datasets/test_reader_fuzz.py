@@ -64,6 +64,24 @@ def decoded(text):
             raise Malformed(number) from None
 
 
+def slow_array(text):
+    """The documents of a JSON array, or None if it is not one: then any line may be named."""
+    try:
+        records = json.loads(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8"))
+        return [document_of(record) for record in records]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def document_of(record):
+    labels = [record["labels"]] if isinstance(record["labels"], str) else record["labels"]
+    if not isinstance(record["text"], str) or not isinstance(labels, list):
+        raise TypeError
+    if not all(type(label) in (str, int) for label in labels):
+        raise TypeError
+    return record["text"], [str(label) for label in labels]
+
+
 def slow_jsonl(text):
     documents, blank = [], None
     for number, line in decoded(text):
@@ -74,15 +92,9 @@ def slow_jsonl(text):
             raise Malformed(blank)
         try:
             record = json.loads(line.removesuffix("\n").removesuffix("\r"))
-            labels = record["labels"]
-            labels = [labels] if isinstance(labels, str) else labels
-            good = isinstance(record["text"], str) and isinstance(labels, list)
-            good = good and all(type(label) in (str, int) for label in labels)
+            documents.append(document_of(record))
         except (ValueError, KeyError, TypeError):
-            good = False
-        if not good:
-            raise Malformed(number)
-        documents.append((record["text"], [str(label) for label in labels]))
+            raise Malformed(number) from None
     return documents
 
 
@@ -99,12 +111,25 @@ def refused_line(caught, path, text):
 def check_jsonl(path, text):
     """As the twin reads it, or refused at the same line; returns whether it was refused."""
     path.write_bytes(text)
+    if text.removeprefix(b"\xef\xbb\xbf").strip().startswith(b"["):
+        return check_array(path, text)
     try:
         expected = slow_jsonl(text)
     except Malformed as error:
         with pytest.raises(ValueError) as caught:
             list(iter_jsonl(path))
         assert refused_line(caught, path, text) == error.args[0]
+        return True
+    assert list(iter_jsonl(path)) == expected
+    return False
+
+
+def check_array(path, text):
+    expected = slow_array(text)
+    if expected is None:
+        with pytest.raises(ValueError) as caught:
+            list(iter_jsonl(path))
+        refused_line(caught, path, text)
         return True
     assert list(iter_jsonl(path)) == expected
     return False
@@ -132,7 +157,17 @@ def run(check, make, path, count, seed):
     assert 0.2 * count < refused < 0.9 * count, refused  # both outcomes are well covered
 
 
-READERS = {"jsonl": (check_jsonl, random_jsonl), "csv": (check_table, random_table)}
+def random_array(rng):
+    blank = rng.choice([b"", b" ", b"\n", b"\n  "])
+    items = (b"," + blank).join(random_jsonl(rng).splitlines())
+    return b"[" + blank + items + blank + b"]" + blank
+
+
+READERS = {
+    "jsonl": (check_jsonl, random_jsonl),
+    "json": (check_jsonl, random_array),
+    "csv": (check_table, random_table),
+}
 
 
 @pytest.mark.parametrize("form", READERS)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
+from .._runtime.wording import argument
+
 SEPARATORS = ("|", ";", ",", "/", "\t", "\n")
+_NOT_IN_NAMES = ("|", ";", "\t", "\n")
 _LEAST = 3  # joined labels; one or two may well be called so
 _SHARE = 0.5  # of the joined labels must be made of parts that occur elsewhere
 
@@ -23,12 +26,14 @@ class Joined:
     count: int
     total: int
     examples: tuple[str, ...]
+    parts_recur: bool = True
 
     def __str__(self) -> str:
         shown = " and ".join(map(repr, self.examples))
+        why = ", and their parts occur in other labels too" if self.parts_recur else ""
         return (
-            f"{self.count:,} of {self.total:,} labels contain {self.separator!r}, such as {shown}, "
-            "and their parts occur in other labels too: they look like several labels in one."
+            f"{self.count:,} of {self.total:,} labels contain {self.separator!r}, such as {shown}"
+            f"{why}: they look like several labels in one."
         )
 
 
@@ -65,13 +70,26 @@ def find_joined(labels: Iterable[object]) -> Joined | None:
 
 def warn_if_joined(classes: NDArray[Any]) -> None:
     """Warn if the labels of a fit look joined."""
-    found = find_joined(classes.tolist()) if classes.dtype.kind in "OU" else None
+    if classes.dtype.kind not in "OU":
+        return
+    found = find_joined(classes.tolist()) or _often_separated(classes.tolist())
     if found is not None:
         warnings.warn(
-            f"{found} If so, split them before training; for a table, separator="
-            f"{found.separator!r} or --separator {found.separator!r} does.",
+            f"{found} If so, split them before training; for a table, "
+            f"{argument('separator', found.separator)} does.",
             stacklevel=2,
         )
+
+
+def _often_separated(labels: Sequence[object]) -> Joined | None:
+    """A separator that names hardly ever have, in half of the labels: worth a warning."""
+    names = sorted(label for label in labels if isinstance(label, str))
+    for separator in _NOT_IN_NAMES:
+        joined = [name for name in names if len(_parts(name, separator)) > 1]
+        if len(joined) >= max(2, _SHARE * len(labels)):
+            examples = tuple(joined[:2])
+            return Joined(separator, len(joined), len(labels), examples, parts_recur=False)
+    return None
 
 
 def _parts(name: str, separator: str) -> set[str]:

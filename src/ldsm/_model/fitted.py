@@ -229,14 +229,17 @@ class FittedModel:
             dense /= np.maximum(dense.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return dense
 
-    def best_labels(self, x: FeatureArrays, k: int, **options: Any) -> Iterator[LabelScores]:
-        """Each row's k best labels with their scores; labels without a score are left out.
+    def best_labels(
+        self, x: FeatureArrays, k: int, *, fill: bool = False, **options: Any
+    ) -> Iterator[LabelScores]:
+        """Each row's k best labels with their scores; those without a score only to `fill` up.
 
-        The options are those of `top_columns`.
+        The other options are those of `top_columns`.
         """
         columns, scores = self.top_columns(x, k, **options)
         for names, values in zip(self.classes[columns].tolist(), scores.tolist(), strict=True):
-            yield [(name, score) for name, score in zip(names, values, strict=True) if score > 0]
+            pairs = zip(names, values, strict=True)
+            yield list(pairs) if fill else [(name, score) for name, score in pairs if score > 0]
 
     def label_sets(
         self, x: FeatureArrays, threshold: Threshold | None = None, **options: Any

@@ -1,15 +1,49 @@
-"""Counts, shares, times and sizes formatted for people."""
+"""Counts, shares, times, sizes and names of arguments, as people read them."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 # Control characters, line and paragraph ends, marks of direction, and surrogates.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+# How arguments are called: by Python's names, or as the options of a command.
+_as_option: ContextVar[Callable[[str], str] | None] = ContextVar("as_option", default=None)
+
+
+def argument(name: str, value: Any = None) -> str:
+    """An argument that would help, as whoever reads the message would give it.
+
+    Examples
+    --------
+    >>> argument("delimiter", ";"), argument("text")
+    ("delimiter=';'", 'text=')
+    >>> with arguments_as(lambda name: f"--{name}"):
+    ...     argument("delimiter", ";"), argument("text")
+    ("--delimiter ';'", '--text')
+    """
+    as_option = _as_option.get()
+    if as_option is None:
+        return f"{name}=" if value is None else f"{name}={value!r}"
+    shown = value if isinstance(value, str) and value.isalnum() else repr(value)
+    return as_option(name) if value is None else f"{as_option(name)} {shown}"
+
+
+@contextmanager
+def arguments_as(as_option: Callable[[str], str]) -> Iterator[None]:
+    """Within, messages call arguments what `as_option` says."""
+    token = _as_option.set(as_option)
+    try:
+        yield
+    finally:
+        _as_option.reset(token)
 
 
 def number(value: Any) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
+from .._runtime.wording import argument
 from .atomic import atomic_file
 from .paths import PathLike, printable
 
@@ -98,7 +99,7 @@ def _utf8_lines(path: PathLike, file: IO[bytes]) -> Iterator[str]:
         except UnicodeDecodeError as error:
             wide = number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff"))
             other = "utf-16" if wide else "latin-1"
-            remedy = f"encoding=, or --encoding, names another, such as {other}"
+            remedy = f"try {argument('encoding', other)}"
             raise malformed(path, number, f"is not UTF-8: {error.reason}; {remedy}", line) from None
 
 

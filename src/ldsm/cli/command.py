@@ -12,11 +12,15 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import typer
 
+from .._runtime.wording import arguments_as
 from .screen import Screen
 
 # Exit codes. 2, wrong usage, comes from Typer and from `wrong_use`.
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+# Arguments of readers whose options are called otherwise.
+_OPTIONS = {"text": "text_field", "labels": "label_field"}
 
 Result = TypeVar("Result", covariant=True)
 
@@ -62,7 +66,7 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
             def show(message: Warning | str, *where: Any, **more: Any) -> None:
                 screen.note(f"warning: {message}", style="yellow")
 
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), arguments_as(_option_of):
                 warnings.showwarning = show
                 _guarded(lambda: function(screen, *collected, **values), screen, debug)
 
@@ -83,6 +87,11 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
 def wrong_use(message: str, where: str | None = None) -> typer.BadParameter:
     """The error for a wrong argument: exit code 2."""
     return typer.BadParameter(message, param_hint=where)
+
+
+def _option_of(argument: str) -> str:
+    """What messages call an argument of Python."""
+    return f"--{_OPTIONS.get(argument, argument).replace('_', '-')}"
 
 
 def _common_options() -> list[inspect.Parameter]:

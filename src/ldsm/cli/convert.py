@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +23,13 @@ from ..datasets import (
     save_table,
     save_xmlrepo,
 )
-from ..datasets.dataset import named_labels
+from ..datasets.dataset import TextForm, named_labels
 from ..text.corpus import in_chunks
+from ..text.features import fit_words, vectorizer_state
 from .command import wrong_use
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
+from .options.tagger import WordOptions
 from .screen import Report, Screen
 
 WRITERS: dict[str, Callable[..., None]] = {
@@ -49,6 +52,7 @@ _Output = Annotated[
 def convert(
     screen: Screen,
     reader: Reader,
+    words: WordOptions,
     source: _Input,
     target: _Output,
     to: Annotated[
@@ -58,12 +62,22 @@ def convert(
     to_separator: Annotated[
         str | None, typer.Option(help="Separator to write between the labels in a table cell.")
     ] = None,
+    vectorize: Annotated[
+        bool,
+        typer.Option(
+            "--vectorize",
+            help="Turn texts into features: a store that `ldsm train --dask` takes.",
+        ),
+    ] = False,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn a data file into a memory-mapped store, or into another format.
 
     A store of any size opens in milliseconds. Files are converted block by block and need not fit
     in memory. OUT is written completely or not at all.
+
+    --vectorize writes the features of texts instead of the texts. The store keeps how they were
+    made: a model that is trained on it reads texts.
     """
     started = time.perf_counter()
     format = _target_format(target, to)
@@ -75,9 +89,15 @@ def convert(
         if format != "table":
             raise wrong_use(f"is not used with format {format}.", "--to-separator")
         options["separator"] = to_separator
+    if vectorize and format != "store":
+        raise wrong_use(f"writes a store, not format {format}.", "--vectorize")
+    if not vectorize:
+        words.refuse("without --vectorize, texts are kept as they are.")
+    reader = reader.for_training(source)
     with screen.progress(f"converting {source.name}") as report:
         if format == "store":
-            blocks = _reported(_blocks(reader, source), report)
+            pieces = _vectorized(reader, source, words) if vectorize else _blocks(reader, source)
+            blocks = _reported(pieces, report)
             save_store(blocks, target, overwrite=overwrite)
             data = open_store(target)
         else:
@@ -129,16 +149,31 @@ def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
     yield data, len(data)
 
 
+def _vectorized(reader: Reader, path: Path, words: WordOptions) -> Iterator[tuple[Dataset, int]]:
+    """Features of texts, block by block, once all words are known."""
+    if reader.documents(path) is None and reader.load(path).texts is None:
+        raise wrong_use(f"{path} holds features, not texts.", "--vectorize")
+    vectorizer = words.vectorizer()
+    fit_words(vectorizer, (d.text for d in reader.texts(path)), transform=False)
+    settings, arrays = vectorizer_state(vectorizer)
+    form = TextForm(settings, arrays.get("idf"))
+    names = Strings.pack(vectorizer.get_feature_names_out().tolist())
+    for block, total in _blocks(reader, path):
+        X = vectorizer.transform(block.texts)
+        yield replace(block, X=X, texts=None, feature_names=names, text_form=form), total
+
+
 def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
     """Documents in two passes: all label names must be known before the first is written."""
     seen: set[str] = set()
     total = 0
-    for _, labels in reader.documents(path) or ():
-        seen.update(labels)
+    for document in reader.documents(path) or ():
+        seen.update(document.labels)
         total += 1
     number = {name: i for i, name in enumerate(sorted(seen))}
     names = Strings.pack(number)
     chunks = in_chunks(reader.documents(path) or (), _DOCUMENTS_AT_ONCE)
     for part in chunks if total else [[]]:  # an empty file is an empty store
-        Y = named_labels([labels for _, labels in part], number)
-        yield Dataset(None, Y, texts=[text for text, _ in part], label_names=names), total
+        Y = named_labels([document.labels for document in part], number)
+        texts = [document.text for document in part]
+        yield Dataset(None, Y, texts=texts, label_names=names), total

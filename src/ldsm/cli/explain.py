@@ -142,9 +142,9 @@ def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArra
 def _document(reader: Reader, path: Path, row: int) -> str:
     """One document of a file of texts."""
     number = -1
-    for number, text in enumerate(reader.texts(path)):
+    for number, document in enumerate(reader.texts(path)):
         if number == row:
-            return text
+            return document.text
     raise wrong_use(f"{path} has rows 0 to {number}, got {row}.", "--row")
 
 

@@ -25,7 +25,7 @@ from .explain import explain_command
 from .inspect import inspect_command
 from .options.estimator import EstimatorOptions
 from .options.reader import Reader
-from .options.tagger import TaggerOptions
+from .options.tagger import TaggerOptions, WordOptions
 from .predict import predict
 from .report import report_command
 from .screen import Screen
@@ -51,7 +51,7 @@ command(app, Reader)(evaluate)
 command(app, Reader)(report_command)
 command(app)(inspect_command)
 command(app, Reader)(explain_command)
-command(app, Reader)(convert)
+command(app, Reader, WordOptions)(convert)
 command(app, Reader, TaggerOptions, EstimatorOptions)(tune)
 
 

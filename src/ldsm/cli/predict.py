@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from .._runtime.wording import escaped
-from .._storage.text_files import read_lines, writing
+from .._storage.text_files import read_lines
 from ..datasets import Dataset
+from ..datasets.documents import Document
 from ..text.corpus import in_chunks
+from .answers import Answer, answers_to, check_form
 from .command import wrong_use
 from .model import Model, open_model
 from .options.model import JobsOption, ModelArgument, TailOption
 from .options.output import OverwriteOption, check_output
 from .options.reader import STDIN, Reader, names_a_path
-from .screen import Screen, json_line
+from .screen import Screen
 
 _BEST = 5  # labels per row
 _ROWS_AT_ONCE = 4096
-# Between the "label score" pairs of a row; labels may contain spaces.
-_BETWEEN = "\t"
 
 
 def predict(
@@ -40,7 +38,13 @@ def predict(
         ),
     ] = STDIN,
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help=f"Maximum labels per row, {_BEST} by default.")
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            help="Labels per row, those without a score included; by default the best "
+            f"{_BEST} that have one.",
+        ),
     ] = None,
     sets: Annotated[
         bool, typer.Option("--sets", help="Predict all labels that reach the model's threshold.")
@@ -55,8 +59,18 @@ def predict(
             help="Predict only this label; may be repeated. @FILE reads one label per line.",
         ),
     ] = None,
+    id_field: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Field or column of ids, which go into the output."),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to this file: .csv and .tsv a table, .jsonl JSON Lines, else lines.",
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
     batch_size: Annotated[
@@ -69,7 +83,9 @@ def predict(
 
     Prints one line per row: each label and its score separated by a space, with tabs between
     labels; control characters in a label are escaped. --json prints JSON Lines, one object with
-    "labels" and "scores" per row. An output file is written completely or not at all.
+    "row", "labels" and "scores" per row; rows are counted from 0. A table has the same columns,
+    with the separator of the training data between labels, or another if some label contains it.
+    An output file is written completely or not at all.
     """
     text = str(data) if data != STDIN and not names_a_path(data) else None
     if text is not None and not any(map(str.isspace, text)):
@@ -81,6 +97,7 @@ def predict(
         raise wrong_use("cannot be combined with --sets or --threshold.", "-k")
     if tail > 0 and (sets or threshold is not None):
         raise wrong_use("sets depend on the scores, not on their order.", "--tail")
+    check_form(output, screen.json)
     if output is not None:
         lists = [Path(item[1:]) for item in labels or () if item.startswith("@")]
         check_output(output, "predictions", reader.inputs(model, data, *lists), overwrite)
@@ -89,43 +106,63 @@ def predict(
         reader = reader.as_trained(opened.fitted.training, data)
     elif not opened.reads_texts:
         raise wrong_use(f"the model reads features, and path {text!r} does not exist.", "DATA")
+    if id_field is not None and (text is not None or not opened.reads_texts):
+        raise wrong_use("only files of texts have fields.", "--id-field")
     allowed = _labels(opened, labels)
-    most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
+    most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     interactive = data == STDIN and sys.stdin is not None and sys.stdin.isatty()
     if interactive:
         screen.note("Enter one text per line; press Ctrl-D to finish.")
     if batch_size is None:
         batch_size = 1 if interactive else _ROWS_AT_ONCE
-    ignored = 0
-    with _writer(screen, output) as write:
-        batches = _batches(opened, reader, data, batch_size) if text is None else [[text]]
-        for batch in batches:
-            x = opened.rows(batch)
-            if isinstance(batch, Dataset):
-                ignored += batch.X.nnz - len(x.values)
+    ignored = row = 0
+    classes, separator = opened.fitted.classes.tolist(), reader.arguments.get("separator")
+    with answers_to(screen, output, classes, separator, id_field is not None) as write:
+        whole = [Document(text, [])] if text is not None else None
+        for batch in _batches(opened, reader, data, batch_size, id_field, whole):
+            x = opened.rows(batch.rows)
+            if isinstance(batch.rows, Dataset):
+                ignored += batch.rows.X.nnz - len(x.values)
             if sets or threshold is not None:
                 answers = opened.fitted.label_sets(x, threshold, **options)
             else:
-                answers = opened.fitted.best_labels(x, min(k or _BEST, most), tail=tail, **options)
-            for pairs in answers:
-                write(json_line(_record(pairs)) if screen.json else _line(pairs))
+                answers = opened.fitted.best_labels(
+                    x, min(k or _BEST, most), tail=tail, fill=k is not None, **options
+                )
+            for known_by, pairs in zip(batch.ids, answers, strict=True):
+                write(Answer(row, known_by, pairs))
+                row += 1
             if output is None:
                 screen.out.file.flush()
     if ignored:
         screen.note(f"{ignored:,} values of features unknown to the model were ignored")
 
 
-def _batches(model: Model, reader: Reader, data: Path, size: int) -> Iterator[Any]:
-    """Rows as they come: texts in lists, features in Datasets."""
+class _Batch(NamedTuple):
+    rows: Dataset | list[str]  # features, or texts
+    ids: Sequence[str | None]
+
+
+def _batches(
+    model: Model,
+    reader: Reader,
+    data: Path,
+    size: int,
+    id_field: str | None,
+    documents: Iterable[Document] | None,
+) -> Iterator[_Batch]:
+    """Rows as they come: the given documents, or those of the file, or its features."""
     if model.reads_texts:
-        yield from in_chunks(reader.texts(data), size)
+        for part in in_chunks(documents or reader.texts(data, id_field), size):
+            yield _Batch([document.text for document in part], [document.id for document in part])
         return
     file = Path("/dev/stdin") if data == STDIN else data
     blocks: Iterable[Dataset] | None = reader.blocks(file)
     for block in blocks if blocks is not None else [reader.load(file)]:
         for start in range(0, len(block), size):
-            yield block.select(slice(start, start + size))
+            rows = block.select(slice(start, start + size))
+            yield _Batch(rows, [None] * len(rows))
 
 
 def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | None:
@@ -143,23 +180,3 @@ def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | N
         if name not in known:
             raise wrong_use(f"the model has no label {name!r}.", "--labels")
     return model.fitted.allowed_columns([known[name] for name in names])
-
-
-@contextmanager
-def _writer(screen: Screen, output: Path | None) -> Iterator[Any]:
-    if output is None:
-        yield screen.line
-        return
-    with writing(output) as file:
-        yield lambda line: file.write(line.encode("utf-8") + b"\n")
-
-
-def _record(pairs: Sequence[tuple[Any, float]]) -> dict[str, Any]:
-    return {
-        "labels": [label for label, _ in pairs],
-        "scores": [round(score, 6) for _, score in pairs],
-    }
-
-
-def _line(pairs: Sequence[tuple[Any, float]]) -> str:
-    return _BETWEEN.join(f"{escaped(str(label))} {score:.4f}" for label, score in pairs)

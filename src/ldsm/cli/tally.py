@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .._runtime.wording import shortened
 from ..datasets import Dataset
-
-Document = tuple[str, list[str]]
+from ..datasets.documents import Document
 
 _SHOWN = 10  # of the most frequent labels
 _NAME_WIDTH = 30
@@ -31,11 +30,11 @@ class Tally:
         self._has_texts = False
 
     def counted(
-        self, documents: Iterator[Document], done: Callable[[Tally], None]
-    ) -> Iterator[Document]:
-        """The same documents; `done` is called after the last."""
+        self, documents: Iterable[Document], done: Callable[[Tally], None]
+    ) -> Iterator[tuple[str, list[str]]]:
+        """The texts with their labels; `done` is called after the last."""
         self._has_texts = True
-        for text, labels in documents:
+        for text, labels, _ in documents:
             self._add(labels)
             key, its = hash(text), hash(frozenset(labels))
             if self._first.setdefault(key, its) != its:
@@ -48,8 +47,8 @@ class Tally:
         """The counts of rows that are read already."""
         tally = cls()
         if data.texts is not None:
-            pairs = zip(data.texts, data.labels, strict=True)
-            for _ in tally.counted(pairs, lambda _: None):
+            documents = map(Document, data.texts, data.labels)
+            for _ in tally.counted(documents, lambda _: None):
                 pass
             return tally
         counts = np.bincount(data.Y.indices, minlength=data.n_labels)

@@ -17,13 +17,14 @@ from ..datasets import Dataset
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import in_columns, model_features
 from ..text import TextTagger
+from ..text.tagger import tagger_on_features
 from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, open_model
 from .options.estimator import EstimatorOptions, SeedOption
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
-from .options.tagger import TaggerOptions, split_off
+from .options.tagger import TaggerOptions, WordOptions, split_off
 from .screen import Report, Screen
 from .tally import Tally
 
@@ -100,6 +101,12 @@ def train(
     rows, held_out = _rows(reader, data, validation, seed)
 
     def said(tally: Tally) -> None:
+        if tally.n_rows == 0:
+            raise ValueError(f"{data} has no rows to train on.")
+        if not tally.labels:
+            raise ValueError(
+                f"No row of {data} has a label; --label-field names the field or column of labels."
+            )
         screen.note(tally.summary())
         for oddity in tally.oddities():
             screen.note(f"note: {oddity}", style="yellow")
@@ -109,15 +116,12 @@ def train(
     with screen.progress(f"training on {data.name}") as report:
         options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
         if dask is not None:
-            words.refuse(str(data))
+            words.refuse("the features of a store are made already.")
             model = Model(output, _fit_on_cluster(dask, params, rows, checkpoint, report))
         elif params.get("warm_start") and output.exists():
             model = _with_more_trees(output, params, rows or reader.load(data), options)
         else:
-            estimator: LdSMClassifier | TextTagger = words.tagger(params)
-            if rows is not None and rows.texts is None:
-                words.refuse(str(data))
-                estimator = LdSMClassifier(**params)
+            estimator = _estimator(data, rows, words, params)
             documents = None if rows is not None else reader.documents(data)
             corpus = rows if documents is None else Tally().counted(documents, said)
             model = Model(output, estimator.fit(corpus, **options))
@@ -148,6 +152,19 @@ def _rows(
     return reader.load(data), None
 
 
+def _estimator(
+    data: Path, rows: Dataset | None, words: TaggerOptions, params: EstimatorOptions
+) -> LdSMClassifier | TextTagger:
+    """What learns from such rows; no rows are documents that are read one by one."""
+    if rows is None or rows.texts is not None:
+        return words.tagger(params)
+    if rows.text_form is not None:
+        WordOptions(words.words).refuse(f"{data} holds features of texts, made already.")
+        return words.tagger(params, vectorized=True)
+    words.refuse(f"{data} holds features, not texts.")
+    return LdSMClassifier(**params)
+
+
 def _with_more_trees(
     output: Path, params: EstimatorOptions, rows: Dataset, options: dict[str, Any]
 ) -> Model:
@@ -166,10 +183,14 @@ def _fit_on_cluster(
     rows: Dataset | None,
     checkpoint: Path | None,
     report: Report,
-) -> LdSMClassifier:
-    """A classifier whose trees the workers at `address` grow."""
-    if rows is None or rows.store is None or rows.texts is not None:
-        raise wrong_use("DATA must be a store of features: see `ldsm convert`.", DASK)
+) -> LdSMClassifier | TextTagger:
+    """A model whose trees the workers at `address` grow."""
+    if rows is None or rows.texts is not None:
+        raise wrong_use(
+            "DATA must be a store of features; `ldsm convert --vectorize` makes one of texts.", DASK
+        )
+    if rows.store is None:
+        raise wrong_use("DATA must be a store; `ldsm convert` makes one.", DASK)
     if checkpoint is None:
         raise wrong_use("--checkpoint must name a folder that all workers share.", DASK)
     from .. import dask  # an optional extra
@@ -180,7 +201,8 @@ def _fit_on_cluster(
             client = stack.enter_context(connected(address))
         except ValueError as error:
             raise wrong_use(str(error), DASK) from None
-        return dask.fit(client, rows, params, checkpoint, callback=report)
+        classifier = dask.fit(client, rows, params, checkpoint, callback=report)
+    return classifier if rows.text_form is None else tagger_on_features(classifier, rows)
 
 
 def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool) -> None:

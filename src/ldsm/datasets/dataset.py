@@ -26,6 +26,13 @@ class StoreLocation(NamedTuple):
     identity: str  # hash of its manifest
 
 
+class TextForm(NamedTuple):
+    """How features were made from texts: what a store keeps of the vectorizer besides its words."""
+
+    settings: Mapping[str, Any]
+    idf: NDArray[np.float32] | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Rows with their labels: features in `X`, or documents in `texts` until they are vectorized.
@@ -42,6 +49,9 @@ class Dataset:
         Names of the columns of `X` and `Y`.
     source : str, default=""
         Where the data came from.
+    text_form : TextForm, optional
+        How `X` was made from texts, if it was; `feature_names` are the words. A TextTagger can be
+        fitted on such features. Set by ``ldsm convert --vectorize``.
 
     Attributes
     ----------
@@ -68,6 +78,7 @@ class Dataset:
     feature_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
     source: str = ""
+    text_form: TextForm | None = None
     # Not an argument of `replace`, so that changed rows never refer to the store of the old ones.
     store: StoreLocation | None = field(default=None, init=False)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import format_suffix
 from .dataset import Dataset
@@ -29,9 +30,18 @@ _SUFFIXES = {
     ".libsvm": "svmlight",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "jsonl",
     ".csv": "table",
     ".tsv": "table",
     ".tab": "table",
+}
+_FOREIGN = {
+    ".xlsx": "a spreadsheet",
+    ".xls": "a spreadsheet",
+    ".ods": "a spreadsheet",
+    ".parquet": "a Parquet file",
+    ".feather": "a Feather file",
+    ".pkl": "a pickle",
 }
 
 
@@ -40,10 +50,14 @@ def guess_format(path: PathLike) -> str:
     if os.path.isdir(path):
         return "store"
     suffix = format_suffix(path)
+    if suffix in _FOREIGN:
+        raise ValueError(
+            f"{printable(path)} is {_FOREIGN[suffix]}, which ldsm does not read: save it as CSV."
+        )
     if suffix not in _SUFFIXES:
         raise ValueError(
-            f"The format of {printable(path)} must be given ({', '.join(FORMATS)}), because its "
-            f"suffix is none of {', '.join(_SUFFIXES)}."
+            f"The suffix of {printable(path)} is none of {', '.join(_SUFFIXES)}; "
+            f"{argument('format')} names its format: {', '.join(FORMATS)}."
         )
     return _SUFFIXES[suffix]
 

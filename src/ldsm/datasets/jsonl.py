@@ -1,21 +1,26 @@
-"""Documents with label names as JSON Lines: one object per line."""
+"""Documents with label names as JSON: one object per line, or an array of objects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 from typing import Any
 
-from .._storage.paths import PathLike, printable
+from .._runtime.wording import argument
+from .._storage.paths import PathLike
 from .._storage.strings import is_unicode
 from .._storage.text_files import UTF8, malformed, read_lines, writing
 from .dataset import Dataset
+from .documents import Document, collect, field_names, joined_fields
+
+_decoder = json.JSONDecoder()
 
 
 def iter_jsonl(
     path: PathLike,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     labels: str | None = "labels",
     encoding: str = UTF8,
 ) -> Iterator[tuple[str, list[str]]]:
@@ -24,11 +29,14 @@ def iter_jsonl(
     Parameters
     ----------
     path : path
-        One JSON object per line; plain, ``.gz`` or ``.bz2``.
-    text, labels : str
-        The fields that hold the document and the list of its label names. A single string is one
-        label; whole numbers are read as strings. Other fields are ignored. None for `labels`:
-        documents without labels.
+        One JSON object per line, or an array of objects, which is read as a whole; plain, ``.gz``
+        or ``.bz2``.
+    text : str or list of str
+        The field that holds the document, or several, such as ``["title", "body"]``, which are
+        joined by line ends.
+    labels : str
+        The field that holds the list of label names. A single string is one label; whole numbers
+        are read as strings. None: documents without labels. Other fields are ignored.
     encoding : str, default="utf-8"
 
     Yields
@@ -47,25 +55,31 @@ def iter_jsonl(
     >>> list(iter_jsonl("notes.jsonl", text="body", labels="tags"))
     [('cod quota', ['law', 'fish'])]
     """
-    blank = 0
-    for number, line in read_lines(path, encoding=encoding):
-        if not line.strip():
-            blank = blank or number
-            continue
-        if blank:
-            raise malformed(path, blank, "expected a JSON object, got an empty line")
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise malformed(path, number, f"is not JSON: {error}", line) from None
+    for document in read_jsonl(path, text=text, labels=labels, encoding=encoding):
+        yield document.text, document.labels
+
+
+def read_jsonl(
+    path: PathLike,
+    *,
+    text: str | Sequence[str] = "text",
+    labels: str | None = "labels",
+    encoding: str = UTF8,
+    id_field: str | None = None,
+) -> Iterator[Document]:
+    """Like :func:`iter_jsonl`, with the ids that a field holds: strings or numbers."""
+    texts = field_names(text)
+    for number, line, record in _records(path, encoding):
         if not isinstance(record, dict):
             raise malformed(path, number, "expected a JSON object", line)
-        for field in (text, labels):
-            if field is not None and field not in record:
-                raise malformed(path, number, f"has no field {field!r}", line)
-        if not isinstance(record[text], str):
-            raise malformed(path, number, f"field {text!r} must be a string", line)
-        names = [] if labels is None else _label_names(record[labels])
+        for field in texts:
+            _check_field(path, number, line, record, field, "text")
+            if not isinstance(record[field], str):
+                raise malformed(path, number, f"field {field!r} must be a string", line)
+        names: list[str] | None = []
+        if labels is not None:
+            _check_field(path, number, line, record, labels, "labels")
+            names = _label_names(record[labels])
         if names is None:
             raise malformed(
                 path, number, f"field {labels!r} must be a list of strings or whole numbers", line
@@ -73,11 +87,26 @@ def iter_jsonl(
         if not all(map(is_unicode, names)):
             problem = f"field {labels!r} holds a lone surrogate, which is not valid Unicode"
             raise malformed(path, number, problem, line)
-        yield record[text], names
+        name = None
+        if id_field is not None:
+            _check_field(path, number, line, record, id_field, "id_field")
+            name = record[id_field]
+            if isinstance(name, bool) or not isinstance(name, str | int | float):
+                problem = f"field {id_field!r} must be a string or a number"
+                raise malformed(path, number, problem, line)
+        yield Document(
+            joined_fields([record[field] for field in texts]),
+            names,
+            None if name is None else str(name),
+        )
 
 
 def load_jsonl(
-    path: PathLike, *, text: str = "text", labels: str = "labels", encoding: str = UTF8
+    path: PathLike,
+    *,
+    text: str | Sequence[str] = "text",
+    labels: str = "labels",
+    encoding: str = UTF8,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_jsonl` for the format.
 
@@ -86,7 +115,7 @@ def load_jsonl(
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
     """
-    return collect(iter_jsonl(path, text=text, labels=labels, encoding=encoding), path)
+    return collect(read_jsonl(path, text=text, labels=labels, encoding=encoding), path)
 
 
 def save_jsonl(
@@ -112,11 +141,66 @@ def save_jsonl(
             file.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
-def collect(documents: Iterator[tuple[str, list[str]]], path: PathLike) -> Dataset:
-    """A Dataset of all documents."""
-    pairs = list(documents)
-    texts, labels = [text for text, _ in pairs], [names for _, names in pairs]
-    return Dataset.from_texts(texts, labels, source=printable(path))
+def _records(path: PathLike, encoding: str) -> Iterator[tuple[int, str, Any]]:
+    """The values of a file, each with its line number and text."""
+    lines = read_lines(path, encoding=encoding)
+    blank = 0
+    for number, line in lines:
+        if not line.strip():
+            blank = blank or number
+            continue
+        if number == blank + 1 and line.lstrip().startswith("["):
+            yield from _items(path, number, "\n".join([line, *(more for _, more in lines)]))
+            return
+        if blank:
+            raise malformed(path, blank, "expected a JSON object, got an empty line")
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            problem = f"is not JSON, one object per line or an array of objects: {error}"
+            raise malformed(path, number, problem, line) from None
+        yield number, line, value
+
+
+def _items(path: PathLike, number: int, text: str) -> Iterator[tuple[int, str, Any]]:
+    """The items of a JSON array that begins on line `number`."""
+    at = text.index("[") + 1
+    for separator in chain([""], repeat(",")):
+        start = _after_blanks(text, at)
+        number += text.count("\n", at, start)
+        at = start
+        if text.startswith("]", at):
+            break
+        try:
+            if not text.startswith(separator, at):
+                raise json.JSONDecodeError(f"Expecting '{separator}' or ']'", text, at)
+            start = _after_blanks(text, at + len(separator))
+            number += text.count("\n", at, start)
+            value, at = _decoder.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            problem = f"is not a JSON array: {getattr(error, 'msg', error)}"
+            raise malformed(path, number, problem, text[start : start + 100]) from None
+        yield number, text[start : start + 100], value
+        number += text.count("\n", start, at)
+    end = _after_blanks(text, at + 1)
+    if end < len(text):
+        number += text.count("\n", at, end)
+        raise malformed(path, number, "expected nothing after the array", text[end : end + 100])
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _check_field(
+    path: PathLike, number: int, line: str, record: dict[str, Any], field: str, used_as: str
+) -> None:
+    if field not in record:
+        listed = ", ".join(repr(key[:40]) for key in list(record)[:10]) or "nothing"
+        problem = f"has no field {field!r}, but {listed}; {argument(used_as)} names another"
+        raise malformed(path, number, problem, line)
 
 
 def _label_names(value: Any) -> list[str] | None:

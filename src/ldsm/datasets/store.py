@@ -32,7 +32,7 @@ from .._storage.manifest import (
 )
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
-from .dataset import Dataset, StoreLocation
+from .dataset import Dataset, StoreLocation, TextForm
 
 _FORMAT = "ldsm-store"
 _VERSION = 2  # 1 was never released
@@ -49,6 +49,7 @@ _DTYPES = {
     "feature_name_offsets": "<i8",
     "label_names": "|u1",
     "label_name_offsets": "<i8",
+    "idf": "<f4",
 }
 # New arrays are written next to the old ones, so their names get a random part.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
@@ -172,6 +173,7 @@ class _Writer:
             (block.X is None) != (first.X is None)
             or block.feature_names != first.feature_names
             or block.label_names != first.label_names
+            or block.text_form is not first.text_form
         ):
             raise ValueError("All blocks of a store must have the same names and kind of rows.")
         if block.texts is not None:
@@ -195,6 +197,9 @@ class _Writer:
             names = getattr(self.first, f"{kind}_names")
             if names is not None:
                 self._put_strings(f"{kind}_names", f"{kind}_name_offsets", names)
+        form = self.first.text_form
+        if form is not None and form.idf is not None:
+            self._array("idf").append(form.idf)
         meta: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -202,6 +207,7 @@ class _Writer:
             "features": self.n_features,
             "labels": self.n_labels,
             "source": printable(self.first.source),
+            **({} if form is None else {"text": dict(form.settings)}),
             "arrays": {name: array.finish() for name, array in self.arrays.items()},
         }
         self.meta = meta
@@ -266,9 +272,19 @@ class _Reader:
             feature_names=self._strings("feature_names", "feature_name_offsets", features),
             label_names=self._strings("label_names", "label_name_offsets", labels),
             source=self.meta["source"],
+            text_form=self._text_form(),
         )
         object.__setattr__(data, "store", self.location)
         return data
+
+    def _text_form(self) -> TextForm | None:
+        settings = self.meta.get("text")
+        if settings is None:
+            return None
+        if "feature_names" not in self.meta["arrays"]:
+            raise self._damaged("its features come from texts, but have no names")
+        idf = self._array("idf") if "idf" in self.meta["arrays"] else None
+        return TextForm(settings, idf)
 
     def _damaged(self, reason: str) -> ValueError:
         return ValueError(f"The store {printable(self.folder)} is damaged: {reason}.")
@@ -359,6 +375,8 @@ def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
 def _well_formed(meta: dict[str, Any]) -> bool:
     arrays = meta.get("arrays")
     if not isinstance(arrays, dict) or not isinstance(meta.get("source"), str):
+        return False
+    if not isinstance(meta.get("text", {}), dict):
         return False
     for name, array in arrays.items():
         match = isinstance(array, dict) and _ARRAY_FILE.fullmatch(str(array.get("file")))

@@ -6,15 +6,16 @@ import csv
 import io
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from .._arrays.joined_labels import find_joined
+from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import UTF8, format_suffix, malformed, read_lines, writing
 from .csv_rows import BrokenRow, csv_rows
 from .dataset import Dataset
-from .jsonl import collect
+from .documents import Document, collect, field_names, joined_fields
 
 _COMMA = ","
 _ROWS_TO_GUESS = 1000
@@ -24,7 +25,7 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 def iter_table(
     path: PathLike,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     labels: str | None = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
@@ -36,8 +37,11 @@ def iter_table(
     ----------
     path : path
         With a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
-    text, labels : str
-        The columns that hold the document and its labels. None for `labels`: no labels.
+    text : str or list of str
+        The column that holds the document, or several, such as ``["title", "body"]``, which are
+        joined by line ends.
+    labels : str
+        The column that holds the labels. None: no labels.
     separator : str, optional
         Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
         means no labels. By default a comma, unless none of the first 1,000 cells has one and their
@@ -63,6 +67,23 @@ def iter_table(
     >>> list(iter_table("notes.csv", labels="tags", separator=";"))
     [('cod, herring', ['fish', 'law'])]
     """
+    for document in read_table(
+        path, text=text, labels=labels, separator=separator, delimiter=delimiter, encoding=encoding
+    ):
+        yield document.text, document.labels
+
+
+def read_table(
+    path: PathLike,
+    *,
+    text: str | Sequence[str] = "text",
+    labels: str | None = "labels",
+    separator: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = UTF8,
+    id_field: str | None = None,
+) -> Iterator[Document]:
+    """Like :func:`iter_table`, with the ids that a column holds."""
     if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
     if separator is None:
@@ -71,9 +92,9 @@ def iter_table(
             separator = guess_separator(path, labels, delimiter, encoding)
     rows = _rows(path, _delimiter(path, delimiter), encoding)
     _, header = next(rows, (1, []))
-    columns = [_column(path, header, text, "text")]
-    if labels is not None:
-        columns.append(_column(path, header, labels, "labels"))
+    texts = [_column(path, header, name, "text") for name in field_names(text)]
+    tagged = None if labels is None else _column(path, header, labels, "labels")
+    known_by = None if id_field is None else _column(path, header, id_field, "id_field")
     blank = 0
     for number, row in rows:
         if not row:
@@ -82,14 +103,17 @@ def iter_table(
         if blank:
             raise malformed(path, blank, "expected a row, got an empty line")
         if len(row) != len(header):
-            raise malformed(
-                path, number, f"expected {len(header)} cells, got {len(row)}", repr(row)
-            )
-        document, cell = row[columns[0]], "" if labels is None else row[columns[1]]
+            problem = f"expected {len(header)} cells, got {len(row)}"
+            if len(row) > len(header):
+                problem += ": a cell that contains the delimiter must stand in quotes"
+            raise malformed(path, number, problem, repr(row))
+        cell = "" if tagged is None else row[tagged]
         names = [name.strip() for name in cell.split(separator)] if cell.strip() else []
         if "" in names:
-            raise malformed(path, number, f"empty label in column {labels!r}", cell)
-        yield document, names
+            problem = f"empty label in column {labels!r}, split at {separator!r}"
+            raise malformed(path, number, problem, cell)
+        document = joined_fields([row[column] for column in texts])
+        yield Document(document, names, None if known_by is None else row[known_by])
 
 
 def guess_separator(
@@ -110,7 +134,7 @@ def guess_separator(
 def load_table(
     path: PathLike,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     labels: str = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
@@ -123,7 +147,7 @@ def load_table(
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
     """
-    documents = iter_table(
+    documents = read_table(
         path, text=text, labels=labels, separator=separator, delimiter=delimiter, encoding=encoding
     )
     return collect(documents, path)
@@ -173,7 +197,7 @@ def _guessed_separator(cells: list[str], column: str | None) -> str:
         return _COMMA
     warnings.warn(
         f"The labels in column {column!r} are split at {found.separator!r}, because {found} "
-        f"separator={found.separator!r} says so without a warning.",
+        f"{argument('separator', found.separator)} says so without a warning.",
         stacklevel=3,
     )
     return found.separator
@@ -199,16 +223,19 @@ def _rows(path: PathLike, delimiter: str, encoding: str) -> Iterator[tuple[int, 
         raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 
 
-def _column(path: PathLike, header: list[str], name: str, field: str) -> int:
-    """The number of a column; `field` is what it is for."""
+def _column(path: PathLike, header: list[str], name: str, used_as: str) -> int:
+    """The number of a column; `used_as` is the argument that names it."""
     if header.count(name) == 1:
         return header.index(name)
+    if not header:
+        raise malformed(path, 1, "is empty: expected a header line that names the columns")
     if header.count(name) > 1:
-        raise malformed(path, 1, f"has {header.count(name)} columns {name!r}", repr(header))
+        problem = f"has {header.count(name)} columns {name!r}; {argument(used_as)} names another"
+        raise malformed(path, 1, problem, repr(header))
     other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
     if other is not None:
-        remedy = f"the cells seem to be separated by {other!r}: delimiter={other!r}, or --delimiter"
-        raise malformed(path, 1, f"has no column {name!r}; {remedy} {other!r}", repr(header))
-    listed = ", ".join(repr(column[:40]) for column in header[:10]) or "nothing"
-    option = {"text": "text=, or --text-field", "labels": "labels=, or --label-field"}[field]
-    raise malformed(path, 1, f"has no column {name!r}, but {listed}; {option}, names the {field}")
+        remedy = f"the cells seem to be separated by {other!r}: try {argument('delimiter', other)}"
+        raise malformed(path, 1, f"has no column {name!r}; {remedy}", repr(header))
+    listed = ", ".join(repr(column[:40]) for column in header[:10])
+    problem = f"has no column {name!r}, but {listed}; {argument(used_as)} names another"
+    raise malformed(path, 1, problem)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.matrices import MAX_COLUMNS
+from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import malformed, read_blocks, read_lines, reading
 from .dataset import Dataset
@@ -151,8 +152,9 @@ def _parse_header(path: PathLike, line: bytes) -> tuple[int, int, int]:
         raise malformed(
             path,
             1,
-            "expected the header 'rows features labels', three whole numbers "
-            "(load_svmlight reads files without a header)",
+            "expected the header 'rows features labels', three whole numbers; texts need their "
+            "labels beside them, in a CSV file or JSON Lines; for features without a header, "
+            + argument("format", "svmlight"),
             line.rstrip(b"\r\n"),
         )
     rows, features, labels = (int(group) for group in match.groups())

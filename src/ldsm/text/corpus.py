@@ -76,7 +76,6 @@ class TagCollector:
         self._number: dict[str, int] = {}
         self._numbers = array("i")
         self._ends = array("q", [0])
-        self.finished = False  # all documents were taken
 
     def texts(self) -> Iterator[str]:
         """The documents; the tags of each one that is taken are kept."""
@@ -86,7 +85,6 @@ class TagCollector:
             self._numbers.extend({number.setdefault(tag, len(number)) for tag in tags})
             self._ends.append(len(self._numbers))
             yield text
-        self.finished = True
 
     def __len__(self) -> int:
         return len(self._ends) - 1

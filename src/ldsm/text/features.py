@@ -7,7 +7,7 @@ until the vectorizer of a file is first used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._model.names import names_from_arrays, names_to_arrays, plain
+from .._runtime.wording import argument
 from .._storage.container import Arrays
 from .._storage.strings import Strings
 from .token_patterns import is_linear
@@ -91,6 +92,36 @@ def default_vectorizer(**changes: Any) -> TfidfVectorizer:
     >>> tagger = TextTagger(vectorizer=default_vectorizer(ngram_range=(1, 2)))
     """
     return TfidfVectorizer(**{"sublinear_tf": True, "min_df": 2, "dtype": np.float32, **changes})
+
+
+def fit_words(vectorizer: TfidfVectorizer, texts: Iterable[str], *, transform: bool = True) -> Any:
+    """Learn the words of texts and return their features, or None without `transform`."""
+    n_texts, finished = 0, False
+
+    def counted() -> Iterator[str]:
+        nonlocal n_texts, finished
+        for text in texts:
+            n_texts += 1
+            yield text
+        finished = True
+
+    try:
+        return vectorizer.fit_transform(counted()) if transform else vectorizer.fit(counted())
+    except ValueError as error:
+        if not finished:  # the error is about a document
+            raise
+        problem = str(error).rstrip(".")
+    if n_texts == 0:
+        raise ValueError("texts must hold at least one document. Got none.")
+    least = vectorizer.min_df
+    if problem.startswith("empty vocabulary"):
+        problem = "they hold no word that the vectorizer counts, of two letters or more by default"
+    elif isinstance(least, int) and least > 1:
+        problem = (
+            f"no word occurs in {least} of them or more, and {argument('min_df', 1)} keeps the "
+            "words of a single one"
+        )
+    raise ValueError(f"The {n_texts:,} documents have no features: {problem}.")
 
 
 def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:
@@ -168,6 +199,19 @@ def features_from_state(
     settings: Mapping[str, Any], arrays: Arrays, *, verify: bool, trust_pattern: bool
 ) -> TextFeatures:
     """What `vectorizer_state` stored; its arrays are removed from `arrays`."""
+    words, idf = names_from_arrays("words", arrays, verify=verify), arrays.pop("idf", None)
+    return checked_features(settings, words, idf, verify=verify, trust_pattern=trust_pattern)
+
+
+def checked_features(
+    settings: Mapping[str, Any],
+    words: Strings,
+    idf: NDArray[Any] | None,
+    *,
+    verify: bool = True,
+    trust_pattern: bool = False,
+) -> TextFeatures:
+    """The features that a file describes; a ValueError if it cannot be."""
     if settings.keys() != SETTINGS.keys():
         unknown = min(settings.keys() ^ SETTINGS.keys())
         raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
@@ -177,10 +221,8 @@ def features_from_state(
     if settings["analyzer"] == "word" and settings["token_pattern"] is None:
         raise ValueError("its vectorizer reads words, but has no token pattern")
     _check_pattern(settings["token_pattern"], trust_pattern)
-    words = names_from_arrays("words", arrays, verify=verify)
     if not words:
         raise ValueError("its vectorizer has no words")
-    idf = arrays.pop("idf", None)
     if settings["use_idf"]:
         if idf is None or idf.shape != (len(words),) or idf.dtype not in DTYPES.values():
             raise ValueError("its array 'idf' is missing or has a wrong type or length")

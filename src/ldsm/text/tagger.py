@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays.features import FeatureArrays
 from .._model.fitted import LabelScores, check_tail
 from .._model.inputs import new_rows
+from .._runtime.wording import argument
 from .._storage.container import write
 from .._storage.paths import PathLike
+from .._storage.strings import Strings
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
 from .._trees.params import Number
@@ -27,7 +30,14 @@ from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
-from .features import LONGEST_NGRAM, TextFeatures, default_vectorizer, vectorizer_settings
+from .features import (
+    LONGEST_NGRAM,
+    TextFeatures,
+    checked_features,
+    default_vectorizer,
+    fit_words,
+    vectorizer_settings,
+)
 from .saved_form import RareTags, restore_tagger, tagger_to_state
 from .token_patterns import is_linear
 
@@ -108,8 +118,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
             Documents; or, without `tags`, pairs of a document and its tags, as from
-            ``datasets.iter_jsonl(path)``, or a Dataset of texts. Any iterable will do; it is read
-            once.
+            ``datasets.iter_jsonl(path)``, or a Dataset of texts, or of features that were made from
+            texts (`Dataset.text_form`). Any iterable will do; it is read once.
         tags : iterable of lists of str, optional
             The tags of each document; a list may be empty.
         callback, checkpoint_dir
@@ -124,27 +134,49 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
-        collector = TagCollector(read_pairs(texts, tags))
-        try:
-            X = vectorizer.fit_transform(collector.texts())
-        except ValueError as error:
-            if not collector.finished:  # the error is about a document
-                raise
-            raise ValueError(
-                f"The {len(collector)} documents have no features: {str(error).rstrip('.')} "
-                f"(the vectorizer's min_df is {vectorizer.min_df})."
-            ) from None
-        Y, names, rare = collector.matrix(self.min_tag_count)
-        if not names:
-            raise ValueError(
-                f"At least one tag must have {self.min_tag_count} documents (min_tag_count). "
-                f"Got {len(rare)} tags on {len(collector)} documents."
+        if isinstance(texts, Dataset) and texts.text_form is not None and tags is None:
+            return self._fit_features(
+                texts, classifier, callback=callback, checkpoint_dir=checkpoint_dir
             )
+        collector = TagCollector(read_pairs(texts, tags))
+        X = fit_words(vectorizer, collector.texts())
+        Y, names, rare = collector.matrix(self.min_tag_count)
+        self._check_tags(names, rare, len(collector))
         data = Dataset(sp.csr_array(X), Y, label_names=names)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
         self.classifier_ = classifier
         self.hold_text(TextFeatures.of(vectorizer), RareTags.of(rare))
         return self
+
+    def _fit_features(
+        self, data: Dataset, classifier: LdSMClassifier, **options: Any
+    ) -> TextTagger:
+        """Learn from features that were made from texts earlier."""
+        if self.vectorizer is not None:
+            raise ValueError("The texts were vectorized already: vectorizer must be None.")
+        features = features_of(data)
+        counts = np.bincount(data.Y.indices, minlength=data.n_labels)
+        kept = counts >= self.min_tag_count
+        names = np.array(data.label_names or range(data.n_labels), dtype=object)
+        rare = dict(zip(names[~kept].tolist(), counts[~kept].tolist(), strict=True))
+        self._check_tags(names[kept], rare, len(data))
+        if rare:
+            data = replace(data, Y=data.Y[:, kept], label_names=names[kept].tolist())
+        classifier.fit(data, **options)
+        self.classifier_ = classifier
+        self.hold_text(features, RareTags.of(rare))
+        return self
+
+    def _check_tags(self, names: Sized, rare: Mapping[str, int], n_documents: int) -> None:
+        if len(names):
+            return
+        if not rare:
+            raise ValueError(f"None of the {n_documents:,} documents has a tag.")
+        least = f"{self.min_tag_count:,} documents" if self.min_tag_count > 1 else "a document"
+        raise ValueError(
+            f"At least one tag must have {least} ({argument('min_tag_count')}). "
+            f"Got {len(rare):,} tags on {n_documents:,} documents."
+        )
 
     def hold_text(self, features: TextFeatures, rare: RareTags) -> None:
         """Take over how texts become features, and the tags that were not learned."""
@@ -394,6 +426,24 @@ def tagger_from_state(
     restore_tagger(tagger, header, arrays, verify=verify, trust_pattern=trust_pattern)
     _check_parts(tagger)
     return tagger
+
+
+def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
+    """The tagger of a classifier that was fitted on features made from texts."""
+    tagger = TextTagger(clone(classifier))
+    tagger.classifier_ = classifier
+    tagger.hold_text(features_of(data), RareTags.of({}))
+    return tagger
+
+
+def features_of(data: Dataset) -> TextFeatures:
+    """How the features of a Dataset were made from texts."""
+    assert data.text_form is not None and data.feature_names is not None
+    settings, idf = data.text_form
+    try:
+        return checked_features(settings, Strings.pack(data.feature_names), idf)
+    except ValueError as error:
+        raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
 
 
 def _check_parts(tagger: TextTagger) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from ..._storage.container import FormatVersionError, ModelFileError, read
 from ...report.html import GENERATOR
+from ..answers import FIRST_COLUMN, LAST_COLUMNS
 from ..command import wrong_use
 from .estimator import defaults
 
@@ -40,6 +41,9 @@ def _is_report(path: Path) -> bool:
 
 def _are_predictions(path: Path) -> bool:
     line = next(filter(None, _start(path).splitlines()), "")
+    columns = line.replace("\t", ",").split(",")
+    if columns[0] == FIRST_COLUMN and tuple(columns[-2:]) == LAST_COLUMNS:
+        return True
     try:
         record = json.loads(line)
     except ValueError:

@@ -13,12 +13,12 @@ from ...datasets import (
     FORMATS,
     Dataset,
     guess_format,
-    iter_jsonl,
     iter_svmlight,
-    iter_table,
     iter_xmlrepo,
 )
-from ...datasets.tables import guess_separator
+from ...datasets.documents import Document
+from ...datasets.jsonl import read_jsonl
+from ...datasets.tables import guess_separator, read_table
 from ..command import option, wrong_use
 
 Piece = TypeVar("Piece")
@@ -30,15 +30,23 @@ _BLOCKS: dict[str, Callable[..., Iterator[Dataset]]] = {
     "xmlrepo": iter_xmlrepo,
     "svmlight": iter_svmlight,
 }
-_DOCUMENTS: dict[str, Callable[..., Iterator[tuple[str, list[str]]]]] = {
-    "jsonl": iter_jsonl,
-    "table": iter_table,
+_DOCUMENTS: dict[str, Callable[..., Iterator[Document]]] = {
+    "jsonl": read_jsonl,
+    "table": read_table,
 }
 # Option -> the reader's argument, its type and help. The readers have the defaults.
 _OPTIONS: dict[str, tuple[str, Any, str]] = {
-    "text_field": ("text", str, "Field or column with the text; default `text`."),
+    "text_field": (
+        "text",
+        list[str],
+        "Field or column with the text; default `text`. May be repeated: title and body.",
+    ),
     "label_field": ("labels", str, "Field or column with the labels; default `labels`."),
-    "separator": ("separator", str, "Separator between the labels in a table cell."),
+    "separator": (
+        "separator",
+        str,
+        "Separator between the labels in a table cell; default: a comma, or what is beyond doubt.",
+    ),
     "delimiter": ("delimiter", str, "Separator between the cells of a table."),
     "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
     "zero_based": ("zero_based", bool, "svmlight: features are numbered from 0, not from 1."),
@@ -89,7 +97,11 @@ class Reader:
         format = values.pop("format")
         if format is not None and format not in (*FORMATS, LINES):
             raise wrong_use(f"must be one of {', '.join(FORMATS)}, got {format!r}.", "--format")
-        return Reader(format, {name: v for name, v in values.items() if v is not None})
+        given = {name: value for name, value in values.items() if value not in (None, [])}
+        for name in ("separator", "delimiter"):
+            if given.get(name) == r"\t":  # a tab is hard to type in a shell
+                given[name] = "\t"
+        return Reader(format, given)
 
     def for_training(self, path: Path) -> Reader:
         """The same, with the separator that a table of documents is split at."""
@@ -118,7 +130,7 @@ class Reader:
             name: value
             for name, value in stored.items()
             if name in _REMEMBERED
-            and type(value) is _OPTIONS[name][1]
+            and _is_a(_OPTIONS[name][1], value)
             and _OPTIONS[name][0] in known
         }
         return replace(self, arguments={**kept, **self.arguments})
@@ -150,26 +162,29 @@ class Reader:
         """The rows of a matrix file block by block, where format and options allow it."""
         return self._pieces(_BLOCKS, path)
 
-    def documents(self, path: Path) -> Iterator[tuple[str, list[str]]] | None:
+    def documents(self, path: Path) -> Iterator[Document] | None:
         """Documents one at a time with their labels, where the format holds documents."""
         return self._pieces(_DOCUMENTS, path)
 
-    def texts(self, path: Path) -> Iterator[str]:
+    def texts(self, path: Path, id_field: str | None = None) -> Iterator[Document]:
         """Documents without their labels; plain lines unless format or suffix say otherwise."""
         format = self.format
         if format is None:
             format = LINES if path == STDIN or format_suffix(path) == ".txt" else guess_format(path)
         file = Path("/dev/stdin") if path == STDIN else path
+        if format in _DOCUMENTS:
+            arguments = {**self._arguments(format), "labels": None, "id_field": id_field}
+            yield from _DOCUMENTS[format](file, **arguments)
+            return
+        if id_field is not None:
+            raise wrong_use(f"is not used with format {format}.", "--id-field")
         if format == LINES:
-            yield from (line for _, line in read_lines(file))
-        elif format in _DOCUMENTS:
-            arguments = {**self._arguments(format), "labels": None}
-            yield from (text for text, _ in _DOCUMENTS[format](file, **arguments))
-        else:
-            data = self.load(path)
-            if data.texts is None:
-                raise ValueError(f"The model reads texts, but {path} holds features.")
-            yield from data.texts
+            yield from (Document(line, []) for _, line in read_lines(file))
+            return
+        data = self.load(path)
+        if data.texts is None:
+            raise ValueError(f"The model reads texts, but {path} holds features.")
+        yield from (Document(text, []) for text in data.texts)
 
     def _pieces(
         self, readers: dict[str, Callable[..., Iterator[Piece]]], path: Path
@@ -190,3 +205,9 @@ class Reader:
             if _OPTIONS[name][0] not in known:
                 raise wrong_use(f"is not used with format {format}.", f"--{name.replace('_', '-')}")
         return {_OPTIONS[name][0]: value for name, value in self.arguments.items()}
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    if kind == list[str]:
+        return isinstance(value, list) and len(value) > 0 and all(type(v) is str for v in value)
+    return type(value) is kind

@@ -24,44 +24,28 @@ _VECTORIZER: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @dataclass(frozen=True)
-class TaggerOptions:
+class WordOptions:
     """How texts become features; a bundle of options."""
 
-    min_tag_count: int | None
     words: dict[str, Any]  # settings of the vectorizer, by option
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
-        default = inspect.signature(TextTagger.__init__).parameters["min_tag_count"].default
         words = default_vectorizer().get_params()
         shown = {"min_df": words["min_df"], "ngrams": words["ngram_range"][1]}
-        texts = {
-            "min_tag_count": (int, {"min": 1}, describe(TextTagger).get("min_tag_count", "")),
-            **_VECTORIZER,
-        }
-        shown["min_tag_count"] = default
         return [
-            option(
-                name,
-                kind | None,
-                None,
-                help=f"{text} [dim]\\[default: {shown[name]}][/dim]" if name in shown else text,
-                rich_help_panel=_PANEL,
-                show_default=False,
-                **settings,
-            )
-            for name, (kind, settings, text) in texts.items()
+            _option(name, kind, text, shown.get(name), **settings)
+            for name, (kind, settings, text) in _VECTORIZER.items()
         ]
 
     @staticmethod
-    def collect(values: dict[str, Any]) -> TaggerOptions:
-        count = values.pop("min_tag_count")
+    def collect(values: dict[str, Any]) -> WordOptions:
         chosen = {name: value for name, value in values.items() if value is not None}
         if chosen.get("stop_words", "english") != "english":
             raise wrong_use(
                 f"only 'english' is available, got {chosen['stop_words']!r}.", "--stop-words"
             )
-        return TaggerOptions(count, chosen)
+        return WordOptions(chosen)
 
     def vectorizer(self) -> Any:
         """The tagger's default vectorizer with the given options."""
@@ -72,16 +56,47 @@ class TaggerOptions:
         }
         return default_vectorizer().set_params(**changes)
 
-    def tagger(self, params: EstimatorOptions) -> TextTagger:
-        more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
-        return TextTagger(LdSMClassifier(**params), self.vectorizer(), **more)
+    def refuse(self, reason: str) -> None:
+        """Raise an error if any of these options is given, because they would change nothing."""
+        for name in self.words:
+            raise wrong_use(reason, f"--{name.replace('_', '-')}")
 
-    def refuse(self, data: str) -> None:
-        """Raise an error if options for texts are given with data of features."""
-        named = [*self.words, *(["min_tag_count"] if self.min_tag_count is not None else [])]
-        if named:
-            flag = f"--{named[0].replace('_', '-')}"
-            raise wrong_use(f"{data} holds features, not texts.", flag)
+
+@dataclass(frozen=True)
+class TaggerOptions(WordOptions):
+    """How texts become features, and which tags are learned; a bundle of options."""
+
+    min_tag_count: int | None
+
+    @staticmethod
+    def options() -> Sequence[inspect.Parameter]:
+        default = inspect.signature(TextTagger.__init__).parameters["min_tag_count"].default
+        text = describe(TextTagger).get("min_tag_count", "")
+        return [_option("min_tag_count", int, text, default, min=1), *WordOptions.options()]
+
+    @staticmethod
+    def collect(values: dict[str, Any]) -> TaggerOptions:
+        count = values.pop("min_tag_count")
+        return TaggerOptions(WordOptions.collect(values).words, count)
+
+    def tagger(self, params: EstimatorOptions, *, vectorized: bool = False) -> TextTagger:
+        """The tagger; `vectorized` says that its texts are features already."""
+        more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
+        vectorizer = None if vectorized else self.vectorizer()
+        return TextTagger(LdSMClassifier(**params), vectorizer, **more)
+
+    def refuse(self, reason: str) -> None:
+        if self.min_tag_count is not None:
+            raise wrong_use(reason, "--min-tag-count")
+        super().refuse(reason)
+
+
+def _option(name: str, kind: Any, text: str, default: Any, **settings: Any) -> inspect.Parameter:
+    if default is not None:
+        text = f"{text} [dim]\\[default: {default}][/dim]"
+    return option(
+        name, kind | None, None, help=text, rich_help_panel=_PANEL, show_default=False, **settings
+    )
 
 
 def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dataset]:
@@ -101,7 +116,7 @@ def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dat
 def matrices(train: Dataset, held_out: Dataset, words: TaggerOptions) -> tuple[Dataset, Dataset]:
     """Turn texts into features, with the words of the rows to train on."""
     if train.texts is None:
-        words.refuse(train.source)
+        words.refuse(f"{train.source} holds features, not texts.")
         return train, held_out
     vectorizer = words.vectorizer()
     return train.vectorize(vectorizer), held_out.vectorize(vectorizer, fit=False)
