@@ -67,7 +67,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``integrity_weight * max(1/2, arity - 2)``.
     relax_integrity : bool, default=True
         Retry a split that leaves a child empty, or gives one child every row, with half the
-        integrity weight, up to three times. False: the node stays a leaf, as in the paper.
+        integrity weight, up to three times. Without retries the node stays a leaf, as in the paper.
     optimizer : {"auto", "nag", "sgd", "asgd"}, default="auto"
         How the regressors learn: normalised adaptive gradient, plain SGD, or SGD averaged over the
         last epoch. "auto": "nag" for binary features, else "asgd", which is better on text.
@@ -344,19 +344,23 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return model.probabilities(x, allowed=self._allowed(labels), n_jobs=self.n_jobs)
 
     def predict(self, X: Any, *, labels: Any = None) -> Any:
-        """The labels of each row.
+        """The labels of each row, in the form of the y of `fit`.
 
-        With one label per row, the best one; otherwise a 0/1 matrix of the labels whose score
-        reaches `threshold_`, CSR for sparse Y or lists, dense for dense Y. With `labels`, as for
-        `predict_topk`, no others are predicted.
+        With one label per row, the best one. Otherwise the labels whose score reaches `threshold_`:
+        for lists of labels, a list per row, best first, perhaps empty; for a matrix, a 0/1 matrix
+        in the columns of `classes_`, CSR for sparse y and dense for dense y. scikit-learn's metrics
+        want matrices: fit on ``MultiLabelBinarizer(sparse_output=True).fit_transform(y)`` to use
+        them. With `labels`, as for `predict_topk`, no others are predicted.
         """
         model, x = self._fitted, new_rows(self, X)
         options: dict[str, Any] = {"allowed": self._allowed(labels), "n_jobs": self.n_jobs}
         if model.label_form == "single":
             return model.classes[model.top_columns(x, 1, **options)[0][:, 0]]
+        if model.label_form == "lists":
+            return [[label for label, _ in row] for row in model.label_sets(x, **options)]
         decided = above_threshold(model.scores(x, **options), model.threshold)
         decided.data = np.ones(decided.nnz, dtype=np.int64)
-        return decided if model.label_form in ("sparse", "lists") else decided.toarray()
+        return decided if model.label_form == "sparse" else decided.toarray()
 
     def tune_threshold(
         self, X: Any, y: Any = None, *, average: str = "micro", per_label: bool = False
@@ -388,8 +392,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> from ldsm import LdSMClassifier
         >>> X, Y = [[1, 0], [1, 1], [0, 1]] * 9, [["a"], ["a", "b"], ["b", "c"]] * 9
         >>> clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X[:18], Y[:18])
-        >>> clf.tune_threshold(X[18:], Y[18:]).predict([[0, 1]]).toarray()
-        array([[0, 1, 1]])
+        >>> clf.tune_threshold(X[18:], Y[18:]).predict([[0, 1]])
+        [['b', 'c']]
         """
         model = self._fitted
         if model.label_form == "single":

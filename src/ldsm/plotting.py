@@ -163,6 +163,7 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
     If the curve has depths, a second axis at the top shows them. If it has metrics of the model
     with its second stage, thin dashed lines show those.
     """
+    _check_kind("curve", curve, MetricCurve, "tree_curve()")
     ax = _axes(ax)
     for (name, values), colour, marker in _styled(curve.metrics):
         ax.plot(curve.sizes, 100 * np.asarray(values), color=colour, marker=marker, markersize=4,
@@ -188,6 +189,7 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
 
 def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
     """Single trees, with the range from the worst to the best, compared with the ensemble."""
+    _check_kind("trees", trees, SingleTrees, "single_trees()")
     ax = _axes(ax)
     names = list(trees.single)
     means = np.array([100 * trees.single[name].mean() for name in names])
@@ -227,6 +229,8 @@ def plot_reliability(
     several = reliability if isinstance(reliability, Mapping) else {"": reliability}
     if not several:
         raise ValueError("'reliability' must hold at least one Reliability. Got none.")
+    for one in several.values():
+        _check_kind("reliability", one, Reliability, "reliability()")
     ax = _axes(ax, (4.4, 4.2))
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="perfect")
     if not isinstance(reliability, Mapping):
@@ -267,6 +271,17 @@ def new_axes(size: tuple[float, float] = SIZE) -> Axes:
     figure = import_matplotlib().figure.Figure(figsize=size, layout="constrained")
     ax: Axes = figure.subplots()
     return ax
+
+
+def _check_kind(name: str, value: Any, kind: type, method: str) -> None:
+    """Raise an error that says how to get what is wanted."""
+    if isinstance(value, kind):
+        return
+    what = "an" if kind.__name__[0] in "AEIOU" else "a"
+    raise ValueError(
+        f"{name!r} must be {what} {kind.__name__}: Evaluation(model, X, y).{method} of "
+        f"ldsm.evaluation makes one. Got {type(value).__name__}."
+    )
 
 
 def _axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import DataConversionWarning
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from ldsm import LdSMClassifier
 from ldsm.datasets import Dataset, make_xmc
@@ -155,3 +157,56 @@ def test_score_of_single_labels_wants_one_for_each_row():
     for wrong in (y[:10], [1], None, YS):
         with pytest.raises(ValueError, match="y"):
             clf.score(XS, wrong)
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def test_a_fit_on_lists_predicts_lists():
+    names = [f"tag {i:02}" for i in range(12)]
+    clf, columns = small().fit(XS, lists_of(Y, names)), small().fit(XS, YS)
+    predicted, matrix = clf.predict(XS), columns.predict(XS)
+    assert isinstance(predicted, list) and len(predicted) == 300
+    assert [sorted(row) for row in predicted] == lists_of(matrix.toarray(), names)
+    scores = clf.predict_proba(XS).toarray()
+    column = {name: i for i, name in enumerate(names)}
+    for row, score in zip(predicted, scores, strict=True):  # best first
+        values = [score[column[name]] for name in row]
+        assert values == sorted(values, reverse=True)
+
+
+def test_a_round_trip_through_the_label_binarizer():
+    names = [f"tag {i:02}" for i in range(12)]
+    binarizer = MultiLabelBinarizer(sparse_output=True)
+    matrix = binarizer.fit_transform(lists_of(Y, names))
+    by_matrix = small().fit(XS, matrix).predict(XS)
+    by_names = small().fit(XS, lists_of(Y, names)).predict(XS)
+    from_columns = [list(row) for row in binarizer.inverse_transform(by_matrix)]
+    assert from_columns == [sorted(row) for row in by_names]
+
+
+def test_a_dataframe_of_labels_keeps_its_columns():
+    names = [f"tag {i:02}" for i in range(12)]
+    frame = pd.DataFrame(Y, columns=names)
+    clf = small().fit(X, frame)
+    assert clf.classes_.tolist() == names
+    assert set(clf.predict_topk(X, k=2)[0].ravel()) <= set(names)
+    assert isinstance(clf.predict(X), np.ndarray)
+    plain = small().fit(X, Y)
+    assert clf.forest_.fingerprint() == plain.forest_.fingerprint()
+    # Columns are matched by name, whatever their order; unknown ones are left out.
+    shuffled = frame[names[::-1]].assign(new=0)
+    assert clf.score(X, shuffled) == clf.score(X, frame) == plain.score(X, frame) > 0.5
+    assert clf.score(X, frame) == clf.score(X, Y)  # a plain matrix has columns only
+    boolean = small().fit(X, frame.astype(bool))
+    assert boolean.classes_.tolist() == names
+
+
+def test_dataframes_with_odd_columns():
+    assert small().fit(X, pd.DataFrame(Y)).classes_.tolist() == list(range(12))
+    twice = pd.DataFrame(Y, columns=["a", "a", *map(str, range(10))])
+    with pytest.raises(ValueError, match="different names. Got 'a' twice"):
+        small().fit(X, twice)
+    one = pd.DataFrame({"topic": ["a", "b", "c"] * 100})
+    with pytest.warns(DataConversionWarning):
+        assert small().fit(X, one).classes_.tolist() == ["a", "b", "c"]

@@ -48,9 +48,11 @@ def test_every_parameter_is_an_option_with_the_estimators_words(run, monkeypatch
     for name, default in defaults().items():
         if name == "random_state":
             continue
-        switch = f"no_{name}" if default is True else name
-        assert flag(switch) in text
-        assert described()[name].split(". ")[0] in text
+        words = described()[name].split(". ")[0]
+        if default is True:
+            assert flag(name) == f"--no-{name.replace('_', '-')}"
+            words = f"Do not {words[0].lower()}{words[1:]}"
+        assert flag(name) in text and words in text
     names = set(inspect.signature(LdSMClassifier.__init__).parameters) - {"self"}
     assert names == defaults().keys() == LdSMClassifier().get_params().keys()
 
@@ -241,7 +243,7 @@ def test_evaluation_is_the_librarys(run, folder):
     assert done["psp@2"] == pytest.approx(expected["psp@2"]) and "psp@1" not in done
     table = run("evaluate", folder / "matrix.ldsm", folder / "test.txt", "-q")
     heads = [line.split("\t")[0] for line in table.lines]
-    assert heads[:7] == ["%", "P", "nDCG", "PSP", "PSnDCG", "recall", "coverage"]
+    assert heads[:7] == ["%", "P", "P at best", "nDCG", "PSP", "PSnDCG", "recall"]
 
 
 @pytest.mark.parametrize("options", [["--a", 1], ["--propensity-dataset", "nowhere"]])

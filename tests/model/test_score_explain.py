@@ -216,3 +216,23 @@ def test_certainty_without_a_second_stage_is_infinite():
 def test_what_cannot_be_explained(arguments, message):
     with pytest.raises(ValueError, match=message):
         model("linear").explain_scores(*arguments)
+
+
+@pytest.mark.parametrize("rerank", [kind for kind in PARTS if kind is not None], ids=str)
+def test_a_single_candidate_is_compared_with_a_row_without_features(rerank):
+    """Relative to a list of one, every stage would add nothing."""
+    clf = model(rerank)
+    stage = dataclasses.replace(clf.second_stage_, length=1, index=None)
+    if clf.second_stage_.index is not None:  # its coefficients need the index
+        stage = dataclasses.replace(clf.second_stage_, length=1)
+    lone = hold_model(LdSMClassifier(), dataclasses.replace(clf.model_, second_stage=stage))
+    said = 0
+    for row in range(30):
+        lists, _ = lone.model_.scored_shortlists(feature_arrays(TEST.X[[row]]), None, None)
+        if len(lists.labels) != 1:
+            continue
+        (found,) = lone.explain_scores(TEST.X[[row]], k=1)
+        assert sum(found.shares.values()) == pytest.approx(logit(found.score), abs=1e-4)
+        assert any(abs(share) > 1e-6 for name, share in found.shares.items() if name != "base")
+        said += 1
+    assert said > 3

@@ -288,6 +288,19 @@ def test_axes_of_ones_own_and_texts():
     axes[0].figure.draw_without_rendering()
 
 
+@pytest.mark.parametrize(
+    ("plot", "makes"),
+    [
+        (plotting.plot_metrics, "a MetricCurve: .*tree_curve()"),
+        (plotting.plot_single_trees, "a SingleTrees: .*single_trees()"),
+        (plotting.plot_reliability, "a Reliability: .*reliability()"),
+    ],
+)
+def test_what_a_plot_wants_instead_of_a_model(plot, makes, clf):
+    with pytest.raises(ValueError, match=rf"must be {makes}.*Got LdSMClassifier"):
+        plot(clf)
+
+
 def test_a_model_must_be_fitted():
     with pytest.raises(ValueError, match="not fitted"):
         plotting.plot_splits(LdSMClassifier())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import sys
 from collections import Counter
@@ -17,6 +19,7 @@ from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm.evaluation import Evaluation
 from ldsm.report import make_report
+from ldsm.report.html import SCRIPT
 from ldsm.report.labels import confusions, count_labels, mean_by_label, ways
 
 SECTIONS = [
@@ -24,6 +27,7 @@ SECTIONS = [
     "Figures",
     "Confused labels",
     "Labels by recall",
+    "All labels",
     "Slowest labels",
     "Examples",
     "Parameters",
@@ -78,11 +82,15 @@ class Page(HTMLParser):
 
 
 def check_page(text):
-    """Whole, balanced, loading nothing, running nothing, with every section."""
+    """Whole, balanced, loading nothing, running only its own script, with every section."""
     page = Page(text)
     assert text.startswith("<!DOCTYPE html>")
     assert page.all("h2") == SECTIONS
-    assert not {"script", "link", "iframe", "object", "embed", "img", "base"} & page.tags.keys()
+    assert not {"link", "iframe", "object", "embed", "img", "base"} & page.tags.keys()
+    assert page.all("script") == [SCRIPT]
+    known = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    policy = next(v for _, name, v in page.attributes if name == "content" and "default-src" in v)
+    assert policy == (f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{known}'")
     for tag, name, value in page.attributes:
         assert name not in LOADING and not name.startswith("on"), (tag, name)
         if name in ("href", "xlink:href"):
@@ -137,7 +145,7 @@ def page(report):
 
 def test_names_are_text_and_never_markup(report, page):
     assert page.all("h1") == ["m<1>.ldsm on test & more"]
-    assert "<script" not in report.html and "<i>" not in report.html
+    assert report.html.count("<script") == 1 and "<i>" not in report.html
     shown = [cell for table in page.tables for row in table for cell in row]
     assert "<script>alert('1')</script>" in shown and '"&lt;<b onclick="x">' in shown
     assert any("<i>" in cell for cell in shown)  # features of the examples
@@ -166,15 +174,53 @@ def test_facts_and_parameters(clf, page):
 def test_metrics_table(clf, rows, page, report):
     best = Evaluation(clf, rows.test).top[0]
     expected = metrics.ranking_report(rows.test.Y, best, y_train=rows.train.Y)
-    assert report.metrics == pytest.approx(expected)
-    table = page.tables[0]
+    assert {name: report.metrics[name] for name in expected} == pytest.approx(expected)
+    table = {row[0]: row[1:] for row in page.tables[0][1:]}
     labelled = int(np.count_nonzero(np.diff(rows.test.Y.indptr)))
-    for row, (name, n) in zip(
-        table[1:],
-        {"precision": 150, "ndcg": labelled, "psp": labelled, "psndcg": labelled}.items(),
-        strict=True,
-    ):
-        assert row[1:] == [*(f"{100 * expected[f'{name}@{k}']:.2f}" for k in (1, 3, 5)), str(n)]
+    names = {"P": "precision", "nDCG": "ndcg", "PSP": "psp", "PSnDCG": "psndcg"}
+    for short, name in {**names, "recall": "recall", "coverage": "coverage"}.items():
+        n = 150 if name == "precision" else labelled
+        shown = [f"{100 * expected[f'{name}@{k}']:.2f}" for k in (1, 3, 5)]
+        assert table[short] == [*shown, str(n)]
+    sizes = np.diff(rows.test.Y.indptr)
+    reachable = [f"{100 * np.minimum(sizes, k).sum() / (k * len(sizes)):.2f}" for k in (1, 3, 5)]
+    assert table["P at best"] == [*reachable, "150"]
+    predicted = clf.predict(rows.test.X)
+    f1 = [metrics.f1_score(rows.test.Y, predicted, a) for a in ("micro", "macro", "samples")]
+    assert page.tables[1] == [
+        ["%, of sets", "micro", "macro", "samples"],
+        ["F1", *(f"{100 * value:.2f}" for value in f1)],
+    ]
+
+
+def test_every_label_has_its_row(clf, rows, page):
+    truth, said = rows.test.Y.toarray() > 0, clf.predict(rows.test.X).toarray() > 0
+    five = np.zeros_like(truth)
+    columns, scores = Evaluation(clf, rows.test).top
+    for row in range(len(truth)):
+        five[row, columns[row][scores[row] > 0]] = True
+
+    def share(part, whole):
+        return f"{100 * part / whole:.0f}" if whole else "–"
+
+    expected = {}
+    for label, name in enumerate(rows.test.label_names):
+        t, p = truth[:, label], said[:, label]
+        hit = int((t & p).sum())
+        if t.any() or p.any():
+            expected[name] = [
+                str(t.sum()),
+                str(p.sum()),
+                share(hit, p.sum()),
+                share(hit, t.sum()),
+                share(2 * hit, t.sum() + p.sum()),
+                share((t & five[:, label]).sum(), t.sum()),
+                str(clf.label_counts_[label]),
+            ]
+    table = page.tables[5]
+    assert table[0][0] == "label" and {row[0]: row[1:] for row in table[1:]} == expected
+    counts = [int(row[1]) for row in table[1:]]
+    assert counts == sorted(counts, reverse=True)
 
 
 def test_the_same_input_gives_the_same_page(clf, rows, report, tmp_path):
@@ -204,7 +250,7 @@ def test_confused_labels(clf, rows, page):
     order = [(-c.rows, c.true, c.predicted) for c in found]
     assert order == sorted(order)
     first = found[0]
-    assert page.tables[1][1][:3] == [
+    assert page.tables[2][1][:3] == [
         rows.names[first.true],
         rows.names[first.predicted],
         str(first.rows),
@@ -220,7 +266,7 @@ def test_labels_found_and_not_found(clf, rows, page):
         assert counts.rows[label] == truth[:, label].sum()
         assert counts.predicted[label] == sum(said)
         assert counts.right[label] == sum(np.array(said) & (truth[:, label] == 1))
-    worst, best = page.tables[2:4]
+    worst, best = page.tables[3:5]
     recall = [[int(row[1]) for row in table[1:]] for table in (worst, best)]
     assert recall[0] == sorted(recall[0]) and recall[1] == sorted(recall[1], reverse=True)
     assert not {row[0] for row in worst[1:]} & {row[0] for row in best[1:]}
@@ -255,7 +301,7 @@ def test_the_longest_way_comes_first(clf, rows, page):
     expected = [
         [rows.names[i], f"{splits[i]:.1f}", f"{leaves[i]:.1f}", f"{depth[i]:.1f}"] for i in slowest
     ]
-    assert [row[:4] for row in page.tables[4][1:]] == expected[:10]
+    assert [row[:4] for row in page.tables[6][1:]] == expected[:10]
 
 
 def test_examples_are_explained(clf, rows, page):
@@ -300,7 +346,7 @@ def test_rows_without_labels(rows):
     report = make_report(clf, rows.test.X[:3], none)
     page = check_page(report.html)
     assert report.metrics["precision@1"] == 0 and np.isnan(report.metrics["ndcg@1"])
-    assert page.tables[0][2][1:] == ["-", "-", "-", "0"]
+    assert page.tables[0][3][1:] == ["-", "-", "-", "0"]
     assert page.all("p").count("No row has a label.") == 2
 
 

@@ -76,7 +76,7 @@ def test_a_pattern_of_ones_own_needs_trust(tmp_path):
     own = tagger(token_pattern=r"(?u)\b\w[\w-]*\w\b")
     with pytest.warns(UserWarning, match="trust_pattern=True"):
         own.save(path)
-    with pytest.raises(ValueError, match=r"use ldsm.load\(path, trust_pattern=True\)"):
+    with pytest.raises(ValueError, match=r"ldsm.load\(path, trust_pattern=True\)"):
         ldsm.load(path)
     loaded = ldsm.load(path, trust_pattern=True)
     assert loaded.fingerprint_ == own.fingerprint_

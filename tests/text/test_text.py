@@ -198,6 +198,18 @@ def test_chunks_do_not_show(tagger, monkeypatch):
 TWO = ["cod quota", "cod import"]
 
 
+def test_scores_of_all_tags_are_those_of_the_classifier():
+    tagger = small().fit(TEXTS, TAGS)
+    scores = tagger.predict_proba(NEW)
+    assert scores.shape == (len(NEW), len(tagger.classes_))
+    expected = tagger.classifier_.predict_proba(tagger.vectorize(NEW))
+    assert (scores != expected).nnz == 0
+    chosen = tagger.classes_[:1].tolist()
+    assert np.flatnonzero(tagger.predict_proba(NEW, tags=chosen).sum(axis=0)).tolist() in ([0], [])
+    with pytest.raises(ValueError, match="seen in fit"):
+        tagger.predict_proba(NEW, tags=["nonsense"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -215,8 +227,8 @@ TWO = ["cod quota", "cod import"]
         ((TWO, [["fish"]]), "same length. Got 2 and 1"),
         ((iter(TWO), [["fish"]]), "same length. Got 1 tags and more texts"),
         ((TWO, iter([["fish"]] * 3)), "same length. Got 2 texts and more tags"),
-        ((TWO, [[], []]), "None of the 2 documents has a tag"),
-        (([], []), "at least one document. Got none"),
+        ((TWO, [[], []]), "no row has a label"),
+        (([], []), "There are no rows to train on"),
         ((TWO,), "texts and tags must be given.*Got 'cod quota' at document 0, and no tags"),
         (([("cod", ["fish"], 1)],), "texts and tags must be given.*document 0"),
         ((3,), "texts and tags must be given.*Got 3"),

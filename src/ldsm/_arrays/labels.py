@@ -87,7 +87,10 @@ def label_arrays(
     if sp.issparse(Y):
         return _from_matrix(Y, names, "sparse")
     if hasattr(Y, "__array__"):  # pandas objects and other array-likes
+        columns = _column_names(Y)
         Y = np.asarray(Y)
+        if columns is not None and np.isin(Y, (0, 1)).all():
+            return _from_matrix(Y, columns, "dense")
     if isinstance(Y, np.ndarray):
         if Y.ndim == 2 and Y.shape[1] == 1 and not np.all(np.isin(Y, (0, 1))):
             warnings.warn(
@@ -130,10 +133,13 @@ def known_labels(
 ) -> sp.csr_array:
     """Labels of new rows as a 0/1 matrix in the columns of training: `classes`, given as `form`.
 
-    Columns of an indicator matrix are matched by number unless `names` name them. Labels that
-    training never saw have no column and are left out.
+    Columns of an indicator matrix are matched by number unless `names` name them, or it is a
+    DataFrame and the labels of training are names, too. Labels that training never saw have no
+    column and are left out.
     """
     labels = label_arrays(Y, names, trained=form)
+    if names is None and all(isinstance(label, str) for label in classes[:1].tolist()):
+        names = _column_names(Y)
     rows = np.repeat(np.arange(labels.n_rows), np.diff(labels.indptr))
     columns = labels.indices
     if names is None and labels.form in ("sparse", "dense"):
@@ -151,6 +157,20 @@ def known_labels(
     return sp.csr_array(pairs, shape=(labels.n_rows, len(classes)))
 
 
+def _column_names(Y: Any) -> list[str] | None:
+    """The names of the columns of a DataFrame, if all are strings."""
+    columns = getattr(Y, "columns", None)
+    if columns is None or np.ndim(Y) != 2:
+        return None
+    names = list(columns)
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"The columns of Y must have different names. Got {twice!r} twice.")
+    return names
+
+
 def _is_collection(value: Any) -> bool:
     return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
 
@@ -161,13 +181,15 @@ def _is_zero_or_one(value: Any) -> bool:
 
 def _check_some_labels(n_pairs: int) -> None:
     if n_pairs == 0:
-        raise ValueError("Y must hold at least one label. Got no label in any row.")
+        raise ValueError("Y must hold at least one label. Got none: no row has a label.")
 
 
 def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelArrays:
     rows = label_matrix(Y, "y")
     if rows.shape[1] == 0:
-        raise ValueError(f"Y must have at least one column. Got an array of shape {rows.shape}.")
+        raise ValueError(
+            f"Y must have at least one column. Got shape {rows.shape}: no row has a label."
+        )
     _check_some_labels(rows.nnz)
     check_columns("y", rows.shape[1], _LABEL_BYTES)
     classes = np.arange(rows.shape[1]) if names is None else _object_array(names)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
-from .._second_stage.blend import BASE, SOURCES, TREES
+from .._second_stage.blend import BASE, SOURCES, TREES, Pairs
+from .._second_stage.shortlists import Shortlists
+from .._second_stage.stage import SecondStage
 from .._second_stage.vectors import LabelVectors
 from .._trees.params import Number
 from .fitted import FittedModel
@@ -37,9 +39,10 @@ class LabelScore:
         Squared distance from the row, scaled to unit length, to the label's centroid.
     shares : dict of str to float
         What each stage adds to the log-odds of the score, which is their sum. "base" is the mean
-        over the row's shortlist; "trees", "linear", "features" (the index), "tail" (the centroids)
+        over the row's shortlist, or, if that has only this label, what the label would get on a row
+        without features; "trees", "linear", "features" (the index), "tail" (the centroids)
         and "frequency" (the label's number of training rows) say how far each lifts this label
-        above that mean. Without a second stage there is only "trees", infinite for a score of 1.
+        above the base. Without a second stage there is only "trees", infinite for a score of 1.
     bias : float or None
         The part of the margin that is the same for every row.
     reasons : list of (int, float)
@@ -89,7 +92,11 @@ def explain_scores(
             if score > 0
         ]  # fmt: skip
     pairs = stage.pairs(row, lists)
-    shares = _from_the_mean(stage.blend.shares(pairs))
+    shares = stage.blend.shares(pairs)
+    if len(listed) > 1:
+        shares = _relative(shares, {name: part.mean() for name, part in shares.items()})
+    else:  # nothing to compare it with but itself, on a row without features
+        shares = _relative(shares, stage.blend.shares(_on_an_empty_row(stage, lists, row)))
     explained = []
     for i in order:
         bias, reasons = _reasons(stage.ranker, int(listed[i]), row, max_reasons)
@@ -110,15 +117,30 @@ def explain_scores(
     return [label for label in explained if label.score > 0]
 
 
-def _from_the_mean(shares: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
-    """The same sums, with each stage relative to its mean over the shortlist.
+def _relative(
+    shares: Mapping[str, NDArray[np.float64]], reference: Mapping[str, Any]
+) -> dict[str, NDArray[np.float64]]:
+    """The same sums, with each stage relative to a reference, whose sum is the base.
 
     The blend's own shares are relative to signals of 0: large numbers that cancel.
     """
-    means = {name: values.mean() for name, values in shares.items()}
-    base = np.full(len(shares[BASE]), sum(means.values()))
-    rest = {name: shares[name] - means[name] for name in SOURCES if name in shares}
+    base = np.zeros(len(shares[BASE])) + sum(reference.values())
+    rest = {name: shares[name] - reference[name] for name in SOURCES if name in shares}
     return {BASE: base, **rest}
+
+
+def _on_an_empty_row(stage: SecondStage, lists: Shortlists, row: FeatureArrays) -> Pairs:
+    """The signals of the same labels on a row that no leaf and no feature says anything about."""
+    empty = FeatureArrays(
+        np.zeros(2, dtype=np.int64), row.indices[:0], row.values[:0], row.n_features
+    )
+    scores = lists.index_scores
+    without = replace(
+        lists,
+        tree_scores=np.zeros_like(lists.tree_scores),
+        index_scores=None if scores is None else np.zeros_like(scores),
+    )
+    return stage.pairs(empty, without)
 
 
 def _reasons(

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._runtime.memory import check_columns
 from .._runtime.threads import worker_count
+from .._runtime.wording import argument
 from .._second_stage.shortlists import OutOfBag
 from .._second_stage.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
@@ -74,7 +75,8 @@ def fit_model(
         check_warm_start(settings["n_estimators"], first_tree, params, former.tree_params)
         same_names = np.array_equal(data.y.classes, former.classes)
         if data.y.form != former.label_form or not same_names:
-            raise ValueError("With warm_start=True the labels must stay the same.")
+            warm = argument("warm_start", True)
+            raise ValueError(f"With {warm} the labels must stay the same.")
     checkpoint = None
     if checkpoint_dir is not None:
         checkpoint = open_checkpoint(checkpoint_dir, data, params, seed=seed, seed_given=seed_given)

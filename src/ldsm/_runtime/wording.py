@@ -32,8 +32,24 @@ def argument(name: str, value: Any = None) -> str:
     as_option = _as_option.get()
     if as_option is None:
         return f"{name}=" if value is None else f"{name}={value!r}"
-    shown = value if isinstance(value, str) and value.isalnum() else repr(value)
-    return as_option(name) if value is None else f"{as_option(name)} {shown}"
+    if value is None or value is True:
+        return as_option(name)
+    plain = isinstance(value, str) and value.replace("-", "").isalnum()
+    return f"{as_option(name)} {value if plain else repr(value)}"
+
+
+def parameter(name: str, owner: str | None = None) -> str:
+    """A parameter that has a wrong value, at the beginning of a sentence.
+
+    Examples
+    --------
+    >>> parameter("arity", "LdSMClassifier")
+    "The 'arity' parameter of LdSMClassifier"
+    """
+    as_option = _as_option.get()
+    if as_option is not None:
+        return as_option(name)
+    return f"The {name!r} parameter" + (f" of {owner}" if owner else "")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.wording import parameter
 from .._storage.atomic import check_writable, is_temporary
 from .._storage.container import (
     FormatVersionError,
@@ -204,14 +205,14 @@ def open_checkpoint(
 
 def prepare_folder(folder: PathLike) -> str:
     """The absolute path of a folder that is or can become a checkpoint; created if missing."""
-    path = folder_path("The 'checkpoint_dir' parameter", folder)
+    path = folder_path(parameter("checkpoint_dir"), folder)
     os.makedirs(path, exist_ok=True)
     foreign = [name for name in os.listdir(path) if not is_temporary(name)]
     if os.path.exists(os.path.join(path, MANIFEST)):
         return path
     if foreign:
         raise ValueError(
-            "The 'checkpoint_dir' parameter must name a new or empty folder, or a checkpoint. "
+            f"{parameter('checkpoint_dir')} must name a new or empty folder, or a checkpoint. "
             f"{path!r} holds {min(foreign)!r} and no {MANIFEST}."
         )
     check_writable(path)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays.features import FeatureArrays
+from .._runtime.wording import argument, parameter
 
 AUTO = "auto"
 # A degenerate split is retried with half the integrity weight, at most this many times.
@@ -76,7 +77,7 @@ class Number:
 
     def check(self, name: str, value: Any) -> None:
         if not self.allows(value):
-            raise ValueError(f"The {name!r} parameter must be {self}. Got {value!r} instead.")
+            raise ValueError(f"{parameter(name)} must be {self}. Got {value!r} instead.")
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,7 @@ def check_params(params: Mapping[str, Any], owner: str) -> None:
         if any(rule.allows(value) for rule in allowed):
             continue
         choices = " or ".join(str(rule) for rule in allowed)
-        raise ValueError(
-            f"The {name!r} parameter of {owner} must be {choices}. Got {value!r} instead."
-        )
+        raise ValueError(f"{parameter(name, owner)} must be {choices}. Got {value!r} instead.")
 
 
 @dataclass(frozen=True)
@@ -196,13 +195,16 @@ def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: Tre
     """Raise an error unless trees can be added to the `grown` ones."""
     if n_estimators < grown:
         raise ValueError(
-            f"The 'n_estimators' parameter of LdSMClassifier must be an int >= {grown}, the number "
-            f"of trees already grown, with warm_start=True. Got {n_estimators} instead."
+            f"{parameter('n_estimators', 'LdSMClassifier')} must be an int >= {grown}, the number "
+            f"of trees already grown, with {argument('warm_start', True)}. "
+            f"Got {n_estimators} instead."
         )
     if now != before:
+        old = before.as_dict()
+        changed = [f"{k} {v} after {old[k]}" for k, v in now.as_dict().items() if v != old[k]]
         raise ValueError(
-            "With warm_start=True the data and parameters of the trees must stay the same. "
-            f"Got {now} after {before}."
+            f"With {argument('warm_start', True)} the data and parameters of the trees must stay "
+            f"the same. Got {', '.join(changed)}."
         )
 
 
@@ -217,8 +219,8 @@ def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
     if rerank in (None, AUTO):
         return None
     raise ValueError(
-        "The 'subsample' parameter of LdSMClassifier must be 'auto' or below 1 with "
-        f"rerank={rerank!r}, which learns from rows that a tree has not seen. "
+        f"{parameter('subsample', 'LdSMClassifier')} must be 'auto' or below 1 with "
+        f"{argument('rerank', rerank)}, which learns from rows that a tree has not seen. "
         f"Got {params['subsample']!r} instead."
     )
 

@@ -19,8 +19,13 @@ from .screen import Screen
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
-# Arguments of readers whose options are called otherwise.
-_OPTIONS = {"text": "text_field", "labels": "label_field"}
+# Arguments whose options are called otherwise.
+_OPTIONS = {
+    "text": "text_field",
+    "labels": "label_field",
+    "checkpoint_dir": "checkpoint",
+    "random_state": "seed",
+}
 
 Result = TypeVar("Result", covariant=True)
 

@@ -24,8 +24,9 @@ from ..datasets import (
     save_xmlrepo,
 )
 from ..datasets.dataset import TextForm, named_labels
+from ..datasets.documents import fit_words
 from ..text.corpus import in_chunks
-from ..text.features import fit_words, vectorizer_state
+from ..text.features import vectorizer_state
 from .command import wrong_use
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader

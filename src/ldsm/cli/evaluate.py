@@ -47,7 +47,8 @@ def evaluate(
 
     Propensities are computed from the label counts stored in the model, with the general values A =
     0.55 and B = 1.5 unless a data set or both numbers are given. Labels without a training row are
-    reported; "recall, all labels" counts them as misses.
+    reported; "recall, all labels" counts them as misses. "P at best" is what a model that is always
+    right would get: below 100 where rows have fewer labels than predictions.
     """
     if (a is None) != (b is None):
         raise wrong_use("A and B must be given together.", "--a, --b")
@@ -76,6 +77,8 @@ def show_scores(screen: Screen, scores: Scores, title: str) -> None:
         for key, name in NAMES.items()
         if f"{key}@{scores.ks[0]}" in scores.ranking
     ]
+    best = ["P at best", *(percent(scores.best_precision[k]) for k in scores.ks)]
+    rows.insert(1, best)
     screen.table(["%", *(f"@{k}" for k in scores.ks)], rows, title=title)
     if scores.f1:
         screen.table(["%, of sets", *AVERAGES], [["F1", *map(percent, scores.f1.values())]])

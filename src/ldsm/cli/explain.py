@@ -51,10 +51,11 @@ def explain_command(
     """Explain the labels of a text, or of a row of a data file; --label asks why, or why not.
 
     Shows the best labels and how many trees support each. With a second stage, it then shows what
-    each stage adds to the log-odds of the scores, relative to the mean over the shortlist (base),
-    and the words for and against each label. Finally it shows the words that decided the text's
-    path over all splits of all trees, and the path through one tree, with the words that decided
-    each split and the training rows of its leaf.
+    each stage adds to the log-odds of the scores, relative to the mean over the shortlist (base;
+    for a single label, what it would get on a row without features), and the words for and against
+    each label. Finally it shows the words that decided the text's path over all splits of all
+    trees, and the path through one tree, with the words that decided each split and the training
+    rows of its leaf.
     """
     opened = open_model(model)
     fitted = opened.fitted

@@ -32,8 +32,8 @@ def report_command(
 ) -> None:
     """Write a report on a model: one HTML page with metrics, figures, labels and examples.
 
-    The page is self-contained, without scripts or network access, so it can be sent, opened
-    anywhere and printed. It shows labels, words and the beginnings of a few documents: check it
+    The page is self-contained, without network access, so it can be sent, opened anywhere and
+    printed. It shows labels, words and the beginnings of a few documents: check it
     before you share it. Needs matplotlib (pip install 'ldsm\\[plot]').
     """
     import_matplotlib()

@@ -102,10 +102,11 @@ def train(
 
     def said(tally: Tally) -> None:
         if tally.n_rows == 0:
-            raise ValueError(f"{data} has no rows to train on.")
+            raise ValueError(f"There are no rows to train on. Got {data}, which has none.")
         if not tally.labels:
             raise ValueError(
-                f"No row of {data} has a label; --label-field names the field or column of labels."
+                f"{data} must hold at least one label. Got none: no row has a label; --label-field "
+                "names their field or column."
             )
         screen.note(tally.summary())
         for oddity in tally.oddities():

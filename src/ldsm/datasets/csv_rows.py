@@ -44,7 +44,7 @@ def _quoted_row(number: int, line: str, rest: Iterator[Line], delimiter: str) ->
                     parts.append(line[at:])
                     _, line = next(rest, (0, ""))
                     if not line:
-                        raise BrokenRow(number, first, "unexpected end of data")
+                        raise BrokenRow(number, first, "a cell in quotes never ends")
                     at = 0
                     continue
                 parts.append(line[at:end])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .._arrays.features import feature_matrix
 from .._arrays.matrices import csr, label_csr, label_matrix, map_columns, take_rows
 from .._storage.strings import Strings
+from .documents import Document, fit_words
 
 if TYPE_CHECKING:
     from .._storage.paths import PathLike
@@ -119,6 +120,13 @@ class Dataset:
         names = sorted({name for row in rows for name in row})
         Y = named_labels(rows, {name: i for i, name in enumerate(names)})
         return cls(None, Y, texts=texts, label_names=names, source=source)
+
+    @classmethod
+    def from_documents(cls, documents: Iterable[Document], source: str = "") -> Dataset:
+        """A Dataset of the documents of a file."""
+        everything = list(documents)
+        texts = [document.text for document in everything]
+        return cls.from_texts(texts, [document.labels for document in everything], source)
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])
@@ -260,7 +268,7 @@ class Dataset:
         """
         if self.texts is None:
             raise ValueError("This Dataset already has features, and no texts.")
-        X = vectorizer.fit_transform(self.texts) if fit else vectorizer.transform(self.texts)
+        X = fit_words(vectorizer, self.texts) if fit else vectorizer.transform(self.texts)
         names = getattr(vectorizer, "get_feature_names_out", None)
         return replace(self, X=X, texts=None, feature_names=None if names is None else names())
 

@@ -1,12 +1,11 @@
-"""Documents with label names, as files of texts hold them."""
+"""Documents with label names, as files of texts hold them, and their words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from .._storage.paths import PathLike, printable
-from .dataset import Dataset
+from .._runtime.wording import argument
 
 # Between the fields of one text: no word or sequence of words goes on across it.
 _BETWEEN_FIELDS = "\n"
@@ -33,9 +32,36 @@ def joined_fields(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else _BETWEEN_FIELDS.join(filter(None, parts))
 
 
-def collect(documents: Iterable[Document], path: PathLike) -> Dataset:
-    """A Dataset of all documents of a file."""
-    everything = list(documents)
-    texts = [document.text for document in everything]
-    labels = [document.labels for document in everything]
-    return Dataset.from_texts(texts, labels, source=printable(path))
+def fit_words(vectorizer: Any, texts: Iterable[str], *, transform: bool = True) -> Any:
+    """Learn the words of texts and return their features, or None without `transform`."""
+    n_texts, finished = 0, False
+
+    def counted() -> Iterator[str]:
+        nonlocal n_texts, finished
+        for text in texts:
+            n_texts += 1
+            yield text
+        finished = True
+
+    try:
+        return vectorizer.fit_transform(counted()) if transform else vectorizer.fit(counted())
+    except ValueError as error:
+        if not finished:  # the error is about a document
+            raise
+        problem = str(error).rstrip(".")
+    if n_texts == 0:
+        raise no_rows()
+    least = getattr(vectorizer, "min_df", 1)
+    if problem.startswith("empty vocabulary"):
+        problem = "they hold no word that the vectorizer counts, of two letters or more by default"
+    elif isinstance(least, int) and least > 1:
+        problem = (
+            f"no word occurs in {least} of them or more, and {argument('min_df', 1)} keeps the "
+            "words of a single one"
+        )
+    raise ValueError(f"The {n_texts:,} documents have no features: {problem}.")
+
+
+def no_rows() -> ValueError:
+    """The error for data of the right form that is empty."""
+    return ValueError("There are no rows to train on. Got texts without a single document.")

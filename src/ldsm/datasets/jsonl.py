@@ -8,11 +8,11 @@ from itertools import chain, repeat
 from typing import Any
 
 from .._runtime.wording import argument
-from .._storage.paths import PathLike
+from .._storage.paths import PathLike, printable
 from .._storage.strings import is_unicode
 from .._storage.text_files import UTF8, malformed, read_lines, writing
 from .dataset import Dataset
-from .documents import Document, collect, field_names, joined_fields
+from .documents import Document, field_names, joined_fields
 
 _decoder = json.JSONDecoder()
 
@@ -115,7 +115,9 @@ def load_jsonl(
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
     """
-    return collect(read_jsonl(path, text=text, labels=labels, encoding=encoding), path)
+    return Dataset.from_documents(
+        read_jsonl(path, text=text, labels=labels, encoding=encoding), printable(path)
+    )
 
 
 def save_jsonl(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.matrices import MAX_COLUMNS, csr, label_csr
+from .._runtime.wording import argument
 from .._storage.array_file import ArrayFile, map_array
 from .._storage.atomic import is_temporary
 from .._storage.manifest import (
@@ -368,7 +369,8 @@ def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
             "part of one."
         )
     if _META in present and not overwrite:
-        raise FileExistsError(f"{printable(folder)} is a store; overwrite=True replaces it.")
+        remedy = argument("overwrite", True)
+        raise FileExistsError(f"{printable(folder)} is a store; {remedy} replaces it.")
     return present
 
 

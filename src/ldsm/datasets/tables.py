@@ -15,7 +15,7 @@ from .._storage.paths import PathLike, printable
 from .._storage.text_files import UTF8, format_suffix, malformed, read_lines, writing
 from .csv_rows import BrokenRow, csv_rows
 from .dataset import Dataset
-from .documents import Document, collect, field_names, joined_fields
+from .documents import Document, field_names, joined_fields
 
 _COMMA = ","
 _ROWS_TO_GUESS = 1000
@@ -150,7 +150,7 @@ def load_table(
     documents = read_table(
         path, text=text, labels=labels, separator=separator, delimiter=delimiter, encoding=encoding
     )
-    return collect(documents, path)
+    return Dataset.from_documents(documents, printable(path))
 
 
 def save_table(

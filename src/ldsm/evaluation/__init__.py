@@ -1,6 +1,14 @@
 """Evaluate a model on labelled rows: metrics, single trees, calibration of the scores."""
 
+from .cross_validation import CrossValidation, cross_validate
 from .evaluation import Evaluation
 from .results import MetricCurve, Scores, SingleTrees
 
-__all__ = ["Evaluation", "MetricCurve", "Scores", "SingleTrees"]
+__all__ = [
+    "CrossValidation",
+    "Evaluation",
+    "MetricCurve",
+    "Scores",
+    "SingleTrees",
+    "cross_validate",
+]

@@ -209,7 +209,13 @@ class Evaluation:
             predicted = above_threshold(scores, self.model.threshold)
             predicted.data = np.ones(predicted.nnz, dtype=np.int32)
             f1 = {average: f1_score(self.truth, predicted, average) for average in AVERAGES}
-        return Scores(ks, ranking, f1, self.unseen, self.n_rows)
+        true = self.labels_per_row()
+        best = {k: float(np.minimum(true, k).mean() / k) for k in ks}
+        return Scores(ks, ranking, f1, self.unseen, self.n_rows, best, float(true.mean()))
+
+    def labels_per_row(self) -> NDArray[np.int64]:
+        """How many true labels each row has, those that training never saw included."""
+        return np.asarray(np.diff(self.truth.indptr) + self.unseen.dropped_per_row)
 
     def reliability(self, n_bins: int = 10) -> Reliability:
         """Compare the scores of each row's five best labels with how often they are true."""

@@ -31,6 +31,11 @@ class Scores:
     unseen : Unseen
         Labels and features of the data that training never saw.
     n_rows : int
+    best_precision : dict of int to float
+        The precision at each k of a model that is always right: below 1 if rows have fewer than k
+        labels.
+    labels_per_row : float
+        Mean number of true labels, unseen ones included.
     """
 
     ks: Sequence[int]
@@ -38,11 +43,15 @@ class Scores:
     f1: dict[str, float]
     unseen: Unseen
     n_rows: int
+    best_precision: dict[int, float]
+    labels_per_row: float
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "rows": self.n_rows,
+            "labels_per_row": self.labels_per_row,
             **self.ranking,
+            **{f"best_precision@{k}": value for k, value in self.best_precision.items()},
             **{f"f1_{average}": value for average, value in self.f1.items()},
             "unseen_labels": len(self.unseen.labels),
             "unseen_occurrences": sum(self.unseen.labels.values()),

@@ -94,7 +94,8 @@ def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> M
         text = f"True labels that are missing here: {', '.join(missed)}."
     else:
         text = "All its true labels are here." if true else "The row has no label."
-    shown = table(heads, rows, text=["true", heads[-1]] if linear else ["true"])
+    text_columns = ["true", heads[-1]] if linear else ["true"]
+    shown = table(heads, rows, text_columns, cards=True)
     return joined([shown, note(text)])
 
 

@@ -1,13 +1,16 @@
-"""Just enough HTML: everything that is not markup is escaped."""
+"""Just enough HTML: everything that is not markup is escaped, and one script is known."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 GENERATOR = "ldsm report"  # by which its pages are known
 VOID = ("meta", "br")  # elements without an end tag
+SEARCHABLE = "searchable"  # class of what holds a table to search and sort
 
 STYLE = """
 :root { --ink: #1b1e23; --soft: #5c636e; --line: #d9dce1; --page: #fff; --wash: #f5f6f8;
@@ -32,6 +35,17 @@ th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--line); }
 td { overflow-wrap: anywhere; }
 th { color: var(--soft); font-weight: 600; white-space: nowrap; border-bottom-color: var(--soft); }
+th button { all: unset; cursor: pointer; }
+th button:focus-visible, input:focus-visible { outline: 2px solid currentColor;
+  outline-offset: 2px; }
+th[aria-sort=ascending] button::after { content: " ▲"; }
+th[aria-sort=descending] button::after { content: " ▼"; }
+.searchable > div { max-height: 32rem; overflow: auto; }
+.searchable thead th { position: sticky; top: 0; background: var(--page); }
+.searchable input { font: inherit; font-size: .9rem; color: inherit; background: var(--wash);
+  border: 1px solid var(--line); border-radius: 4px; padding: .35rem .6rem;
+  width: min(24rem, 100%); }
+.searchable output { margin-left: .8rem; color: var(--soft); font-size: .88rem; }
 td:first-child { min-width: 8.5rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 dl { columns: 3; column-gap: 2rem; margin: 1rem 0; font-size: .86rem; }
@@ -55,8 +69,70 @@ blockquote { margin: .6rem 0; padding: .5rem .9rem; background: var(--wash);
 @media screen { section { overflow-x: auto; } }
 @media screen and (max-width: 48rem) { .figures, .side { grid-template-columns: minmax(0, 1fr); }
   dl { columns: 1; } }
+@media screen and (max-width: 34rem) { body { padding: 1.5rem .9rem 3rem; }
+  table { font-size: .74rem; } th, th.number { white-space: normal; }
+  th, td { padding-right: .45rem; } td:not(.number), td:first-child { min-width: 4.6rem; }
+  .searchable th, .searchable td { padding-right: .2rem; font-size: .66rem; }
+  .searchable td:first-child { min-width: 3.6rem; }
+  .cards, .cards tbody, .cards tr { display: block; } .cards thead { display: none; }
+  .cards tr { border-bottom: 1px solid var(--line); padding: .3rem 0; }
+  .cards td, .cards td:first-child { display: inline-block; border: 0; padding: .1rem .7rem .1rem 0;
+    min-width: 0; }
+  .cards td::before { content: attr(data-head) " "; color: var(--soft); }
+  .cards td:first-child, .cards td:last-child:not(.number) { display: block; }
+  .cards td:first-child { font-weight: 600; } .cards td:first-child::before { content: none; }
+  figcaption { font-size: .84rem; } }
 @media print { html { font-size: 12px; } body { max-width: none; padding: 0; }
   figure, tr, blockquote { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+"""
+
+
+# Without it, the tables are there all the same. Cells are text, never markup.
+SCRIPT = """
+for (const box of document.querySelectorAll(".searchable")) {
+  const table = box.querySelector("table"), body = table.tBodies[0], rows = [...body.rows];
+  const search = document.createElement("input"), found = document.createElement("output");
+  const pane = document.createElement("div");
+  search.type = "search";
+  search.placeholder = "Search labels";
+  search.setAttribute("aria-label", "Search labels");
+  const show = () => {
+    const wanted = search.value.trim().toLowerCase();
+    let count = 0;
+    for (const row of rows) {
+      row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+      count += !row.hidden;
+    }
+    found.textContent = count.toLocaleString("en") + (count === 1 ? " label" : " labels");
+  };
+  const key = (row, column) => {
+    const text = row.cells[column].textContent;
+    const value = parseFloat(text.replaceAll(",", ""));
+    return column === 0 ? text : Number.isNaN(value) ? -1 : value;
+  };
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const first = column === 0 ? "ascending" : "descending";
+      const other = column === 0 ? "descending" : "ascending";
+      const order = head.getAttribute("aria-sort") === first ? other : first;
+      heads.forEach((one) => one.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", order);
+      const sign = order === "ascending" ? 1 : -1;
+      const compare = (a, b) => typeof a === "string" ? a.localeCompare(b) : a - b;
+      const sorted = rows.slice().sort((a, b) => sign * compare(key(a, column), key(b, column)));
+      body.replaceChildren(...sorted);
+    });
+  });
+  search.addEventListener("input", show);
+  pane.append(table);
+  box.append(search, found, pane);
+  show();
+}
 """
 
 
@@ -65,8 +141,9 @@ class Markup(str):
 
 
 def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
-    """One element; `class_` sets the class. Children and values are escaped."""
-    shown = "".join(f' {key.rstrip("_")}="{html.escape(str(v))}"' for key, v in attributes.items())
+    """One element; `class_` sets the class, `a_b` the attribute a-b. Everything is escaped."""
+    names = {key: key.rstrip("_").replace("_", "-") for key in attributes}
+    shown = "".join(f' {names[key]}="{html.escape(str(v))}"' for key, v in attributes.items())
     if name in VOID:
         return Markup(f"<{name}{shown}>")
     return Markup(f"<{name}{shown}>{joined(children)}</{name}>")
@@ -77,19 +154,29 @@ def joined(parts: Iterable[Any], between: str = "") -> Markup:
     return Markup(between.join(_escaped(part) for part in parts))
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], text: Sequence[str] = ()) -> Markup:
-    """A table; the first column and those of `text` are left-aligned, the others hold numbers."""
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    text: Sequence[str] = (),
+    *,
+    cards: bool = False,
+) -> Markup:
+    """A table; the first column and those of `text` are left-aligned, the others hold numbers.
+
+    In narrow windows, `cards` shows each row below the other instead of beside a scroll bar.
+    """
     kinds = [{} if i == 0 or head in text else {"class_": "number"} for i, head in enumerate(heads)]
     head = [
         element("th", name, scope="col", **kind) for name, kind in zip(heads, kinds, strict=True)
     ]
+    if cards:
+        kinds = [{**kind, "data_head": name} for name, kind in zip(heads, kinds, strict=True)]
     body = [
         element("tr", *(element("td", cell, **kind) for cell, kind in zip(row, kinds, strict=True)))
         for row in rows
     ]
-    return element(
-        "table", element("thead", element("tr", *head)), element("tbody", joined(body, "\n"))
-    )
+    parts = element("thead", element("tr", *head)), element("tbody", joined(body, "\n"))
+    return element("table", *parts, **({"class_": "cards"} if cards else {}))
 
 
 def note(text: str) -> Markup:
@@ -104,16 +191,20 @@ def facts(pairs: dict[str, Any]) -> Markup:
 
 
 def page(title: str, *body: Markup) -> str:
-    """The whole document, which loads nothing and runs no scripts."""
+    """The whole document, which loads nothing and runs no script but the one above."""
+    known = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{known}'"
     head = element(
         "head",
         element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("meta", name="generator", content=GENERATOR),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", Markup(STYLE)),
     )
-    document = element("html", head, "\n", element("body", joined(body, "\n")), lang="en")
+    content = joined([*body, element("script", Markup(SCRIPT))], "\n")
+    document = element("html", head, "\n", element("body", content), lang="en")
     return f"<!DOCTYPE html>\n{document}\n"
 
 

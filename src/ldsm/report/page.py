@@ -16,12 +16,13 @@ from .._storage.text_files import writing
 from .._version import __version__
 from ..evaluation import Evaluation
 from ..evaluation.alignment import Estimator, classifier_of
-from ..evaluation.results import KS, SHORT_NAMES
+from ..evaluation.results import KS, SHORT_NAMES, Scores
 from ..plotting import import_matplotlib
 from ..text.tagger import TextTagger
 from .examples import NAME_WIDTH, examples
 from .figures import figures
 from .html import Markup, element, facts, joined, note, page, table
+from .label_table import label_table
 from .labels import LabelCounts, confusions, count_labels, mean_by_label, ways
 
 MOST_PAIRS = 15
@@ -35,9 +36,9 @@ class Report:
     Attributes
     ----------
     html : str
-        The page: one document without scripts that loads nothing.
+        The page: one document that loads nothing. Its one script searches and sorts a table.
     metrics : dict of str to float
-        All metrics, with the names of `ldsm.metrics.ranking_report`.
+        All metrics, with the names of `ldsm.evaluation.Scores.as_dict`.
     """
 
     html: str
@@ -79,27 +80,28 @@ def make_report(
     >>> report = make_report(LdSMClassifier(3, random_state=0).fit(train), test)
     >>> report.save("report.html")
     >>> report.html[:15], sorted(report.metrics)[:2]
-    ('<!DOCTYPE html>', ['coverage@1', 'coverage@3'])
+    ('<!DOCTYPE html>', ['best_precision@1', 'best_precision@3'])
     """
     import_matplotlib()  # fail before the work if it is missing
     evaluation = Evaluation(model, X, y, feature_names=feature_names)
-    metrics = evaluation.metrics()
+    scores = evaluation.scores(propensities=evaluation.model.propensities())
     counts = count_labels(evaluation)
     title = f"{model_name} on {data_name}"
     params = classifier_of(model).get_params(deep=False)
     parts = [
         _head(title, evaluation, model.fingerprint_, reads_texts=isinstance(model, TextTagger)),
-        _section("Metrics", _metrics(evaluation, metrics)),
+        _section("Metrics", _metrics(evaluation, scores)),
         _section(
             "Figures", element("div", joined(figures(evaluation, model), "\n"), class_="figures")
         ),
         _section("Confused labels", *_confused(evaluation, counts)),
         _section("Labels by recall", *_found(evaluation, counts)),
+        _section("All labels", *label_table(evaluation, counts)),
         _section("Slowest labels", *_slow(evaluation, counts)),
         _section("Examples", _how_scores_arise(evaluation), *examples(evaluation)),
         _section("Parameters", facts(shown_params(params, evaluation.model, bare))),
     ]
-    return Report(page(title, *parts), metrics)
+    return Report(page(title, *parts), scores.as_dict())
 
 
 def _how_scores_arise(evaluation: Evaluation) -> Markup:
@@ -158,24 +160,39 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
     return element("header", element("h1", title), element("p", lead, class_="lead"), facts(shown))
 
 
-def _metrics(evaluation: Evaluation, metrics: dict[str, float]) -> Markup:
+def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
     rows = []
-    for name, short in SHORT_NAMES.items():
-        if f"{name}@1" not in metrics:
+    for name, short in {**SHORT_NAMES, "recall": "recall", "coverage": "coverage"}.items():
+        if f"{name}@1" not in scores.ranking:
             continue
         over = evaluation.n_rows if name == "precision" else evaluation.n_labelled
-        rows.append([short, *(percent(metrics[f"{name}@{k}"]) for k in KS), number(over)])
-    shown = table(["%", *(f"@{k}" for k in KS), "rows"], rows)
+        rows.append([short, *(percent(scores.ranking[f"{name}@{k}"]) for k in KS), number(over)])
+        if name == "precision":
+            best = [percent(scores.best_precision[k]) for k in KS]
+            rows.append(["P at best", *best, number(over)])
+    tables = [table(["%", *(f"@{k}" for k in KS), "rows"], rows)]
+    if scores.f1:
+        heads = ["%, of sets", *scores.f1]
+        tables.append(table(heads, [["F1", *map(percent, scores.f1.values())]]))
+    k = max(KS)
     notes = [
-        "At 1, 3 and 5 predictions per row. P: the share of them that are true. nDCG: the same, "
+        "At 1, 3 and 5 predictions per row. P: the share of them that are true; at best "
+        f"{percent(scores.best_precision[k])} at {k}, as rows have {scores.labels_per_row:.1f} "
+        "labels in the mean. nDCG: the same, "
         "but early hits count more, relative to the best possible value. PSP and PSnDCG: hits on "
         "rare labels count more, by propensities from the model's label counts (A = 0.55, "
-        "B = 1.5), relative to the best possible value. Rows without labels count as misses in P "
-        "and are left out elsewhere."
+        "B = 1.5), relative to the best possible value. Recall: the share of a row's labels that "
+        "are found. Coverage: the share of the labels that are found for at least one row. Rows "
+        "without labels count as misses in P and are left out elsewhere.",
     ]
+    if scores.f1:
+        notes.append(
+            "F1 judges the sets of labels that reach the model's threshold: over all pairs of row "
+            "and label (micro), or as the mean over the labels (macro) or the rows (samples)."
+        )
     if evaluation.unseen.labels or evaluation.unseen.features:
         notes.append(f"In the data: {evaluation.unseen}.")
-    return joined([shown, *map(note, notes)])
+    return joined([*tables, *map(note, notes)])
 
 
 def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:

@@ -7,7 +7,7 @@ until the vectorizer of a file is first used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._model.names import names_from_arrays, names_to_arrays, plain
-from .._runtime.wording import argument
 from .._storage.container import Arrays
 from .._storage.strings import Strings
 from .token_patterns import is_linear
@@ -92,36 +91,6 @@ def default_vectorizer(**changes: Any) -> TfidfVectorizer:
     >>> tagger = TextTagger(vectorizer=default_vectorizer(ngram_range=(1, 2)))
     """
     return TfidfVectorizer(**{"sublinear_tf": True, "min_df": 2, "dtype": np.float32, **changes})
-
-
-def fit_words(vectorizer: TfidfVectorizer, texts: Iterable[str], *, transform: bool = True) -> Any:
-    """Learn the words of texts and return their features, or None without `transform`."""
-    n_texts, finished = 0, False
-
-    def counted() -> Iterator[str]:
-        nonlocal n_texts, finished
-        for text in texts:
-            n_texts += 1
-            yield text
-        finished = True
-
-    try:
-        return vectorizer.fit_transform(counted()) if transform else vectorizer.fit(counted())
-    except ValueError as error:
-        if not finished:  # the error is about a document
-            raise
-        problem = str(error).rstrip(".")
-    if n_texts == 0:
-        raise ValueError("texts must hold at least one document. Got none.")
-    least = vectorizer.min_df
-    if problem.startswith("empty vocabulary"):
-        problem = "they hold no word that the vectorizer counts, of two letters or more by default"
-    elif isinstance(least, int) and least > 1:
-        problem = (
-            f"no word occurs in {least} of them or more, and {argument('min_df', 1)} keeps the "
-            "words of a single one"
-        )
-    raise ValueError(f"The {n_texts:,} documents have no features: {problem}.")
 
 
 def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:
@@ -239,7 +208,7 @@ def _check_pattern(pattern: str | None, trusted: bool) -> None:
     if not trusted and not is_linear(pattern):
         raise ValueError(
             f"its token pattern, {pattern[:80]!r}, might never come to an end on some text; if you "
-            "trust whoever wrote the file, use ldsm.load(path, trust_pattern=True)"
+            "trust whoever wrote the file, Python's ldsm.load(path, trust_pattern=True) reads it"
         )
     try:
         re.compile(pattern)

@@ -28,6 +28,7 @@ from .._trees.growing import ProgressCallback
 from .._trees.params import Number
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
+from ..datasets.documents import fit_words
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
 from .features import (
@@ -35,7 +36,6 @@ from .features import (
     TextFeatures,
     checked_features,
     default_vectorizer,
-    fit_words,
     vectorizer_settings,
 )
 from .saved_form import RareTags, restore_tagger, tagger_to_state
@@ -171,7 +171,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         if len(names):
             return
         if not rare:
-            raise ValueError(f"None of the {n_documents:,} documents has a tag.")
+            raise ValueError(
+                f"There must be at least one tag on the {n_documents:,} documents. Got none: no "
+                "row has a label."
+            )
         least = f"{self.min_tag_count:,} documents" if self.min_tag_count > 1 else "a document"
         raise ValueError(
             f"At least one tag must have {least} ({argument('min_tag_count')}). "
@@ -274,6 +277,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         self._allowed(tags)
         return self.classifier_.predict_topk(self.vectorize(texts), k, labels=tags, tail=tail)
+
+    def predict_proba(self, texts: Any, *, tags: Any = None) -> sp.csr_array:
+        """Scores of all tags: a sparse matrix in the columns of `classes_`.
+
+        With `tags`, the columns of all others are empty.
+        """
+        self._allowed(tags)
+        return self.classifier_.predict_proba(self.vectorize(texts), labels=tags)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents: what `classifier_` takes as X."""

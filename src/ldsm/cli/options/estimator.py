@@ -116,8 +116,9 @@ def read_params(file: Path) -> dict[str, Any]:
 
 
 def flag(name: str) -> str:
-    """The option of a parameter."""
-    return f"--{name.replace('_', '-')}"
+    """The option of a parameter, as it is given: a switch turns its default around."""
+    turned_off = _is_switch(name) and defaults()[name]
+    return f"--{'no-' if turned_off else ''}{name.replace('_', '-')}"
 
 
 @cache
@@ -162,10 +163,8 @@ def _option(name: str, default: Any) -> inspect.Parameter:
     settings: dict[str, Any] = {"rich_help_panel": _PANEL, "show_default": False}
     if _is_switch(name):
         # One switch, away from the default: a pair would add a column to the help.
-        state = "on" if default else "off"
-        text = f"{escape(text)} [dim]\\[default: {state}][/dim]"
-        switch = flag(f"no_{name}" if default else name)
-        return option(name, bool, False, switch, help=text, **settings)
+        text = escape(f"Do not {text[0].lower()}{text[1:]}" if default else text)
+        return option(name, bool, False, flag(name), help=text, **settings)
     allowed = " or ".join(str(rule) for rule in rules)
     text = f"{escape(text)} [dim]\\[{escape(allowed)}; default: {escape(str(default))}][/dim]"
     return option(
