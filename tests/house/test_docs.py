@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import doctest
 import importlib
 import pkgutil
+import random
 import re
 import shlex
 import subprocess
@@ -56,6 +58,43 @@ def test_figures_python(tmp_path, monkeypatch):
     exec(compile(code, "docs/figures.md", "exec"), {})
     saved = re.findall(r'"([\w.]+\.(?:png|html))"', code)
     assert len(saved) >= 3 and all((tmp_path / name).stat().st_size > 0 for name in saved)
+
+
+PAGES = ("first_steps.md", "scikit_learn.md", "metrics.md")
+
+
+def write_tickets(folder):
+    """The table of the beginner's page, and one like it without tags to predict."""
+    draw = random.Random(0)
+    words = {
+        "billing": "invoice charged amount card",
+        "refund": "refund money back return",
+        "account": "password login account email",
+        "delivery": "parcel arrived late courier",
+    }
+    for name, n_rows in (("tickets.csv", 600), ("new.csv", 40)):
+        rows = [["id", "title", "body", "tags"]]
+        for number in range(n_rows):
+            tags = draw.sample(list(words), draw.choice([1, 1, 2]))
+            text = [draw.choice(words[tag].split()) for tag in tags for _ in range(4)]
+            rows.append([number, " ".join(text[:2]), " ".join(text), ";".join(tags)])
+        with open(folder / name, "w", newline="") as file:
+            csv.writer(file).writerows(rows)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.filterwarnings("default")
+def test_pages_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_tickets(tmp_path)
+    text = (ROOT / "docs" / page).read_text()
+    ldsm = within(capsys)
+    lines = re.findall(r"^\$ ldsm (.*?)(?:\s{2,}#.*)?$", "\n".join(blocks("console", text)), re.M)
+    for line in lines:
+        assert (done := ldsm(*shlex.split(line))).code == 0, (line, done.err)
+    code = "".join(blocks("python", text))
+    assert len(lines) + len(code.splitlines()) > 5
+    exec(compile(code, page, "exec"), {})
 
 
 def test_readme_shell(tmp_path, monkeypatch, capsys):
