@@ -44,7 +44,7 @@ def test_a_csv_file_is_a_table(run, folder, tmp_path):
     with open(output, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["row"] for row in rows] == [str(i) for i in range(N_ROWS)]
-    assert [row["id"] for row in rows] == [f"doc {i}" for i in range(N_ROWS)]
+    assert [row["key"] for row in rows] == [f"doc {i}" for i in range(N_ROWS)]
     expected = ldsm.load(model).predict(datasets.load_table(data).texts, k=2)
     for row, pairs in zip(rows, expected, strict=True):
         best = [label for label, score in pairs if score > 0]
@@ -53,7 +53,7 @@ def test_a_csv_file_is_a_table(run, folder, tmp_path):
         assert scores[: len(best)] == pytest.approx([score for _, score in pairs], abs=1e-5)
         assert len(scores) == 2
     # What was written can be read as data again.
-    assert len(datasets.load_table(output, text="id")) == N_ROWS
+    assert len(datasets.load_table(output, text="key")) == N_ROWS
 
 
 def test_a_tsv_file_has_tabs_and_a_jsonl_file_json(run, folder, tmp_path):
@@ -63,7 +63,7 @@ def test_a_tsv_file_has_tabs_and_a_jsonl_file_json(run, folder, tmp_path):
     done = run("predict", model, data, "-o", tmp_path / "out.jsonl", "--id-field", "key")
     assert done.code == 0
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [(r["row"], r["id"]) for r in records] == [(i, str(i)) for i in range(N_ROWS)]
+    assert [(r["row"], r["key"]) for r in records] == [(i, str(i)) for i in range(N_ROWS)]
     assert all(len(r["labels"]) == len(r["scores"]) for r in records)
     conflict = run("predict", model, data, "-o", tmp_path / "out.tsv", "--json")
     assert conflict.code == 2 and "is a table" in conflict.err
@@ -75,7 +75,7 @@ def test_labels_in_a_table_never_contain_their_separator(run, tmp_path):
     ldsm.TextTagger(ldsm.LdSMClassifier(1)).fit(texts, names).save(tmp_path / "m.ldsm")
     output = tmp_path / "out.csv"
     assert run("predict", tmp_path / "m.ldsm", "a cod quota", "-o", output).code == 0
-    assert output.read_text() == 'row,labels,scores\n0,"a,b/c|d",1/1\n'
+    assert output.read_text() == 'row,labels,scores\n0,"a,b/c|d",1.000000/1.000000\n'
     every = [["a,b", "c|d;", "e/f\tg"], ["x"]] * 10
     ldsm.TextTagger(ldsm.LdSMClassifier(1)).fit(texts, every).save(tmp_path / "m.ldsm")
     done = run("predict", tmp_path / "m.ldsm", "a cod quota", "-o", tmp_path / "none.csv")
@@ -104,9 +104,11 @@ def test_plain_lines_begin_with_the_id(run, folder):
 def test_ids_that_are_not_there(run, folder, tmp_path):
     model = folder / "tags.ldsm"
     done = run("predict", model, folder / "new.csv", "--id-field", "nr")
-    assert done.code == 1 and "no column 'nr', but 'key', 'text', 'labels'; --id-field" in done.err
+    assert (
+        done.code == 1 and "no column 'nr', but 'key', 'text', 'labels'; use --id-field" in done.err
+    )
     done = run("predict", model, folder / "new.jsonl", "--id-field", "nr")
-    assert done.code == 1 and "no field 'nr', but 'key', 'text'; --id-field" in done.err
+    assert done.code == 1 and "no field 'nr', but 'key', 'text'; use --id-field" in done.err
     done = run("predict", model, "some text", "--id-field", "nr")
     assert done.code == 2 and "only files of texts have fields" in done.err
     (tmp_path / "lines.txt").write_text("cod\n")

@@ -243,7 +243,7 @@ def test_evaluation_is_the_librarys(run, folder):
     assert done["psp@2"] == pytest.approx(expected["psp@2"]) and "psp@1" not in done
     table = run("evaluate", folder / "matrix.ldsm", folder / "test.txt", "-q")
     heads = [line.split("\t")[0] for line in table.lines]
-    assert heads[:7] == ["%", "P", "P at best", "nDCG", "PSP", "PSnDCG", "recall"]
+    assert heads[:7] == ["%", "P", "best possible P", "nDCG", "PSP", "PSnDCG", "recall"]
 
 
 @pytest.mark.parametrize("options", [["--a", 1], ["--propensity-dataset", "nowhere"]])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 
+import pandas as pd
 import pytest
 
 import ldsm
-from cli_runs import within
+from cli_runs import process, within
 
 WORDS = {
     "grain": ["wheat", "corn", "maize"],
@@ -57,14 +58,12 @@ ODD = {
         (f"{t} {i}", ["x", n]) for i, (t, [n, *_]) in enumerate(documents(30))
     ],
     "all texts are alike": [("same", ["x"]), ("same", ["y"])] * 20,
-    "texts occur more than once, with different labels": [
+    "texts occur more than once, with differing labels": [
         ("a b", ["x"]),
         ("a b", ["y"]),
         *documents(30),
     ],
-    "% of the rows have no label": [
-        (t, n if i % 2 else []) for i, (t, n) in enumerate(documents(40))
-    ],
+    "rows (50%) have no label": [(t, n if i % 2 else []) for i, (t, n) in enumerate(documents(40))],
     "labels occur on one row only": [
         (t, [*n, f"once{i}"]) for i, (t, n) in enumerate(documents(40))
     ],
@@ -174,7 +173,7 @@ def test_a_text_is_predicted(run, model):
     assert run("predict", model, "wheat " * 3000, "-k", 1).out.startswith("grain ")
     for missing in ("wheat", model.parent / "no.csv"):
         done = run("predict", model, missing)
-        assert done.code == 2 and "does not exist (for a text of one word" in done.err
+        assert done.code == 2 and "does not exist (to tag a single word" in done.err
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
@@ -196,3 +195,120 @@ def test_another_encoding_is_named_and_remembered(run, tmp_path, encoding, suffi
     assert run("evaluate", model, path).code == 0  # as it was trained
     nonsense = run("train", path, "-o", model, "--encoding", "klingon")
     assert nonsense.code == 1 and "encoding must be one that Python knows" in nonsense.err
+
+
+# -- what a newcomer stumbled over ----------------------------------------------------------------
+
+
+def test_reading_that_stops_early_is_silent(tmp_path):
+    """A reader of another encoding used to complain when it was thrown away."""
+    path = tmp_path / "d.csv"
+    rows = [f"{text} pêche,{';'.join(tags)}" for text, tags in documents()]
+    path.write_text("\n".join(["text,labels", *rows]), encoding="latin-1")
+    latin = ["--encoding", "latin-1", "--n-estimators", 1]
+    done = process("train", path, "-o", tmp_path / "m.ldsm", *latin)
+    assert done.code == 0 and "are split at ';'" in done.err and "Traceback" not in done.err
+    explained = process("explain", tmp_path / "m.ldsm", path, "--row", 1)
+    assert explained.code == 0 and "Traceback" not in explained.err
+
+
+def test_held_out_rows_can_be_kept_for_a_report(run, tmp_path):
+    data, kept, model = (tmp_path / name for name in ("d.jsonl", "held.jsonl", "m.ldsm"))
+    write_jsonl(data, documents(200))
+    few = ["--n-estimators", 2]
+    done = run("train", data, "-o", model, "--validation", 0.2, "--held-out", kept, *few)
+    assert done.code == 0, done
+    assert "read 200 rows" in done.err and "40 of the rows are held out" in done.err
+    assert "has not seen the rows held out" in done.err
+    assert len(ldsm.datasets.load_jsonl(kept)) == 40
+    assert run("evaluate", model, kept, "--json").json["rows"] == 40
+    for arguments, problem in (
+        (["--held-out", tmp_path / "x.jsonl"], "is used with --validation"),
+        (["--validation", 0.2, "--held-out", data], "is an input"),
+        (["--validation", 0.2, "--held-out", kept], "exists; --overwrite replaces it"),
+    ):
+        done = run("train", data, "-o", model, *few, *arguments)
+        assert done.code == 2 and problem in done.err, done
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_held_out_rows_are_read_as_the_data_was(run, tmp_path, suffix):
+    path, model, kept = tmp_path / "d.csv", tmp_path / "m.ldsm", tmp_path / f"kept.{suffix}"
+    rows = [f"{text};{i} more;{'|'.join(tags)}" for i, (text, tags) in enumerate(documents(100))]
+    path.write_text("\n".join(["title;body;tags", *rows]) + "\n")
+    fields = ["--text-field", "title", "--text-field", "body", "--label-field", "tags"]
+    held = ["--delimiter", ";", "--separator", "|", "--validation", 0.2, "--held-out", kept]
+    assert run("train", path, "-o", model, "--n-estimators", 2, *fields, *held).code == 0
+    assert run("evaluate", model, kept, "--json").json["rows"] == 20
+
+
+def test_sets_can_be_judged_at_any_threshold(run, model, tmp_path):
+    data = tmp_path / "d.jsonl"
+    lines = ({"body": text, "tags": tags} for text, tags in [*documents(80), ("nothing", [])])
+    data.write_text("\n".join(map(json.dumps, lines)))
+    loose, strict = (
+        run("evaluate", model, data, "--threshold", value, "--json").json for value in (0.1, 0.9999)
+    )
+    assert 0.5 < loose["set_precision"] <= 1
+    assert strict["set_recall"] < loose["set_recall"]
+    assert strict["rows_without_labels"] == 1
+    told = run("evaluate", model, data)
+    assert "of the predicted labels are right" in told.err
+    assert "1 of 81 rows have no label; P counts them as misses" in told.err
+    for command in ("predict", "evaluate"):
+        assert run(command, model, data, "--threshold", 90).code == 2
+    fields = ["--text-field", "body", "--label-field", "tags", "--n-estimators", 2]
+    tuned = run("train", data, "-o", tmp_path / "t.ldsm", "--tune-threshold", *fields)
+    assert tuned.code == 0 and "The threshold is 0." in tuned.err
+
+
+def test_why_not_names_the_words_that_are_missing(run, model):
+    told = run("explain", model, "wheat corn bank", "--label", "oil").out
+    line = next(line for line in told.splitlines() if line.startswith("oil\t") and "barrel" in line)
+    assert line.split("\t")[1] == "" and "crude" in line
+    close = run("explain", model, "wheat", "--label", "Grain")
+    assert close.code == 2 and "did you mean 'grain'?" in close.err
+    close = run("predict", model, "some wheat", "--labels", "monney")
+    assert close.code == 2 and "did you mean 'money'?" in close.err
+
+
+def test_inspect_lists_labels_and_how_data_was_read(run, model):
+    lines = run("inspect", model, "--labels").lines
+    assert {line.split("\t")[0] for line in lines[1:]} == set(WORDS)
+    counts = run("inspect", model, "--labels", "--json").json
+    assert counts.keys() == WORDS.keys() and min(counts.values()) > 50
+    facts = run("inspect", model, "--json").json
+    assert facts["threshold"] == 0.5 and facts["reading"]["text_field"] == ["body"]
+    assert "label field" in run("inspect", model).out
+
+
+def test_predictions_take_over_the_delimiter_and_say_how_many(run, tmp_path):
+    path, model, output = tmp_path / "d.csv", tmp_path / "m.ldsm", tmp_path / "out.csv"
+    rows = [f"N{i};{text};{'|'.join(tags)}" for i, (text, tags) in enumerate(documents())]
+    path.write_text("\n".join(["nr;text;labels", *rows]) + "\n")
+    assert run("train", path, "-o", model, "--delimiter", ";", "--n-estimators", 1).code == 0
+    done = run("predict", model, path, "--id-field", "nr", "-o", output)
+    assert done.code == 0 and "out.csv: 120 rows" in done.err
+    lines = output.read_text().splitlines()
+    assert lines[0] == "row;nr;labels;scores" and lines[1].startswith("0;N0;")
+    assert run("predict", model, path, "-o", output).code == 0  # predictions may be replaced
+    refused = run("predict", model, path, "-o", tmp_path / "out.xlsx")
+    assert refused.code == 2 and "a spreadsheet; write a .csv" in refused.err
+    several = run("train", path, "-o", model, "--delimiter", ";", "--text-field", "nr,text")
+    assert several.code == 1 and "give --text-field once for each" in several.err
+
+
+def test_a_store_does_not_look_like_a_file(tmp_path):
+    data = ldsm.datasets.Dataset.from_texts(["a"], [["b"]])
+    with pytest.raises(ValueError, match="looks like a file: .*save_table"):
+        data.save(tmp_path / "held.csv")
+
+
+def test_a_tagger_takes_a_dataframe_of_tags():
+    texts, tags = zip(*documents(60), strict=True)
+    frame = pd.DataFrame([[name in row for name in WORDS] for row in tags], columns=list(WORDS))
+    small = ldsm.LdSMClassifier(1)
+    expected = ldsm.TextTagger(small).fit(texts, tags).fingerprint_
+    assert ldsm.TextTagger(small).fit(texts, frame.astype(int)).fingerprint_ == expected
+    with pytest.raises(ValueError, match=r"Got 'grain;oil': split it first"):
+        ldsm.TextTagger(small).fit(["a"], pd.Series(["grain;oil"]))

@@ -94,7 +94,16 @@ def test_a_lone_surrogate_is_refused_where_it_is_read(tmp_path):
 
 def test_ctrl_c_while_it_still_loads_is_one_sentence(model):
     """At whichever moment it comes, once Python itself is up."""
-    program = "import ldsm.__main__, sys; print('up', flush=True); ldsm.__main__.main()"
+    program = """if True:
+        import builtins, ldsm.__main__
+        found = builtins.__import__
+        def noted(*arguments):  # the first import within main
+            builtins.__import__ = found
+            print("up", flush=True)
+            return found(*arguments)
+        builtins.__import__ = noted
+        ldsm.__main__.main()
+    """
     for wait in (0.0, 0.02, 0.1, 0.3):
         command = [sys.executable, "-c", program, "inspect", str(model)]
         run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

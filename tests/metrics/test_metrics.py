@@ -11,6 +11,7 @@ import pkgutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -21,7 +22,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 
-from ldsm import metrics
+from ldsm import LdSMClassifier, datasets, metrics
 from ldsm.metrics import hits as ranked_hits
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "ranking_metrics.json").read_text())
@@ -491,3 +492,41 @@ def test_doctests():
     ]
     assert sum(result.attempted for result in results) >= 10
     assert not any(result.failed for result in results)
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def test_labels_may_be_names():
+    names = ["ash", "beech", "cedar", "date"]
+    true, top = [[0, 2], [1], [], [3]], np.array([[2, 1], [1, 0], [0, 3], [0, -1]])
+    by_name = [[names[label] for label in row] for row in true]
+    named = np.array([[names[i] if i >= 0 else None for i in row] for row in top], dtype=object)
+    train = [[0, 1], [2, 3], [0], [1]]
+    expected = metrics.ranking_report(true, top, [1, 2], y_train=train)
+    for y_true in (by_name, pd.DataFrame(to_matrix(true, 4).toarray(), columns=names)):
+        found = metrics.ranking_report(
+            y_true, named, [1, 2], y_train=[[names[label] for label in row] for row in train]
+        )
+        assert found == pytest.approx(expected)
+    scores = np.array([[0.9, 0.1]] * 4)
+    assert metrics.precision_at_k(by_name, (named, scores), 2) == expected["precision@2"]
+    unknown = np.array([["elm", "ash"]] * 4, dtype=object)  # a label that no row has is a miss
+    assert metrics.precision_at_k(by_name, unknown, 1) == 0
+
+
+def test_names_cannot_be_compared_with_columns():
+    named = np.array([["a"], ["b"]], dtype=object)
+    with pytest.raises(ValueError, match="a DataFrame with named columns.*a matrix without names"):
+        metrics.precision_at_k(np.eye(2), named, 1)
+
+
+def test_a_scorer_takes_dataframes_and_lists():
+    data = datasets.make_xmc(150, 40, 8, seed=0)
+    columns = [f"tag {i}" for i in range(8)]
+    frame = pd.DataFrame(data.Y.toarray(), columns=columns)
+    names = [[columns[label] for label in row] for row in data.labels]
+    scorer = metrics.topk_scorer("ndcg", 3)
+    expected = scorer(LdSMClassifier(2).fit(data.X, data.Y), data.X, data.Y)
+    assert scorer(LdSMClassifier(2).fit(data.X, frame), data.X, frame) == pytest.approx(expected)
+    assert scorer(LdSMClassifier(2).fit(data.X, names), data.X, frame) == pytest.approx(expected)

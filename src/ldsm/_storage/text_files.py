@@ -7,8 +7,8 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import IO, Any, cast
 
 from .._runtime.wording import argument
@@ -86,11 +86,12 @@ def read_lines(
     check_encoding(encoding)
     with reading(path) as file:
         lines = _utf8_lines(path, file) if encoding == UTF8 else _lines(path, file, encoding)
-        for number, text in enumerate(lines, start=1):
-            yield number, text if keep_ends else text.removesuffix("\n").removesuffix("\r")
+        with closing(lines):  # before the file, also if not all of it is read
+            for number, text in enumerate(lines, start=1):
+                yield number, text if keep_ends else text.removesuffix("\n").removesuffix("\r")
 
 
-def _utf8_lines(path: PathLike, file: IO[bytes]) -> Iterator[str]:
+def _utf8_lines(path: PathLike, file: IO[bytes]) -> Generator[str]:
     for number, line in enumerate(file, start=1):
         if number == 1:
             line = line.removeprefix(_BOM)
@@ -103,7 +104,7 @@ def _utf8_lines(path: PathLike, file: IO[bytes]) -> Iterator[str]:
             raise malformed(path, number, f"is not UTF-8: {error.reason}; {remedy}", line) from None
 
 
-def _lines(path: PathLike, file: IO[bytes], encoding: str) -> Iterator[str]:
+def _lines(path: PathLike, file: IO[bytes], encoding: str) -> Generator[str]:
     number = 0
     text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
     try:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .._runtime.wording import escaped
 from .._storage.text_files import format_suffix, writing
+from ..datasets.formats import foreign_format
 from .command import wrong_use
 from .screen import Screen, json_line
 
@@ -35,45 +36,56 @@ class Answer(NamedTuple):
 Write = Callable[[Answer], object]
 
 
+class TableForm(NamedTuple):
+    """What a table of answers takes over from the data."""
+
+    labels: Sequence[Any]  # all that can occur
+    separator: str | None  # between labels, in the training data
+    delimiter: str | None  # between cells
+    id_field: str | None  # the column of the ids, if they have one
+
+
 def check_form(output: Path | None, json: bool) -> None:
-    """Raise an error if two forms are asked for at once."""
-    if json and output is not None and format_suffix(output) in _DELIMITERS:
+    """Raise an error if there is no such form, or if two are asked for at once."""
+    if output is None:
+        return
+    if (kind := foreign_format(output)) is not None:
+        raise wrong_use(f"{output} would be {kind}; write a .csv or .jsonl file.", "--output")
+    if json and format_suffix(output) in _DELIMITERS:
         raise wrong_use(f"{output} is a table; --json writes JSON Lines.", "--json")
 
 
 @contextmanager
-def answers_to(
-    screen: Screen, output: Path | None, labels: Sequence[Any], separator: str | None, ids: bool
-) -> Iterator[Write]:
-    """A function that writes answers to the file, in the form of its suffix, or to stdout.
-
-    `labels` are all that can occur, `separator` the one of the training data. With `ids`, the
-    answers have them.
-    """
+def answers_to(screen: Screen, output: Path | None, form: TableForm) -> Iterator[Write]:
+    """A function that writes answers to the file, in the form of its suffix, or to stdout."""
+    name = form.id_field or "id"
     if output is None:
-        shown = _json if screen.json else _plain
-        yield lambda answer: screen.line(shown(answer))
+        yield lambda answer: screen.line(_json(answer, name) if screen.json else _plain(answer))
         return
     suffix = format_suffix(output)
     if suffix in _DELIMITERS:
-        between = _separator(labels, separator)
+        between = _separator(form.labels, form.separator)
+        delimiter = form.delimiter if suffix == ".csv" and form.delimiter else _DELIMITERS[suffix]
         with writing(output) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            yield _table(text, _DELIMITERS[suffix], between, ids)
+            yield _table(text, delimiter, between, form.id_field)
             text.detach()  # flushes, without closing the file
         return
-    shown = _json if screen.json or suffix in _JSON_SUFFIXES else _plain
+    in_json = screen.json or suffix in _JSON_SUFFIXES
     with writing(output) as file:
-        yield lambda answer: file.write(shown(answer).encode("utf-8") + b"\n")
+        yield lambda answer: file.write(
+            (_json(answer, name) if in_json else _plain(answer)).encode("utf-8") + b"\n"
+        )
 
 
-def _table(file: io.TextIOWrapper, delimiter: str, separator: str, ids: bool) -> Write:
+def _table(file: io.TextIOWrapper, delimiter: str, separator: str, id_field: str | None) -> Write:
     table = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    table.writerow([FIRST_COLUMN, *(["id"] if ids else []), *LAST_COLUMNS])
+    ids = id_field is not None
+    table.writerow([FIRST_COLUMN, *([id_field] if ids else []), *LAST_COLUMNS])
 
     def write(answer: Answer) -> None:
         labels = separator.join(str(label) for label, _ in answer.pairs)
-        scores = separator.join(f"{score:.6g}" for _, score in answer.pairs)
+        scores = separator.join(f"{score:.6f}" for _, score in answer.pairs)
         table.writerow([answer.row, *([answer.id] if ids else []), labels, scores])
 
     return write
@@ -94,8 +106,8 @@ def _separator(labels: Sequence[Any], trained: str | None) -> str:
     )
 
 
-def _json(answer: Answer) -> str:
-    known_by = {} if answer.id is None else {"id": answer.id}
+def _json(answer: Answer, id_name: str) -> str:
+    known_by = {} if answer.id is None else {id_name: answer.id}
     labels, scores = [label for label, _ in answer.pairs], [score for _, score in answer.pairs]
     rounded = [round(score, 6) for score in scores]
     return json_line({"row": answer.row, **known_by, "labels": labels, "scores": rounded})

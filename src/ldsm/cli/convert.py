@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -110,6 +111,15 @@ def convert(
         screen.data({"path": str(target), "format": format, "rows": rows, "labels": labels})
     else:
         screen.note(f"{target}: {rows:,} rows, {labels:,} labels, in {duration(seconds)}")
+
+
+def write_as_read(data: Dataset, path: Path, reader: Reader) -> None:
+    """Write rows in the format of the suffix, so that the same options read them again."""
+    format = _target_format(path, None)
+    write = WRITERS[format]
+    known = inspect.signature(write).parameters
+    options = reader.arguments_of(format)
+    write(data, path, **{name: value for name, value in options.items() if name in known})
 
 
 def _target_format(target: Path, to: str | None) -> str:

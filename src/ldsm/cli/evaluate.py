@@ -34,6 +34,10 @@ def evaluate(
     k: Annotated[
         list[int] | None, typer.Option("-k", min=1, help="Predictions per row; may be repeated.")
     ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Judge the sets of labels with at least this score."),
+    ] = None,
     propensity_dataset: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Use the A and B of this data set, e.g. `amazon-670k`."),
@@ -47,14 +51,16 @@ def evaluate(
 
     Propensities are computed from the label counts stored in the model, with the general values A =
     0.55 and B = 1.5 unless a data set or both numbers are given. Labels without a training row are
-    reported; "recall, all labels" counts them as misses. "P at best" is what a model that is always
-    right would get: below 100 where rows have fewer labels than predictions.
+    reported; "recall, all labels" counts them as misses. "Best possible P" is what a model that is
+    always right would get: below 100 where rows have fewer labels than predictions.
     """
     if (a is None) != (b is None):
         raise wrong_use("A and B must be given together.", "--a, --b")
     if a is not None and propensity_dataset is not None:
         raise wrong_use("cannot be combined with --a and --b.", "--propensity-dataset")
     opened = open_model(model, n_jobs)
+    if threshold is not None:
+        opened.classifier.threshold_ = threshold
     reader = reader.as_trained(opened.fitted.training, data)
     try:
         propensities = opened.fitted.propensities(dataset=propensity_dataset, a=a, b=b)
@@ -77,10 +83,20 @@ def show_scores(screen: Screen, scores: Scores, title: str) -> None:
         for key, name in NAMES.items()
         if f"{key}@{scores.ks[0]}" in scores.ranking
     ]
-    best = ["P at best", *(percent(scores.best_precision[k]) for k in scores.ks)]
+    best = ["best possible P", *(percent(scores.best_precision[k]) for k in scores.ks)]
     rows.insert(1, best)
     screen.table(["%", *(f"@{k}" for k in scores.ks)], rows, title=title)
     if scores.f1:
-        screen.table(["%, of sets", *AVERAGES], [["F1", *map(percent, scores.f1.values())]])
+        rows = [["F1", *map(percent, scores.f1.values())]]
+        screen.table(["sets of labels, %", *AVERAGES], rows)
+        screen.note(
+            f"of these, {percent(scores.set_precision)} % of the predicted labels are right and "
+            f"{percent(scores.set_recall)} % of the true labels are found"
+        )
+    if scores.n_unlabelled:
+        screen.note(
+            f"{scores.n_unlabelled:,} of {scores.n_rows:,} rows have no label; P counts them as "
+            "misses"
+        )
     if scores.unseen.labels or scores.unseen.features:
         screen.note(f"in the data: {scores.unseen}")

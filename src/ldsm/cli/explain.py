@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from .._arrays.features import FeatureArrays
@@ -16,13 +17,14 @@ from .._runtime.wording import shortened
 from .._trees.row_paths import TreePath, explain_row
 from ..text.explanations import TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
-from .model import Model, open_model
+from .model import Model, no_label, open_model
 from .options.model import ModelArgument
 from .options.reader import STDIN, Reader, names_a_path
 from .screen import Screen
 
 _ALL_REASONS = 1_000_000  # more than any row has features
 _WORDS = 10
+_TITLE_WIDTH = 60  # characters of the text
 _LABELS_OF_LEAF = 4
 
 
@@ -40,7 +42,9 @@ def explain_command(
     k: Annotated[int, typer.Option("-k", min=1, help="Labels to explain.")] = 5,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="LABEL", help="Explain this label, wanted or not; may be repeated."),
+        typer.Option(
+            metavar="LABEL", help="Explain this label, predicted or not; may be repeated."
+        ),
     ] = None,
     tree: Annotated[
         int | None,
@@ -61,7 +65,7 @@ def explain_command(
     fitted = opened.fitted
     if names_a_path(what):
         reader = reader.as_trained(opened.fitted.training, Path(what))
-    x, names = _row(opened, reader, what, row)
+    x, names, text = _row(opened, reader, what, row)
     paths = explain_row(fitted.forest, x, _ALL_REASONS, by_rows=fitted.by_rows)
     if tree is not None and tree >= len(paths):
         raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
@@ -77,8 +81,9 @@ def explain_command(
         screen.data(asdict(explanation))
         return
     votes = _votes(paths, classes)
-    from_file = not opened.reads_texts or names_a_path(what)
-    title = f"row {row} of {what}" if from_file else shortened(what, 60)
+    title = shortened(text, _TITLE_WIDTH)
+    if not opened.reads_texts or names_a_path(what):
+        title = f"row {row} of {what}" + (f": {title}" if title else "")
     rows = [
         [str(label), f"{score:.4f}", f"{len(votes.get(label, ()))} of {len(paths)}"]
         for label, score in explanation.tags
@@ -87,6 +92,8 @@ def explain_command(
     kind = "word" if opened.reads_texts else "feature"
     if fitted.second_stage is not None and explanation.scores:
         _show_stages(screen, explanation.scores, kind, words)
+    if asked is not None and fitted.second_stage is not None:
+        _show_strongest(screen, opened, asked, names, x, kind)
     rows = [[word, f"{pull:+.3f}"] for word, pull in explanation.words]
     screen.table([kind, "pull"], rows, title=f"{kind}s that decided, over all splits of the trees")
     if tree is None:
@@ -118,26 +125,54 @@ def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: i
     screen.table(columns, rows, title=title, text=["for", "against"])
 
 
+def _show_strongest(
+    screen: Screen,
+    model: Model,
+    columns: Sequence[int],
+    names: Sequence[str],
+    x: FeatureArrays,
+    kind: str,
+) -> None:
+    """The words that would speak most for some labels, and which of them the row has."""
+    stage = model.fitted.second_stage
+    if stage is None or stage.ranker is None:
+        return
+    here, rows = set(x.indices.tolist()), []
+    for column in columns:
+        features, weights = stage.ranker.vector(column)
+        # The bias, last, is no feature.
+        able = np.flatnonzero((features < x.n_features) & (weights > 0))
+        best = features[able[np.lexsort((able, -weights[able]))[:_WORDS]]].tolist()
+        found = [names[f] for f in best if f in here]
+        missing = [names[f] for f in best if f not in here]
+        rows.append([str(model.fitted.classes[column]), ", ".join(found), ", ".join(missing)])
+    title = f"{kind}s that speak most for the label"
+    heads = ["label", "here", "not here"]
+    screen.table(heads, rows, title=title, text=heads[1:])
+
+
 def _listed(pairs: Weighted, most: int) -> str:
     return ", ".join(f"{word} {part:+.2f}" for word, part in pairs[:most])
 
 
-def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[FeatureArrays, Sequence[str]]:
-    """The row as the model reads it, and the names of its features."""
+def _row(
+    model: Model, reader: Reader, what: str, row: int
+) -> tuple[FeatureArrays, Sequence[str], str]:
+    """The row as the model reads it, the names of its features, and its text, if it has one."""
     if model.reads_texts:
         if Path(what) == STDIN and sys.stdin is None:
             raise wrong_use("stdin is closed.", "TEXT")
         text = sys.stdin.read() if Path(what) == STDIN else what
         if names_a_path(text):
             text = _document(reader, Path(text), row)
-        return model.rows([text]), model.feature_names()
+        return model.rows([text]), model.feature_names(), text
     path = Path(what)
     if not path.exists():
         raise wrong_use(f"the model reads features, but file {what!r} does not exist.", "TEXT")
     data = reader.load(path)
     if row >= len(data):
         raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
-    return model.rows(data.select([row])), data.feature_names or model.feature_names()
+    return model.rows(data.select([row])), data.feature_names or model.feature_names(), ""
 
 
 def _document(reader: Reader, path: Path, row: int) -> str:
@@ -153,7 +188,7 @@ def _columns(model: Model, labels: Sequence[str]) -> list[int]:
     number = {str(label): i for i, label in enumerate(model.fitted.classes.tolist())}
     for label in labels:
         if label not in number:
-            raise wrong_use(f"the model has no label {label!r}.", "--label")
+            raise wrong_use(no_label(label, number), "--label")
     return [number[label] for label in labels]
 
 

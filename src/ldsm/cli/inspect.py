@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from .._model.facts import model_facts, shown_params
 from .._runtime.wording import number, size
 from .._second_stage.blend import SIGNALS
 from .._second_stage.stage import SecondStage
-from .model import open_model
+from .model import Model, open_model
 from .options.model import ModelArgument
 from .screen import Screen
 
@@ -28,7 +29,13 @@ COLUMNS = {
 }
 
 
-def inspect_command(screen: Screen, model: ModelArgument) -> None:
+def inspect_command(
+    screen: Screen,
+    model: ModelArgument,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="List the labels with their training rows instead.")
+    ] = False,
+) -> None:
     """Show a model: parameters, sizes, the second stage, and the statistics of every tree.
 
     The depth is compared with log_M K, the depth of a perfectly balanced tree of arity M with one
@@ -41,7 +48,10 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     label's centroid. The sizes are those in memory.
     """
     opened = open_model(model)
-    stage = opened.fitted.second_stage
+    if labels:
+        _list_labels(screen, opened)
+        return
+    stage, threshold = opened.fitted.second_stage, opened.fitted.threshold
     facts: dict[str, Any] = {
         "file": str(model),
         "kind": opened.kind,
@@ -49,6 +59,8 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         "file_size": model.stat().st_size,
         **model_facts(opened.fitted),
         "size_of_trees": opened.fitted.forest.nbytes,
+        "threshold": threshold if isinstance(threshold, float) else "one per label",
+        "reading": opened.fitted.training.get("reading"),
         "params": opened.classifier.get_params(deep=False),
         "second_stage": None if stage is None else describe_stage(stage),
     }
@@ -58,12 +70,17 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
         return
     params = shown_params(facts.pop("params"), opened.fitted, number)
     described, _ = facts.pop("second_stage"), facts.pop("tree_params")
+    reading = facts.pop("reading")
+    reading = reading if isinstance(reading, dict) else {}
+    reading = {str(k).replace("_", " "): str(v) for k, v in reading.items()}
     shown = {name.replace("_", " "): value for name, value in facts.items()}
     shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory", "size of trees"):
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
-    screen.facts({"model": shown, "parameters": params, "second stage": _stage_facts(described)})
+    stage_facts = _stage_facts(described)
+    groups = {"model": shown, "data read with": reading, "parameters": params}
+    screen.facts({**groups, "second stage": stage_facts})
     if described is not None:
         terms = [[name, f"{value:+.4f}"] for name, value in described["coefficients"].items()]
         screen.table(["signal", "coefficient"], terms, title="second stage, log-odds")
@@ -73,6 +90,15 @@ def inspect_command(screen: Screen, model: ModelArgument) -> None:
     ]
     rows.append(["mean", *(np.mean(statistics[name]) for name in COLUMNS)])
     screen.table(["tree", *COLUMNS.values()], rows, title="trees", bold_row=len(rows) - 1)
+
+
+def _list_labels(screen: Screen, model: Model) -> None:
+    names, counts = model.fitted.classes.tolist(), model.fitted.label_counts.tolist()
+    if screen.json:
+        screen.data(dict(zip(map(str, names), counts, strict=True)))
+        return
+    order = sorted(range(len(names)), key=lambda i: (-counts[i], i))
+    screen.table(["label", "training rows"], [[str(names[i]), counts[i]] for i in order])
 
 
 def describe_stage(stage: SecondStage) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,14 @@ class Model:
             assert isinstance(self.estimator, TextTagger)
             X = self.estimator.vectorize(rows)
         return new_rows(self.classifier, X)
+
+
+def no_label(name: str, known: Iterable[str]) -> str:
+    """What to say of a label that the model does not have, with the closest one that it has."""
+    by_case = {label.lower(): label for label in known}
+    close = difflib.get_close_matches(name.lower(), by_case, n=1)
+    hint = f"; did you mean {by_case[close[0]]!r}?" if close else "."
+    return f"the model has no label {name!r}{hint}"
 
 
 def open_model(path: Path, n_jobs: int | None = None) -> Model:

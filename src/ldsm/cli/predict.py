@@ -15,9 +15,9 @@ from .._storage.text_files import read_lines
 from ..datasets import Dataset
 from ..datasets.documents import Document
 from ..text.corpus import in_chunks
-from .answers import Answer, answers_to, check_form
+from .answers import Answer, TableForm, answers_to, check_form
 from .command import wrong_use
-from .model import Model, open_model
+from .model import Model, no_label, open_model
 from .options.model import JobsOption, ModelArgument, TailOption
 from .options.output import OverwriteOption, check_output
 from .options.reader import STDIN, Reader, names_a_path
@@ -42,7 +42,7 @@ def predict(
         typer.Option(
             "-k",
             min=1,
-            help="Labels per row, those without a score included; by default the best "
+            help="Labels per row, including those without a score; by default the best "
             f"{_BEST} that have one.",
         ),
     ] = None,
@@ -50,7 +50,8 @@ def predict(
         bool, typer.Option("--sets", help="Predict all labels that reach the model's threshold.")
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option(help="Predict labels with at least this score; implies --sets.")
+        float | None,
+        typer.Option(min=0, max=1, help="Predict labels with at least this score; implies --sets."),
     ] = None,
     labels: Annotated[
         list[str] | None,
@@ -84,13 +85,13 @@ def predict(
     Prints one line per row: each label and its score separated by a space, with tabs between
     labels; control characters in a label are escaped. --json prints JSON Lines, one object with
     "row", "labels" and "scores" per row; rows are counted from 0. A table has the same columns,
-    with the separator of the training data between labels, or another if some label contains it.
+    with the delimiter and the separator of the training data; ids keep the name of their field.
     An output file is written completely or not at all.
     """
     text = str(data) if data != STDIN and not names_a_path(data) else None
     if text is not None and not any(map(str.isspace, text)):
         raise wrong_use(
-            f"path {text!r} does not exist (for a text of one word: - and stdin).",
+            f"path {text!r} does not exist (to tag a single word, pipe it in and use -).",
             "DATA",
         )
     if k is not None and (sets or threshold is not None):
@@ -117,8 +118,13 @@ def predict(
     if batch_size is None:
         batch_size = 1 if interactive else _ROWS_AT_ONCE
     ignored = row = 0
-    classes, separator = opened.fitted.classes.tolist(), reader.arguments.get("separator")
-    with answers_to(screen, output, classes, separator, id_field is not None) as write:
+    form = TableForm(
+        opened.fitted.classes.tolist(),
+        reader.arguments.get("separator"),
+        reader.arguments.get("delimiter"),
+        id_field,
+    )
+    with answers_to(screen, output, form) as write:
         whole = [Document(text, [])] if text is not None else None
         for batch in _batches(opened, reader, data, batch_size, id_field, whole):
             x = opened.rows(batch.rows)
@@ -135,6 +141,8 @@ def predict(
                 row += 1
             if output is None:
                 screen.out.file.flush()
+    if output is not None:
+        screen.note(f"{output}: {row:,} rows")
     if ignored:
         screen.note(f"{ignored:,} values of features unknown to the model were ignored")
 
@@ -178,5 +186,5 @@ def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | N
     known = {str(label): label for label in model.fitted.classes.tolist()}
     for name in names:
         if name not in known:
-            raise wrong_use(f"the model has no label {name!r}.", "--labels")
+            raise wrong_use(no_label(name, known), "--labels")
     return model.fitted.allowed_columns([known[name] for name in names])

@@ -65,7 +65,7 @@ class Tally:
         self.n_unlabelled += not labels
         self.labels.update(set(labels))
 
-    def summary(self) -> str:
+    def summary(self, n_held_out: int = 0) -> str:
         """What was read, so that a mistake is seen."""
         per_row = self.labels.total() / max(1, self.n_rows)
         common = ", ".join(
@@ -75,6 +75,7 @@ class Tally:
         return (
             f"read {self.n_rows:,} rows with {len(self.labels):,} labels, {per_row:.2f} a row; "
             f"most frequent: {common or 'none'}"
+            + (f"; {n_held_out:,} of the rows are held out" if n_held_out else "")
         )
 
     def oddities(self) -> Iterator[str]:
@@ -87,12 +88,14 @@ class Tally:
         if self._has_texts and self.n_rows > 1 and len(self._first) == 1:
             yield "all texts are alike: is it the right column?"
         if self._other_labels:
-            yield (
-                f"{len(self._other_labels):,} texts occur more than once, with different labels "
-                "each time"
-            )
+            yield (f"{len(self._other_labels):,} texts occur more than once, with differing labels")
         if self.n_unlabelled > _MANY_UNLABELLED * self.n_rows:
-            yield f"{self.n_unlabelled / self.n_rows:.0%} of the rows have no label"
+            share = f"{self.n_unlabelled / self.n_rows:.0%}"
+            yield (
+                f"{self.n_unlabelled:,} rows ({share}) have no label: "
+                "the model learns to give them none, and P counts them as misses; remove them if "
+                "they are only untagged"
+            )
         once = sum(count == 1 for count in self.labels.values())
         if once > _MANY_RARE * len(self.labels):
             yield (

@@ -19,6 +19,7 @@ from ..evaluation.alignment import in_columns, model_features
 from ..text import TextTagger
 from ..text.tagger import tagger_on_features
 from .command import wrong_use
+from .convert import write_as_read
 from .evaluate import show_scores
 from .model import Model, open_model
 from .options.estimator import EstimatorOptions, SeedOption
@@ -44,6 +45,10 @@ def train(
     overwrite: OverwriteOption = False,
     validation: Annotated[
         float | None, typer.Option(help="Hold out this share of the rows and report metrics.")
+    ] = None,
+    held_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the rows held out to this file, for a report."),
     ] = None,
     tune_threshold: Annotated[
         bool,
@@ -98,7 +103,11 @@ def train(
     seed = params.seeded(seed)
     started = time.perf_counter()
     reader = reader.for_training(data)
-    rows, held_out = _rows(reader, data, validation, seed)
+    if held_out is not None:
+        if validation is None:
+            raise wrong_use("is used with --validation.", "--held-out")
+        check_output(held_out, "data", inputs, overwrite, "--held-out")
+    rows, kept, everything = _rows(reader, data, validation, seed)
 
     def said(tally: Tally) -> None:
         if tally.n_rows == 0:
@@ -108,12 +117,14 @@ def train(
                 f"{data} must hold at least one label. Got none: no row has a label; --label-field "
                 "names their field or column."
             )
-        screen.note(tally.summary())
+        screen.note(tally.summary(0 if kept is None else len(kept)))
         for oddity in tally.oddities():
             screen.note(f"note: {oddity}", style="yellow")
 
-    if rows is not None:
-        said(Tally.of(rows))
+    if everything is not None:
+        said(Tally.of(everything))
+    if kept is not None and held_out is not None:
+        write_as_read(kept, held_out, reader)
     with screen.progress(f"training on {data.name}") as report:
         options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
         if dask is not None:
@@ -128,11 +139,11 @@ def train(
             model = Model(output, estimator.fit(corpus, **options))
     seconds = time.perf_counter() - started
     scores = None
-    if held_out is not None:
+    if kept is not None:
         if tune_threshold:
-            model.estimator.tune_threshold(held_out)
+            model.estimator.tune_threshold(kept)
         propensities = model.fitted.propensities()
-        scores = Evaluation(model.estimator, held_out).scores(propensities=propensities)
+        scores = Evaluation(model.estimator, kept).scores(propensities=propensities)
         model.fitted.training["validation"] = scores.as_dict()
     model.fitted.training["reading"] = reader.remembered()
     model.estimator.save(output)
@@ -144,13 +155,15 @@ def train(
 
 def _rows(
     reader: Reader, data: Path, validation: float | None, seed: int
-) -> tuple[Dataset | None, Dataset | None]:
-    """Rows to train on and rows held out; neither if documents are to be read one by one."""
+) -> tuple[Dataset | None, Dataset | None, Dataset | None]:
+    """Rows to train on, rows held out, and all rows; none if documents are read one by one."""
     if validation is not None:
-        return split_off(reader.load(data), validation, seed)
+        everything = reader.load(data)
+        return *split_off(everything, validation, seed), everything
     if reader.documents(data) is not None:
-        return None, None
-    return reader.load(data), None
+        return None, None, None
+    rows = reader.load(data)
+    return rows, None, rows
 
 
 def _estimator(
@@ -234,5 +247,9 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
     if scores is not None:
         show_scores(screen, scores, f"{scores.n_rows:,} held-out rows")
         if tuned:
-            screen.note("The threshold was tuned on these rows, so this F1 is optimistic.")
+            threshold = model.fitted.threshold
+            screen.note(
+                f"The threshold is {threshold:.3f}, tuned on these rows, so this F1 is optimistic."
+            )
+        screen.note("The model has not seen the rows held out; train without to use them all.")
     screen.note(f"{model.path}: {size(facts['bytes'])}")

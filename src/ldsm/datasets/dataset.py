@@ -234,7 +234,7 @@ class Dataset:
         >>> test.labels, unseen.labels
         ([['dog']], {'emu': 1})
         >>> print(unseen)
-        1 label without a training row (1 occurrence), 0 features without a column
+        1 label without a training row (1 occurrence)
         """
         if (self.X is None) != (train.X is None):
             raise ValueError("Texts cannot be aligned with features: vectorize them first.")
@@ -274,7 +274,10 @@ class Dataset:
 
     def save(self, folder: PathLike, *, overwrite: bool = False) -> None:
         """Write a store that :func:`ldsm.datasets.open_store` opens memory-mapped."""
+        from .formats import check_store_name
         from .store import save_store
+
+        check_store_name(folder)
 
         save_store(self, folder, overwrite=overwrite)
 
@@ -300,11 +303,14 @@ class Unseen:
 
     def __str__(self) -> str:
         n = sum(self.labels.values())
-        return (
+        text = (
             f"{len(self.labels)} label{'s' * (len(self.labels) != 1)} without a training row "
-            f"({n} occurrence{'s' * (n != 1)}), {len(self.features)} "
-            f"feature{'s' * (len(self.features) != 1)} without a column"
+            f"({n} occurrence{'s' * (n != 1)})"
         )
+        if self.features:
+            plural = "s" * (len(self.features) != 1)
+            text += f", {len(self.features)} feature{plural} without a column"
+        return text
 
 
 def named_labels(rows: Iterable[Iterable[str]], number: Mapping[str, int]) -> Any:

@@ -45,21 +45,34 @@ _FOREIGN = {
 }
 
 
+def foreign_format(path: PathLike) -> str | None:
+    """What a file of a well-known format is that ldsm neither reads nor writes; None for others."""
+    return _FOREIGN.get(format_suffix(path))
+
+
 def guess_format(path: PathLike) -> str:
     """The format of a path by its suffix; a folder is a store."""
     if os.path.isdir(path):
         return "store"
     suffix = format_suffix(path)
-    if suffix in _FOREIGN:
-        raise ValueError(
-            f"{printable(path)} is {_FOREIGN[suffix]}, which ldsm does not read: save it as CSV."
-        )
+    if (kind := foreign_format(path)) is not None:
+        raise ValueError(f"{printable(path)} is {kind}, which ldsm does not read: save it as CSV.")
     if suffix not in _SUFFIXES:
         raise ValueError(
             f"The suffix of {printable(path)} is none of {', '.join(_SUFFIXES)}; "
             f"{argument('format')} names its format: {', '.join(FORMATS)}."
         )
     return _SUFFIXES[suffix]
+
+
+def check_store_name(folder: PathLike) -> None:
+    """Raise an error if a store, which is a folder, would look like a file of another format."""
+    suffix = format_suffix(folder)
+    if suffix in _SUFFIXES or suffix in _FOREIGN:
+        raise ValueError(
+            f"A store is a folder, and {printable(folder)} looks like a file: the functions "
+            "save_table, save_jsonl, save_svmlight and save_xmlrepo write files."
+        )
 
 
 def load_dataset(path: PathLike, format: str | None = None, **options: Any) -> Dataset:

@@ -121,9 +121,13 @@ def load_jsonl(
 
 
 def save_jsonl(
-    data: Dataset, path: PathLike, *, text: str = "text", labels: str = "labels"
+    data: Dataset,
+    path: PathLike,
+    *,
+    text: str | Sequence[str] = "text",
+    labels: str = "labels",
 ) -> None:
-    """Write a Dataset of documents as JSON Lines.
+    """Write a Dataset of documents as JSON Lines; of several text fields, the first has the text.
 
     Examples
     --------
@@ -137,9 +141,11 @@ def save_jsonl(
     """
     if data.texts is None:
         raise ValueError("This format holds texts, but the Dataset has only features.")
+    first, *others = field_names(text)
     with writing(path) as file:
         for document, names in zip(data.texts, data.labels, strict=True):
-            record = {text: document, labels: [str(name) for name in names]}
+            record: dict[str, Any] = {first: document, **dict.fromkeys(others, "")}
+            record[labels] = [str(name) for name in names]
             file.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
@@ -201,7 +207,7 @@ def _check_field(
 ) -> None:
     if field not in record:
         listed = ", ".join(repr(key[:40]) for key in list(record)[:10]) or "nothing"
-        problem = f"has no field {field!r}, but {listed}; {argument(used_as)} names another"
+        problem = f"has no field {field!r}, but {listed}; use {argument(used_as)} to name another"
         raise malformed(path, number, problem, line)
 
 

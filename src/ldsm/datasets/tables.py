@@ -45,7 +45,7 @@ def iter_table(
     separator : str, optional
         Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
         means no labels. By default a comma, unless none of the first 1,000 cells has one and their
-        labels are beyond doubt separated by another of ``| ; /``, which is then told in a warning.
+        labels are obviously separated by another of ``| ; /``, which is then told in a warning.
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     encoding : str, default="utf-8"
@@ -157,12 +157,14 @@ def save_table(
     data: Dataset,
     path: PathLike,
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     labels: str = "labels",
     separator: str = ",",
     delimiter: str | None = None,
 ) -> None:
     """Write a Dataset of documents as a table; label names must not contain the separator.
+
+    Of several text columns, the first has the text, and the others are empty.
 
     Examples
     --------
@@ -185,9 +187,11 @@ def save_table(
         lines = io.TextIOWrapper(file, encoding="utf-8", newline="")
         # The default line end "\\r\\n" makes the writer quote cells that hold either character.
         writer = csv.writer(lines, delimiter=_delimiter(path, delimiter))
-        writer.writerow([text, labels])
+        columns = field_names(text)
+        empty = [""] * (len(columns) - 1)
+        writer.writerow([*columns, labels])
         for document, names in zip(data.texts, data.labels, strict=True):
-            writer.writerow([document, separator.join(str(name) for name in names)])
+            writer.writerow([document, *empty, separator.join(str(name) for name in names)])
         lines.detach()  # flushes, without closing the file
 
 
@@ -196,8 +200,9 @@ def _guessed_separator(cells: list[str], column: str | None) -> str:
     if found is None:
         return _COMMA
     warnings.warn(
-        f"The labels in column {column!r} are split at {found.separator!r}, because {found} "
-        f"{argument('separator', found.separator)} says so without a warning.",
+        f"The labels in column {column!r} are split at {found.separator!r}, because in the first "
+        f"{len(cells):,} rows {found} "
+        f"Pass {argument('separator', found.separator)} to confirm this and silence the warning.",
         stacklevel=3,
     )
     return found.separator
@@ -230,12 +235,16 @@ def _column(path: PathLike, header: list[str], name: str, used_as: str) -> int:
     if not header:
         raise malformed(path, 1, "is empty: expected a header line that names the columns")
     if header.count(name) > 1:
-        problem = f"has {header.count(name)} columns {name!r}; {argument(used_as)} names another"
+        problem = (
+            f"has {header.count(name)} columns {name!r}; use {argument(used_as)} to name another"
+        )
         raise malformed(path, 1, problem, repr(header))
     other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
     if other is not None:
         remedy = f"the cells seem to be separated by {other!r}: try {argument('delimiter', other)}"
-        raise malformed(path, 1, f"has no column {name!r}; {remedy}", repr(header))
+        raise malformed(path, 1, f"has no column {name!r}; {remedy}", header[0])
     listed = ", ".join(repr(column[:40]) for column in header[:10])
-    problem = f"has no column {name!r}, but {listed}; {argument(used_as)} names another"
+    if set(name.split(",")) <= set(header):
+        listed += f" (give {argument(used_as)} once for each)"
+    problem = f"has no column {name!r}, but {listed}; use {argument(used_as)} to name another"
     raise malformed(path, 1, problem)

@@ -36,6 +36,10 @@ class Scores:
         labels.
     labels_per_row : float
         Mean number of true labels, unseen ones included.
+    n_unlabelled : int
+        Rows without a true label; precision counts them as misses.
+    set_precision, set_recall : float
+        Of the predicted sets, over all pairs of row and label; nan without sets.
     """
 
     ks: Sequence[int]
@@ -45,6 +49,9 @@ class Scores:
     n_rows: int
     best_precision: dict[int, float]
     labels_per_row: float
+    n_unlabelled: int
+    set_precision: float
+    set_recall: float
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -53,6 +60,9 @@ class Scores:
             **self.ranking,
             **{f"best_precision@{k}": value for k, value in self.best_precision.items()},
             **{f"f1_{average}": value for average, value in self.f1.items()},
+            "set_precision": self.set_precision,
+            "set_recall": self.set_recall,
+            "rows_without_labels": self.n_unlabelled,
             "unseen_labels": len(self.unseen.labels),
             "unseen_occurrences": sum(self.unseen.labels.values()),
         }

@@ -18,6 +18,7 @@ from .inputs import (
     read_weights,
     widen,
 )
+from .names import numbered
 from .propensities import propensities as label_propensities
 
 WEIGHTED = ("psp", "psndcg")
@@ -190,6 +191,7 @@ def rank(
 ) -> Ranking:
     """Check the input, bring it to one form and find the hits."""
     k = max(positive("k", k) for k in ks)
+    y_true, y_pred, y_train = numbered(y_true, y_pred, y_train)
     truth, truth_fixed = read_labels(y_true, "y_true")
     top, n_scored = read_predictions(y_pred, k)
     check_rows(truth.shape[0], top.shape[0])

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .inputs import fail, positive, read_predictions
+from .names import frame_rows
 from .ranking import METRICS, WEIGHTED, rank
 
 
@@ -52,6 +53,9 @@ class TopKScorer:
         else:
             top = read_predictions(getattr(estimator, method)(X), self.k)[0]
         propensities = self.propensities
+        named = frame_rows(y)
+        if named is not None and top.dtype.kind in "OU":
+            y = named
         if not _is_indicator(y, estimator):
             column = {name: i for i, name in enumerate(estimator.classes_)}
             if method == "predict_topk":

@@ -152,8 +152,7 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
         "second stage": "none" if stage is None else stage.blend.kind,
         "memory": size(known["memory"]),
         "trained in": duration(model.training["seconds"]),
-        "trained until": finished.replace("T", " ").replace("+00:00", " UTC"),
-        "seed": bare(model.training.get("seed")),
+        "trained on": finished.replace("T", " ").replace("+00:00", " UTC"),
         "fingerprint": fingerprint[:16] + "…",
         "ldsm": __version__,
     }
@@ -169,16 +168,16 @@ def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
         rows.append([short, *(percent(scores.ranking[f"{name}@{k}"]) for k in KS), number(over)])
         if name == "precision":
             best = [percent(scores.best_precision[k]) for k in KS]
-            rows.append(["P at best", *best, number(over)])
+            rows.append(["best possible P", *best, number(over)])
     tables = [table(["%", *(f"@{k}" for k in KS), "rows"], rows)]
     if scores.f1:
-        heads = ["%, of sets", *scores.f1]
+        heads = ["sets of labels, %", *scores.f1]
         tables.append(table(heads, [["F1", *map(percent, scores.f1.values())]]))
     k = max(KS)
     notes = [
         "At 1, 3 and 5 predictions per row. P: the share of them that are true; at best "
         f"{percent(scores.best_precision[k])} at {k}, as rows have {scores.labels_per_row:.1f} "
-        "labels in the mean. nDCG: the same, "
+        "labels on average. nDCG: the same, "
         "but early hits count more, relative to the best possible value. PSP and PSnDCG: hits on "
         "rare labels count more, by propensities from the model's label counts (A = 0.55, "
         "B = 1.5), relative to the best possible value. Recall: the share of a row's labels that "

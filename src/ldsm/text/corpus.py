@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from .._storage.strings import is_unicode
 from ..datasets.dataset import Dataset
+from ..metrics.names import frame_rows
 
 Item = TypeVar("Item")
 Pair = tuple[str, list[str]]
@@ -49,6 +50,7 @@ def read_pairs(texts: Any, tags: Any = None) -> Iterator[Pair]:
     documents = read_texts(texts) if tags is not None or isinstance(texts, str | bytes) else texts
     if tags is None:
         return _split_pairs(documents)
+    tags = tags if (rows := frame_rows(tags)) is None else rows
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise ValueError(
             f"tags must be an iterable of lists of str, one list for each document. Got {tags!r}."
@@ -113,7 +115,10 @@ def _checked_text(text: Any, row: int) -> str:
 
 def _checked_tags(tags: Any, row: int) -> list[str]:
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
-        raise ValueError(f"The tags of document {row} must be a list of str. Got {_shown(tags)}.")
+        split = ": split it first" if isinstance(tags, str) else ""
+        raise ValueError(
+            f"The tags of document {row} must be a list of str. Got {_shown(tags)}{split}."
+        )
     checked = []
     for tag in tags:
         if not isinstance(tag, str):

@@ -18,7 +18,8 @@ from ..command import wrong_use
 from .estimator import defaults
 
 OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an existing file of any kind, but no input.")
+    bool,
+    typer.Option("--overwrite", help="Replace an existing file of any kind, but never an input."),
 ]
 
 _START_BYTES = 1 << 16  # of a file, enough to tell its kind
@@ -41,7 +42,7 @@ def _is_report(path: Path) -> bool:
 
 def _are_predictions(path: Path) -> bool:
     line = next(filter(None, _start(path).splitlines()), "")
-    columns = line.replace("\t", ",").split(",")
+    columns = re.split("[,;\t|]", line)
     if columns[0] == FIRST_COLUMN and tuple(columns[-2:]) == LAST_COLUMNS:
         return True
     try:

@@ -45,7 +45,7 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "separator": (
         "separator",
         str,
-        "Separator between the labels in a table cell; default: a comma, or what is beyond doubt.",
+        "Separator between the labels in a cell; default: detected if obvious, else a comma.",
     ),
     "delimiter": ("delimiter", str, "Separator between the cells of a table."),
     "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
@@ -198,13 +198,19 @@ class Reader:
             return None
         return readers[format](path, **arguments)
 
+    def arguments_of(self, format: str) -> dict[str, Any]:
+        """The options that a reader of the format knows, by its names."""
+        known = inspect.signature(FORMATS[format]).parameters
+        named = {_OPTIONS[name][0]: value for name, value in self.arguments.items()}
+        return {name: value for name, value in named.items() if name in known}
+
     def _arguments(self, format: str) -> dict[str, Any]:
         """The given options by the reader's names; an option it does not know is wrong usage."""
         known = inspect.signature(FORMATS[format]).parameters
         for name in self.arguments:
             if _OPTIONS[name][0] not in known:
                 raise wrong_use(f"is not used with format {format}.", f"--{name.replace('_', '-')}")
-        return {_OPTIONS[name][0]: value for name, value in self.arguments.items()}
+        return self.arguments_of(format)
 
 
 def _is_a(kind: Any, value: Any) -> bool:
