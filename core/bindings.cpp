@@ -10,6 +10,7 @@ void bind_blend(nb::module_& m);    // bindings_blend.cpp
 void bind_matcher(nb::module_& m);  // bindings_matcher.cpp
 void bind_ranker(nb::module_& m);   // bindings_ranker.cpp
 void bind_text(nb::module_& m);     // bindings_text.cpp
+void bind_words(nb::module_& m);    // bindings_words.cpp
 }  // namespace ldsm::bindings
 
 NB_MODULE(_core, m) {
@@ -24,4 +25,5 @@ NB_MODULE(_core, m) {
     bind_matcher(m);
     bind_ranker(m);
     bind_text(m);
+    bind_words(m);
 }

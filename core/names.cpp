@@ -1,8 +1,9 @@
 #include "names.hpp"
 
 #include <algorithm>
-#include <random>
 #include <vector>
+
+#include "string_hash.hpp"
 
 namespace ldsm {
 
@@ -48,29 +49,9 @@ bool less(std::string_view a, std::string_view b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-// Seeded anew each time: no file can be made whose names collide.
-class Hash {
-  public:
-    Hash() {
-        std::random_device device;
-        for (uint64_t& part : seed_) part = uint64_t{device()} << 32 | device();
-    }
-    uint64_t operator()(std::string_view s, bool is_text) const {
-        uint64_t h = seed_[0] ^ (is_text ? seed_[1] : seed_[2]) ^ s.size();
-        for (const char c : s) {
-            h = (h ^ static_cast<uint8_t>(c)) * (seed_[3] | 1);
-            h ^= h >> 29;
-        }
-        return (h ^ (h >> 32)) * (seed_[1] | 1);
-    }
-
-  private:
-    uint64_t seed_[4];
-};
-
 // A name that an earlier one is equal to; -1 for none.
 int64_t repeated(const NamesView& names) {
-    const Hash hash;
+    const StringHash hash;  // seeded anew: no file can be made whose names collide
     const auto is_text = [&](int64_t i) { return names.kinds == nullptr || names.kinds[i] == 0; };
     std::vector<uint64_t> hashes(static_cast<size_t>(names.n));
     for (int64_t i = 0; i < names.n; ++i) hashes[i] = hash(names[i], is_text(i));

@@ -114,6 +114,33 @@ def check_names(
     high: str = "",
     unique: bool = True,
 ) -> tuple[int, str] | None: ...
+def count_words(
+    text: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    characters: NDArray[np.uint8],
+    *,
+    cancel: Ints | None = None,
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+]: ...
+def count_known_words(
+    text: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    characters: NDArray[np.uint8],
+    words: NDArray[np.uint8],
+    word_offsets: NDArray[np.int64],
+    slots: NDArray[np.int32],
+    seed: int,
+    *,
+    cancel: Ints | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
+def word_slots(
+    words: NDArray[np.uint8], offsets: NDArray[np.int64], seed: int
+) -> NDArray[np.int32]: ...
 def train_feature_indexes(
     x: CheckedFeatures,
     y: CheckedLabels,

@@ -49,8 +49,13 @@ def fit_words(vectorizer: Any, texts: Iterable[str], *, transform: bool = True) 
         if not finished:  # the error is about a document
             raise
         problem = str(error).rstrip(".")
+    raise no_words(vectorizer, n_texts, problem)
+
+
+def no_words(vectorizer: Any, n_texts: int, problem: str) -> ValueError:
+    """The error for texts in which a vectorizer found no words; `problem` is its own."""
     if n_texts == 0:
-        raise no_rows()
+        return ValueError("There are no rows to train on. Got texts without a single document.")
     least = getattr(vectorizer, "min_df", 1)
     if problem.startswith("empty vocabulary"):
         problem = "they hold no word that the vectorizer counts, of two letters or more by default"
@@ -59,9 +64,4 @@ def fit_words(vectorizer: Any, texts: Iterable[str], *, transform: bool = True) 
             f"no word occurs in {least} of them or more, and {argument('min_df', 1)} keeps the "
             "words of a single one"
         )
-    raise ValueError(f"The {n_texts:,} documents have no features: {problem}.")
-
-
-def no_rows() -> ValueError:
-    """The error for data of the right form that is empty."""
-    return ValueError("There are no rows to train on. Got texts without a single document.")
+    return ValueError(f"The {n_texts:,} documents have no features: {problem}.")

@@ -7,19 +7,26 @@ until the vectorizer of a file is first used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
+from sklearn.utils.sparsefuncs_fast import (
+    inplace_csr_row_normalize_l1,
+    inplace_csr_row_normalize_l2,
+)
 
 from .._model.names import names_from_arrays, names_to_arrays, plain
+from .._runtime.threads import worker_count
 from .._storage.container import Arrays
 from .._storage.strings import Strings
+from ..datasets.documents import fit_words, no_words
 from .token_patterns import is_linear
+from .words import WordTable, are_plain_words, chosen_words, learn_words
 
 # Longer sequences of words or characters are of no use, and their number has no bound.
 LONGEST_NGRAM = 20
@@ -145,6 +152,23 @@ class TextFeatures:
         vars(features)["vectorizer"] = vectorizer
         return features
 
+    def transform(self, texts: list[str]) -> Any:
+        """The features of texts."""
+        if not self._are_plain_words:
+            return self.vectorizer.transform(texts)
+        dtype = DTYPES[self.settings["dtype"]]
+        counts = self._table.counts(texts, lowercase=self.settings["lowercase"], dtype=dtype)
+        return weighed(counts, self.settings, self.idf)
+
+    @cached_property
+    def _are_plain_words(self) -> bool:
+        settings = self.settings
+        return bool(settings) and are_plain_words(unfitted_vectorizer(settings, None))
+
+    @cached_property
+    def _table(self) -> WordTable:
+        return WordTable.of(self.words)
+
     @cached_property
     def vectorizer(self) -> TfidfVectorizer:
         vectorizer = unfitted_vectorizer(self.settings, self.words)
@@ -154,6 +178,47 @@ class TextFeatures:
         vectorizer.idf_ = np.ones(len(self.words)) if self.idf is None else self.idf
         vectorizer.use_idf = self.idf is not None
         return vectorizer
+
+
+def learn_features(
+    vectorizer: TfidfVectorizer, texts: Iterable[str], n_jobs: int | None
+) -> tuple[Any, TextFeatures]:
+    """Learn the words of texts; their features, and how those of others are made."""
+    settings = vectorizer_settings(vectorizer)
+    if (
+        not are_plain_words(vectorizer)
+        or vectorizer.vocabulary is not None
+        or vectorizer.max_features is not None
+        or not all(allowed(settings[name]) for name, allowed in SETTINGS.items())
+    ):
+        return fit_words(vectorizer, texts), TextFeatures.of(vectorizer)
+    learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=worker_count(n_jobs))
+    chosen = chosen_words(learned, vectorizer)
+    if chosen is None:
+        problem = "no terms remain" if learned.words else "empty vocabulary"
+        raise no_words(vectorizer, learned.counts.shape[0], problem)
+    words, counts = chosen
+    counts = counts.astype(vectorizer.dtype)
+    idf = None
+    if vectorizer.use_idf:
+        idf = TfidfTransformer(smooth_idf=vectorizer.smooth_idf).fit(counts).idf_
+    return weighed(counts, settings, idf), TextFeatures(settings, words, idf)
+
+
+def weighed(counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Any:
+    """The features of counts, made in place. scikit-learn takes much longer over a single text."""
+    if settings["binary"]:
+        counts.data[:] = 1
+    if settings["sublinear_tf"]:
+        np.log(counts.data, counts.data)
+        counts.data += 1.0
+    if idf is not None:
+        counts.data *= idf[counts.indices]
+    if settings["norm"] == "l1":
+        inplace_csr_row_normalize_l1(counts)
+    elif settings["norm"] == "l2":
+        inplace_csr_row_normalize_l2(counts)
+    return counts
 
 
 def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> TfidfVectorizer:

@@ -28,7 +28,6 @@ from .._trees.growing import ProgressCallback
 from .._trees.params import Number
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
-from ..datasets.documents import fit_words
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
 from .features import (
@@ -36,6 +35,7 @@ from .features import (
     TextFeatures,
     checked_features,
     default_vectorizer,
+    learn_features,
     vectorizer_settings,
 )
 from .saved_form import RareTags, restore_tagger, tagger_to_state
@@ -139,13 +139,13 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 texts, classifier, callback=callback, checkpoint_dir=checkpoint_dir
             )
         collector = TagCollector(read_pairs(texts, tags))
-        X = fit_words(vectorizer, collector.texts())
+        X, features = learn_features(vectorizer, collector.texts(), classifier.n_jobs)
         Y, names, rare = collector.matrix(self.min_tag_count)
         self._check_tags(names, rare, len(collector))
         data = Dataset(sp.csr_array(X), Y, label_names=names)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
         self.classifier_ = classifier
-        self.hold_text(TextFeatures.of(vectorizer), RareTags.of(rare))
+        self.hold_text(features, RareTags.of(rare))
         return self
 
     def _fit_features(
@@ -289,7 +289,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents: what `classifier_` takes as X."""
         check_is_fitted(self, "classifier_")
-        chunks = list(map(self.vectorizer_.transform, in_chunks(read_texts(texts), CHUNK)))
+        chunks = list(map(self._features.transform, in_chunks(read_texts(texts), CHUNK)))
         if not chunks:
             raise ValueError("texts must hold at least one document. Got none.")
         return sp.csr_array(sp.vstack(chunks, format="csr"))
@@ -299,7 +299,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return map(self._rows, in_chunks(read_texts(texts), CHUNK))
 
     def _rows(self, texts: list[str]) -> FeatureArrays:
-        return new_rows(self.classifier_, self.vectorizer_.transform(texts))
+        return new_rows(self.classifier_, self._features.transform(texts))
 
     def _allowed(self, tags: Any) -> NDArray[np.uint8] | None:
         """1 for each tag that may be predicted; None if all may."""

@@ -1,0 +1,51 @@
+// Counts the words of texts, as the regular expression (?u)\b\w\w+\b finds them: runs of two or
+// more word characters.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "monitor.hpp"
+#include "names.hpp"
+
+namespace ldsm {
+
+// 1 for each character, by its code point, that is part of words; none is beyond the table.
+struct WordCharacters {
+    const uint8_t* table;
+    uint32_t n;
+
+    bool has(uint32_t c) const { return c < n && table[c] != 0; }
+};
+
+// For each text its words, in the order in which they first occur, and how often they do.
+struct WordCounts {
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> words;
+    std::vector<int32_t> counts;
+};
+
+struct Vocabulary {
+    std::vector<uint8_t> text;
+    std::vector<int64_t> offsets{0};
+};
+
+// Finds words by their hashes: each slot holds the number of a word, or -1. The number of slots is
+// a power of two, and more than that of the words.
+struct WordSlots {
+    const int32_t* slots;
+    uint64_t n;
+    uint64_t seed;
+};
+
+// All words; `found` gets those that occur, numbered as they appear.
+WordCounts count_words(const NamesView& texts, const WordCharacters& characters, Vocabulary& found,
+                       Monitor& monitor);
+
+// The given words only.
+WordCounts count_known_words(const NamesView& texts, const WordCharacters& characters,
+                             const NamesView& words, const WordSlots& slots, Monitor& monitor);
+
+std::vector<int32_t> word_slots(const NamesView& words, uint64_t seed);
+
+}  // namespace ldsm

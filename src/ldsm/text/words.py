@@ -1,0 +1,192 @@
+"""The words of texts, counted by the core: those of scikit-learn's default pattern, much faster.
+
+Words are runs of two or more word characters, in lower case. What a word character is, and what the
+lower case of a text is, Python says: the words are the same to the last one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from .. import _core
+from .._arrays.matrices import csr
+from .._runtime.threads import CancelFlag, in_threads
+from .._storage.strings import Strings
+
+Packed = tuple[NDArray[np.uint8], NDArray[np.int64]]
+TOKEN_PATTERN = r"(?u)\b\w\w+\b"
+_CHUNK_BYTES = 1 << 21  # of texts counted together; so many for each thread are held in memory
+_BMP = 0x10000  # beyond are characters that hardly any text has
+_LAST = 0x110000
+
+
+def are_plain_words(vectorizer: TfidfVectorizer) -> bool:
+    """Whether the core counts what this vectorizer would."""
+    return bool(
+        type(vectorizer) is TfidfVectorizer
+        and vectorizer.analyzer == "word"
+        and vectorizer.token_pattern == TOKEN_PATTERN
+        and vectorizer.tokenizer is None
+        and vectorizer.preprocessor is None
+        and vectorizer.strip_accents is None
+        and tuple(vectorizer.ngram_range) == (1, 1)
+    )
+
+
+class LearnedWords(NamedTuple):
+    """All words of some texts, in order of appearance, and how often each text has them."""
+
+    words: list[bytes]
+    counts: sp.csr_array
+
+
+def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> LearnedWords:
+    """Count all words, in one pass over the texts; no text is kept."""
+    number: dict[bytes, int] = {}
+    indptr, indices, counts = [np.zeros(1, np.int64)], list[Any](), list[Any]()
+    chunks = _chunks(texts, lowercase)
+    while some := list(islice(chunks, n_jobs)):
+
+        def count(task: int, cancel: CancelFlag, some: list[Packed] = some) -> Any:
+            return _core.count_words(*some[task], word_characters(some[task][0]), cancel=cancel)
+
+        for its_indptr, its_words, its_counts, text, offsets in in_threads(
+            count, len(some), n_jobs
+        ):
+            raw, bounds = text.tobytes(), pairwise(offsets.tolist())
+            its_numbers = [number.setdefault(raw[a:b], len(number)) for a, b in bounds]
+            indices.append(np.array(its_numbers, dtype=np.int32)[its_words])
+            counts.append(its_counts)
+            indptr.append(its_indptr[1:] + indptr[-1][-1])
+    nothing = np.zeros(0, np.int32)
+    matrix = sp.csr_array(
+        (
+            np.concatenate([*counts, nothing]),
+            np.concatenate([*indices, nothing]),
+            np.concatenate(indptr),
+        ),
+        shape=(sum(map(len, indptr)) - 1, len(number)),
+    )
+    return LearnedWords(list(number), matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Finds the words of a vocabulary in texts."""
+
+    words: Strings
+    slots: NDArray[np.int32]
+    seed: int
+
+    @classmethod
+    def of(cls, words: Strings) -> WordTable:
+        # Drawn anew in every process: no text can be made whose words collide.
+        seed = secrets.randbits(63)
+        data = np.ascontiguousarray(words.data, dtype=np.uint8)
+        offsets = np.ascontiguousarray(words.offsets, dtype=np.int64)
+        return cls(Strings(data, offsets), _core.word_slots(data, offsets, seed), seed)
+
+    def counts(self, texts: list[str], *, lowercase: bool, dtype: Any) -> sp.csr_array:
+        """How often each text has each word."""
+        packed = _packed([_encoded(text, lowercase) for text in texts])
+        indptr, words, counts = _core.count_known_words(
+            *packed,
+            word_characters(packed[0]),
+            self.words.data,
+            self.words.offsets,
+            self.slots,
+            self.seed,
+        )
+        shape = (len(texts), len(self.words))
+        matrix = sp.csr_array((counts.astype(dtype), words, indptr), shape=shape)
+        matrix.sort_indices()
+        return matrix
+
+
+def word_characters(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """1 for each character, by its number, that words are made of; as many as the text needs."""
+    beyond = len(text) > 0 and int(text.max()) >= 0xF0  # four bytes each
+    return _word_characters(_LAST if beyond else _BMP)
+
+
+@cache
+def _word_characters(n: int) -> NDArray[np.uint8]:
+    table = np.fromiter((chr(i).isalnum() for i in range(n)), dtype=np.uint8, count=n)
+    table[ord("_")] = 1
+    return table
+
+
+def _chunks(texts: Iterable[str], lowercase: bool) -> Iterator[Packed]:
+    """The texts, some at a time; each is let go as soon as it is encoded."""
+    encoded, size = list[bytes](), 0
+    for text in texts:
+        encoded.append(_encoded(text, lowercase))
+        size += len(encoded[-1])
+        if size >= _CHUNK_BYTES:
+            yield _packed(encoded)
+            encoded, size = [], 0
+    if encoded:
+        yield _packed(encoded)
+
+
+def _encoded(text: str, lowercase: bool) -> bytes:
+    """The text as bytes. Lone surrogates, which no word contains, are let through."""
+    return (text.lower() if lowercase else text).encode("utf-8", "surrogatepass")
+
+
+def _packed(encoded: list[bytes]) -> Packed:
+    """Bytes and offsets."""
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+
+
+def chosen_words(
+    learned: LearnedWords, vectorizer: TfidfVectorizer
+) -> tuple[Strings, sp.csr_array] | None:
+    """The words that the vectorizer's settings keep, sorted, and their counts; None if none are."""
+    counts = learned.counts
+    n_texts, n_words = counts.shape
+    rows = np.bincount(counts.indices, minlength=n_words)
+    least, most = (_texts(value, n_texts) for value in (vectorizer.min_df, vectorizer.max_df))
+    if n_texts and most < least:
+        raise ValueError("max_df corresponds to < documents than min_df")
+    kept = (rows >= least) & (rows <= most)
+    stop_words = vectorizer.get_stop_words()
+    if stop_words:
+        listed = {word.encode("utf-8", "surrogatepass") for word in stop_words}
+        kept &= np.array([word not in listed for word in learned.words], dtype=bool)
+    # The order of UTF-8 is that of the characters' numbers, in which Python sorts.
+    order = sorted(np.flatnonzero(kept).tolist(), key=learned.words.__getitem__)
+    if not order:
+        return None
+    column = np.full(n_words, -1, dtype=np.int64)
+    column[order] = np.arange(len(order))
+    words = [learned.words[i] for i in order]
+    return Strings(*_packed(words)), _taken(counts, column, len(order))
+
+
+def _texts(share: Any, n_texts: int) -> float:
+    """A minimum or maximum, as scikit-learn understands it: a number of texts or a share."""
+    return float(share if isinstance(share, int | np.integer) else share * n_texts)
+
+
+def _taken(counts: sp.csr_array, column: NDArray[np.int64], n_columns: int) -> sp.csr_array:
+    columns = column[counts.indices]
+    kept = columns >= 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    matrix = csr(
+        before[counts.indptr], columns[kept].astype(np.int32), counts.data[kept], n_columns
+    )
+    matrix.sort_indices()
+    return matrix

@@ -1,0 +1,185 @@
+"""Words counted by the core, against scikit-learn's vectorizer: the same to the last bit."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from ldsm import LdSMClassifier, TextTagger, _core
+from ldsm.datasets import Strings
+from ldsm.text import default_vectorizer
+from ldsm.text.features import learn_features
+from ldsm.text.words import WordTable, are_plain_words, learn_words, word_characters
+
+CORPUS = [
+    "The quota for cod, the QUOTA for herring: 12 t",
+    "import of beef_and_pork; re-import of veal",
+    "Überfischung der Nordsee – İstanbul ŒUVRE ǅ ΑΣ",  # lower case changes lengths
+    "漁業 規則 и рыба и рыба",
+    "a b c 1 2",
+    "",
+    "x\ud800y lone\udfffones kept",
+    "𝒳𝒴 mathematical 𐐀𐐁 deseret 😀 herring",
+    "don't can't e-mail _under_ __ a_ _",
+    "½ ²³ Ⅷ१२ ᧚᧚ words",
+    "cod herring cod herring cod",
+] * 2
+
+
+def same(a, b):
+    assert a.shape == b.shape and a.dtype == b.dtype
+    a, b = a.tocsr(), b.tocsr()
+    a.sort_indices(), b.sort_indices()
+    assert np.array_equal(a.indptr, b.indptr)
+    assert np.array_equal(a.indices, b.indices) and np.array_equal(a.data, b.data)
+
+
+VECTORIZERS = [
+    default_vectorizer(),
+    default_vectorizer(min_df=1, dtype=np.float64),
+    default_vectorizer(min_df=0.2, max_df=0.9),
+    default_vectorizer(min_df=1, stop_words="english"),
+    default_vectorizer(min_df=1, stop_words=["cod", "рыба"]),
+    default_vectorizer(min_df=1, lowercase=False),
+    default_vectorizer(min_df=1, binary=True, norm="l1"),
+    default_vectorizer(min_df=1, use_idf=False, sublinear_tf=False, norm=None),
+    default_vectorizer(min_df=1, smooth_idf=False),
+]
+
+
+@pytest.mark.parametrize("vectorizer", VECTORIZERS, ids=range(len(VECTORIZERS)))
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_features_are_those_of_scikit_learn(vectorizer, n_jobs, monkeypatch):
+    monkeypatch.setattr("ldsm.text.words._CHUNK_BYTES", 100)
+    assert are_plain_words(vectorizer)
+    X, features = learn_features(vectorizer, iter(CORPUS), n_jobs)
+    expected = vectorizer.fit_transform(CORPUS)
+    same(X, expected)
+    assert list(features.words) == vectorizer.get_feature_names_out().tolist()
+    if vectorizer.use_idf:
+        assert np.array_equal(features.idf, vectorizer.idf_)
+        assert features.idf.dtype == vectorizer.idf_.dtype
+    new = [*CORPUS[::-1], "cod unknown words", "😀"]
+    same(features.transform(new), vectorizer.transform(new))
+    same(features.vectorizer.transform(new), vectorizer.transform(new))
+
+
+def test_others_are_left_to_scikit_learn():
+    for changes in (
+        {"ngram_range": (1, 2)},
+        {"analyzer": "char_wb"},
+        {"token_pattern": r"(?u)\b\w+\b"},
+        {"strip_accents": "unicode"},
+        {"tokenizer": str.split, "token_pattern": None},
+        {"preprocessor": str.upper},
+        {"max_features": 5},
+        {"vocabulary": ["cod", "herring"]},
+    ):
+        vectorizer = default_vectorizer(**{"min_df": 1, **changes})
+        X, features = learn_features(vectorizer, CORPUS, 1)
+        same(X, TfidfVectorizer(**vectorizer.get_params()).fit_transform(CORPUS))
+        same(features.transform(CORPUS), vectorizer.transform(CORPUS))
+    for wrong in ({"min_df": -1}, {"max_df": "a"}, {"min_df": 3, "max_df": 2}):
+        with pytest.raises(ValueError, match="df"):
+            learn_features(default_vectorizer(**wrong), CORPUS, 1)
+
+
+TEXT = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("ab_ .-1é"),
+        st.characters(exclude_categories=()),  # surrogates, too
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=5), st.booleans())
+def test_any_text_has_the_words_that_the_pattern_finds(texts, lowercase):
+    counter = CountVectorizer(lowercase=lowercase)
+    tokens = counter.build_analyzer()
+    learned = learn_words(texts, lowercase=lowercase)
+    words = [word.decode("utf-8") for word in learned.words]
+    for row, text in enumerate(texts):
+        found: dict[str, int] = {}
+        for token in tokens(text):
+            found[token] = found.get(token, 0) + 1
+        part = slice(*learned.counts.indptr[row : row + 2])
+        names = [words[i] for i in learned.counts.indices[part]]
+        assert dict(zip(names, learned.counts.data[part].tolist(), strict=True)) == found
+        assert names == list(found)  # in the order of their first occurrence
+
+
+def test_word_characters_are_pythons():
+    table = word_characters(np.array([0xF0], np.uint8))
+    assert len(table) == sys.maxunicode + 1
+    import re
+
+    word = re.compile(r"\w")
+    for start in range(0, len(table), 4096):
+        block = range(start, min(start + 4096, len(table)))
+        expected = [word.match(chr(i)) is not None for i in block]
+        assert table[block.start : block.stop].astype(bool).tolist() == expected
+    assert np.array_equal(word_characters(np.zeros(0, np.uint8)), table[:0x10000])
+
+
+def test_many_words_grow_the_tables():
+    texts = [" ".join(f"w{(i * 7919 + j) % 50_000:05}" for j in range(500)) for i in range(200)]
+    X, features = learn_features(default_vectorizer(min_df=1), texts, 2)
+    same(X, default_vectorizer(min_df=1).fit_transform(texts))
+    same(features.transform(texts[:5]), X[:5])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=60))
+def test_any_bytes_are_safe(data):
+    """The core trusts nobody: broken UTF-8 ends words and is never read beyond."""
+    text, offsets = np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64)
+    table = word_characters(np.array([0xF0], np.uint8))
+    indptr, words, _, found, found_offsets = _core.count_words(text, offsets, table)
+    assert indptr.tolist() == [0, len(words)] and len(found_offsets) == len(set(words)) + 1
+    for word in Strings(found, found_offsets):
+        assert len(word) >= 2
+
+
+def test_what_the_core_refuses():
+    words = Strings.pack(["cod", "herring"])
+    table = WordTable.of(words)
+    text, offsets = np.frombuffer(b"cod", np.uint8), np.array([0, 3], np.int64)
+    characters = word_characters(text)
+
+    def count(slots, offsets=offsets):
+        return _core.count_known_words(
+            text, offsets, characters, words.data, words.offsets, slots, table.seed
+        )
+
+    assert count(table.slots)[1].tolist() == [0]
+    for slots in (
+        np.full(3, -1, np.int32),  # no power of two
+        np.full(2, -1, np.int32),  # no free slot
+        np.zeros(0, np.int32),
+        np.full(16, 2, np.int32),  # no such word
+        np.zeros(16, np.int32),  # no end to the search
+    ):
+        with pytest.raises(ValueError, match="slot"):
+            count(slots)
+    with pytest.raises(ValueError, match="offsets"):
+        count(table.slots, np.array([0, 4], np.int64))
+    with pytest.raises(ValueError, match="characters"):
+        _core.count_words(text, offsets, np.zeros(0x110001, np.uint8))
+
+
+def test_a_tagger_of_plain_words_is_the_same_as_ever(monkeypatch):
+    texts = [f"{text} {i % 7}th" for i, text in enumerate(CORPUS * 3)]
+    tags = [[f"t{i % 3}"] for i in range(len(texts))]
+    fast = TextTagger(LdSMClassifier(2)).fit(texts, tags)
+    monkeypatch.setattr("ldsm.text.features.are_plain_words", lambda vectorizer: False)
+    slow = TextTagger(LdSMClassifier(2)).fit(texts, tags)
+    assert fast.fingerprint_ == slow.fingerprint_
+    assert fast.predict(CORPUS) == slow.predict(CORPUS)
+    assert isinstance(fast.vectorizer_, TfidfVectorizer)
