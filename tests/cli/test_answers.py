@@ -105,10 +105,11 @@ def test_ids_that_are_not_there(run, folder, tmp_path):
     model = folder / "tags.ldsm"
     done = run("predict", model, folder / "new.csv", "--id-field", "nr")
     assert (
-        done.code == 1 and "no column 'nr', but 'key', 'text', 'labels'; use --id-field" in done.err
+        done.code == 1
+        and "no column 'nr', only 'key', 'text', 'labels'; use --id-field" in done.err
     )
     done = run("predict", model, folder / "new.jsonl", "--id-field", "nr")
-    assert done.code == 1 and "no field 'nr', but 'key', 'text'; use --id-field" in done.err
+    assert done.code == 1 and "no field 'nr', only 'key', 'text'; use --id-field" in done.err
     done = run("predict", model, "some text", "--id-field", "nr")
     assert done.code == 2 and "only files of texts have fields" in done.err
     (tmp_path / "lines.txt").write_text("cod\n")

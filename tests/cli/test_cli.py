@@ -106,7 +106,7 @@ def test_a_failure_has_its_traceback_for_those_who_ask(folder):
     done = process("evaluate", folder / "notes.ldsm", folder / "notes.csv", "--debug")
     assert (done.code, done.out) == (1, "")
     assert "Traceback (most recent call last)" in done.err
-    assert "notes.csv:1: has no column 'text', but " in done.err
+    assert "notes.csv:1: has no column 'text', only " in done.err
 
 
 def test_a_reader_that_has_seen_enough(folder):

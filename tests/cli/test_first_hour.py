@@ -223,7 +223,7 @@ def test_held_out_rows_can_be_kept_for_a_report(run, tmp_path):
     assert len(ldsm.datasets.load_jsonl(kept)) == 40
     assert run("evaluate", model, kept, "--json").json["rows"] == 40
     for arguments, problem in (
-        (["--held-out", tmp_path / "x.jsonl"], "is used with --validation"),
+        (["--held-out", tmp_path / "x.jsonl"], "needs --validation"),
         (["--validation", 0.2, "--held-out", data], "is an input"),
         (["--validation", 0.2, "--held-out", kept], "exists; --overwrite replaces it"),
     ):
@@ -253,7 +253,7 @@ def test_sets_can_be_judged_at_any_threshold(run, model, tmp_path):
     assert strict["set_recall"] < loose["set_recall"]
     assert strict["rows_without_labels"] == 1
     told = run("evaluate", model, data)
-    assert "of the predicted labels are right" in told.err
+    assert "labels reach the threshold: " in told.err
     assert "1 of 81 rows have no label; P counts them as misses" in told.err
     for command in ("predict", "evaluate"):
         assert run(command, model, data, "--threshold", 90).code == 2

@@ -80,7 +80,7 @@ MISTAKES = {
     "another name for the text": Mistake(
         "d.csv",
         table(head=("body", "labels")),
-        ":1: has no column 'text', but 'body', 'labels'",
+        ":1: has no column 'text', only 'body', 'labels'",
         "use text= to name another",
         "use --text-field to name another",
         options={"separator": ";"},
@@ -88,21 +88,21 @@ MISTAKES = {
     "another name for the labels": Mistake(
         "d.csv",
         table(head=("text", "tags")),
-        ":1: has no column 'labels', but 'text', 'tags'",
+        ":1: has no column 'labels', only 'text', 'tags'",
         "use labels= to name another",
         "use --label-field to name another",
     ),
     "another field for the text": Mistake(
         "d.jsonl",
         lines(text="body"),
-        ":1: has no field 'text', but 'body', 'labels'",
+        ":1: has no field 'text', only 'body', 'labels'",
         "use text= to name another",
         "use --text-field to name another",
     ),
     "another field for the labels": Mistake(
         "d.jsonl",
         lines(labels="tags"),
-        ":1: has no field 'labels', but 'text', 'tags'",
+        ":1: has no field 'labels', only 'text', 'tags'",
         "use labels= to name another",
         "use --label-field to name another",
     ),

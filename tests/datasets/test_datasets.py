@@ -227,7 +227,7 @@ def test_table_forms_and_errors(tmp_path):
         ('text,labels\na,"b;;c"\n', "data.csv:2: empty label"),
         (
             "text,tags\na,b\n",
-            "data.csv:1: has no column 'labels', but 'text', 'tags'; use labels= to name another",
+            "data.csv:1: has no column 'labels', only 'text', 'tags'; use labels= to name another",
         ),
         ("text,labels,text\na,b,c\n", "data.csv:1: has 2 columns 'text'"),
         ("", "data.csv:1: is empty: expected a header line"),

@@ -90,8 +90,8 @@ def show_scores(screen: Screen, scores: Scores, title: str) -> None:
         rows = [["F1", *map(percent, scores.f1.values())]]
         screen.table(["sets of labels, %", *AVERAGES], rows)
         screen.note(
-            f"of these, {percent(scores.set_precision)} % of the predicted labels are right and "
-            f"{percent(scores.set_recall)} % of the true labels are found"
+            f"{scores.n_predicted:,} labels reach the threshold: {percent(scores.set_precision)}% "
+            f"of them are right, and {percent(scores.set_recall)}% of the true labels are found"
         )
     if scores.n_unlabelled:
         screen.note(

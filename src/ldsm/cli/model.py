@@ -66,8 +66,8 @@ def no_label(name: str, known: Iterable[str]) -> str:
     """What to say of a label that the model does not have, with the closest one that it has."""
     by_case = {label.lower(): label for label in known}
     close = difflib.get_close_matches(name.lower(), by_case, n=1)
-    hint = f"; did you mean {by_case[close[0]]!r}?" if close else "."
-    return f"the model has no label {name!r}{hint}"
+    hint = f"; did you mean {by_case[close[0]]!r}" if close else ""
+    return f"the model has no label {name!r}{hint}" + ("?" if close else ".")
 
 
 def open_model(path: Path, n_jobs: int | None = None) -> Model:

@@ -62,7 +62,7 @@ def predict(
     ] = None,
     id_field: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Field or column of ids, which go into the output."),
+        typer.Option(metavar="FIELD", help="Field or column of ids to copy into the output."),
     ] = None,
     output: Annotated[
         Path | None,

@@ -73,7 +73,7 @@ class Tally:
             for label, count in self.labels.most_common(_SHOWN)
         )
         return (
-            f"read {self.n_rows:,} rows with {len(self.labels):,} labels, {per_row:.2f} a row; "
+            f"read {self.n_rows:,} rows with {len(self.labels):,} labels, {per_row:.2f} per row; "
             f"most frequent: {common or 'none'}"
             + (f"; {n_held_out:,} of the rows are held out" if n_held_out else "")
         )

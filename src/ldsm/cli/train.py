@@ -48,7 +48,7 @@ def train(
     ] = None,
     held_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the rows held out to this file, for a report."),
+        typer.Option(metavar="FILE", help="Write texts and labels of the rows held out here."),
     ] = None,
     tune_threshold: Annotated[
         bool,
@@ -105,7 +105,7 @@ def train(
     reader = reader.for_training(data)
     if held_out is not None:
         if validation is None:
-            raise wrong_use("is used with --validation.", "--held-out")
+            raise wrong_use("needs --validation.", "--held-out")
         check_output(held_out, "data", inputs, overwrite, "--held-out")
     rows, kept, everything = _rows(reader, data, validation, seed)
 
@@ -251,5 +251,7 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
             screen.note(
                 f"The threshold is {threshold:.3f}, tuned on these rows, so this F1 is optimistic."
             )
-        screen.note("The model has not seen the rows held out; train without to use them all.")
+        screen.note(
+            "The model has not seen the rows held out; train without --validation to use them all."
+        )
     screen.note(f"{model.path}: {size(facts['bytes'])}")

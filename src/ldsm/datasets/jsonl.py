@@ -207,7 +207,7 @@ def _check_field(
 ) -> None:
     if field not in record:
         listed = ", ".join(repr(key[:40]) for key in list(record)[:10]) or "nothing"
-        problem = f"has no field {field!r}, but {listed}; use {argument(used_as)} to name another"
+        problem = f"has no field {field!r}, only {listed}; use {argument(used_as)} to name another"
         raise malformed(path, number, problem, line)
 
 

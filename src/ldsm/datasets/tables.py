@@ -246,5 +246,5 @@ def _column(path: PathLike, header: list[str], name: str, used_as: str) -> int:
     listed = ", ".join(repr(column[:40]) for column in header[:10])
     if set(name.split(",")) <= set(header):
         listed += f" (give {argument(used_as)} once for each)"
-    problem = f"has no column {name!r}, but {listed}; use {argument(used_as)} to name another"
+    problem = f"has no column {name!r}, only {listed}; use {argument(used_as)} to name another"
     raise malformed(path, 1, problem)

@@ -203,14 +203,15 @@ class Evaluation:
             everything = sp.hstack([self.truth, _ones(self.unseen.dropped_per_row)], format="csr")
             for k in ks:
                 ranking[f"recall_all@{k}"] = recall_at_k(everything, columns, k)
-        f1, precision, recall = {}, float("nan"), float("nan")
+        f1, n_predicted, precision, recall = {}, 0, float("nan"), float("nan")
         if self.model.label_form != "single":
             scores = self.model.scores(self.x, n_jobs=self.n_jobs)
             predicted = above_threshold(scores, self.model.threshold)
             predicted.data = np.ones(predicted.nnz, dtype=np.int32)
             f1 = {average: f1_score(self.truth, predicted, average) for average in AVERAGES}
+            n_predicted = predicted.nnz
             right = predicted.multiply(self.truth).nnz
-            precision = right / predicted.nnz if predicted.nnz else float("nan")
+            precision = right / n_predicted if n_predicted else float("nan")
             recall = right / self.truth.nnz if self.truth.nnz else float("nan")
         true = self.labels_per_row()
         best = {k: float(np.minimum(true, k).mean() / k) for k in ks}
@@ -223,6 +224,7 @@ class Evaluation:
             best,
             float(true.mean()),
             int(np.count_nonzero(true == 0)),
+            n_predicted,
             precision,
             recall,
         )

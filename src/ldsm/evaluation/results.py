@@ -38,6 +38,8 @@ class Scores:
         Mean number of true labels, unseen ones included.
     n_unlabelled : int
         Rows without a true label; precision counts them as misses.
+    n_predicted : int
+        Labels in all predicted sets.
     set_precision, set_recall : float
         Of the predicted sets, over all pairs of row and label; nan without sets.
     """
@@ -50,6 +52,7 @@ class Scores:
     best_precision: dict[int, float]
     labels_per_row: float
     n_unlabelled: int
+    n_predicted: int
     set_precision: float
     set_recall: float
 
@@ -60,6 +63,7 @@ class Scores:
             **self.ranking,
             **{f"best_precision@{k}": value for k, value in self.best_precision.items()},
             **{f"f1_{average}": value for average, value in self.f1.items()},
+            "labels_predicted": self.n_predicted,
             "set_precision": self.set_precision,
             "set_recall": self.set_recall,
             "rows_without_labels": self.n_unlabelled,

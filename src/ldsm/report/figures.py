@@ -50,7 +50,7 @@ def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
         lambda ax: plotting.plot_metrics(part.tree_curve(), ax=ax),
         "Precision against the number of trees",
         f"Precision of the first 1, 2, 4 ... trees on {on}; where the lines are flat, more trees "
-        f"bring little.{lines}",
+        f"add little.{lines}",
     )
     yield _figure(
         "single",

@@ -152,7 +152,7 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
         "second stage": "none" if stage is None else stage.blend.kind,
         "memory": size(known["memory"]),
         "trained in": duration(model.training["seconds"]),
-        "trained on": finished.replace("T", " ").replace("+00:00", " UTC"),
+        "trained at": finished.replace("T", " ").replace("+00:00", " UTC"),
         "fingerprint": fingerprint[:16] + "…",
         "ldsm": __version__,
     }
@@ -233,7 +233,7 @@ def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     worst = able[np.lexsort((able, -rows, recall))]
     worst = worst[~np.isin(worst, best)][:MOST_LABELS]
     sides = []
-    for title, labels in (("Found worst", worst), ("Found best", best)):
+    for title, labels in (("Lowest recall", worst), ("Highest recall", best)):
         if len(labels):
             heads = ["label", "recall@5, %", "rows", "predicted", "training rows"]
             cells = _label_rows(

@@ -79,7 +79,7 @@ class Reader:
     def options() -> Sequence[inspect.Parameter]:
         panel = "Data files"
         names = ", ".join((*FORMATS, LINES))
-        text = f"Format, if the suffix does not tell: {names} (one text per line)."
+        text = f"Format, if the suffix does not show it: {names} (one text per line)."
         parameters = [
             option("format", str | None, None, metavar="NAME", help=text, rich_help_panel=panel)
         ]
