@@ -45,7 +45,7 @@ def test_train_says_what_it_read(run, tmp_path):
     done = run("train", tmp_path / "d.jsonl", "-o", tmp_path / "m.ldsm", "--n-estimators", 2)
     assert done.code == 0
     line = next(line for line in done.err.splitlines() if line.startswith("read "))
-    assert line.startswith("read 120 rows with 4 labels, 1.4")
+    assert line.startswith("read 120 rows of about 6 words with 4 labels, 1.4")
     assert all(label in line for label in WORDS)
     assert "note:" not in done.err
     quiet = run("train", tmp_path / "d.jsonl", "-o", tmp_path / "m.ldsm", "-q")
@@ -225,6 +225,7 @@ def test_held_out_rows_can_be_kept_for_a_report(run, tmp_path):
     for arguments, problem in (
         (["--held-out", tmp_path / "x.jsonl"], "needs --validation"),
         (["--validation", 0.2, "--held-out", data], "is an input"),
+        (["--validation", 0.2, "--held-out", model], "is the file of --output"),
         (["--validation", 0.2, "--held-out", kept], "exists; --overwrite replaces it"),
     ):
         done = run("train", data, "-o", model, *few, *arguments)

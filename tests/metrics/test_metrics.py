@@ -31,6 +31,7 @@ AT_K = {
     "ndcg": metrics.ndcg_at_k,
     "recall": metrics.recall_at_k,
     "coverage": metrics.coverage_at_k,
+    "r_precision": metrics.r_precision_at_k,
     "psp": metrics.psp_at_k,
     "psndcg": metrics.psndcg_at_k,
 }
@@ -57,6 +58,8 @@ def naive(name, truth, top, k, propensities):
             total += len(hits) / k
         elif name == "recall" and labels:
             total += len(hits) / len(labels)
+        elif name == "r_precision" and labels:
+            total += len(hits) / min(k, len(labels))
         elif name == "ndcg" and labels:
             total += sum(1 / math.log2(r + 1) for r, _ in hits) / ideal
         elif name == "psp":

@@ -23,6 +23,7 @@ NAMES = {
     "recall": "recall",
     "recall_all": "recall, all labels",
     "coverage": "coverage",
+    "r_precision": "RP",
 }
 
 
@@ -47,7 +48,7 @@ def evaluate(
     tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
 ) -> None:
-    """Measure a model on labelled data: P, nDCG, PSP, PSnDCG, recall and coverage at k, and F1.
+    """Measure a model on labelled data: P, nDCG, PSP, PSnDCG, recall, coverage and RP at k, and F1.
 
     Propensities are computed from the label counts stored in the model, with the general values A =
     0.55 and B = 1.5 unless a data set or both numbers are given. Labels without a training row are

@@ -23,7 +23,7 @@ class Tally:
     """Counts of rows and labels; texts are remembered by their hashes."""
 
     def __init__(self) -> None:
-        self.n_rows = self.n_unlabelled = 0
+        self.n_rows = self.n_unlabelled = self.n_words = 0
         self.labels: Counter[Any] = Counter()
         self._first: dict[int, int] = {}  # hash of a text -> hash of its labels
         self._other_labels: set[int] = set()  # texts that came with different labels
@@ -36,6 +36,7 @@ class Tally:
         self._has_texts = True
         for text, labels, _ in documents:
             self._add(labels)
+            self.n_words += text.count(" ") + 1
             key, its = hash(text), hash(frozenset(labels))
             if self._first.setdefault(key, its) != its:
                 self._other_labels.add(key)
@@ -72,8 +73,10 @@ class Tally:
             f"{shortened(str(label), _NAME_WIDTH)} {count:,}"
             for label, count in self.labels.most_common(_SHOWN)
         )
+        words = f" of about {self.n_words / max(1, self.n_rows):,.0f} words"
         return (
-            f"read {self.n_rows:,} rows with {len(self.labels):,} labels, {per_row:.2f} per row; "
+            f"read {self.n_rows:,} rows{words if self._has_texts else ''} with "
+            f"{len(self.labels):,} labels, {per_row:.2f} per row; "
             f"most frequent: {common or 'none'}"
             + (f"; {n_held_out:,} of the rows are held out" if n_held_out else "")
         )

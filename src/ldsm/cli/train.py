@@ -106,6 +106,8 @@ def train(
     if held_out is not None:
         if validation is None:
             raise wrong_use("needs --validation.", "--held-out")
+        if held_out.resolve() == output.resolve():
+            raise wrong_use(f"{held_out} is the file of --output.", "--held-out")
         check_output(held_out, "data", inputs, overwrite, "--held-out")
     rows, kept, everything = _rows(reader, data, validation, seed)
 

@@ -31,7 +31,7 @@ from .screen import Screen
 if TYPE_CHECKING:
     import optuna
 
-METRICS = ("precision", "ndcg", "recall", "coverage")
+METRICS = ("precision", "ndcg", "recall", "coverage", "r_precision")
 _SHOWN = 10  # trials in the table
 # Shorter heads for its columns.
 _HEADS = {

@@ -24,7 +24,7 @@ from .alignment import Estimator
 from .evaluation import Evaluation
 from .results import KS, SHORT_NAMES, Scores
 
-_NAMES = {**SHORT_NAMES, "recall": "recall"}
+_NAMES = {**SHORT_NAMES, "recall": "recall", "r_precision": "RP"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from .ranking import (
     precision_at_k,
     psndcg_at_k,
     psp_at_k,
+    r_precision_at_k,
     ranking_report,
     recall_at_k,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "propensities",
     "psndcg_at_k",
     "psp_at_k",
+    "r_precision_at_k",
     "ranking_report",
     "recall_at_k",
     "topk_scorer",

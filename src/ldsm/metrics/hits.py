@@ -72,6 +72,9 @@ class Ranking:
         if metric == "recall":
             rows = self.hits.rows[self.hits.ranks < k]
             return float((1 / self.sizes[rows]).sum()), self.n_labelled
+        if metric == "r_precision":
+            rows = self.hits.rows[self.hits.ranks < k]
+            return float((1 / np.minimum(self.sizes[rows], k)).sum()), self.n_labelled
         discount = {"psp": False, "psndcg": True}[metric]
         hits, best = (self.gain(r, k, self.weights, discount) for r in (self.hits, self.best))
         return hits, best

@@ -1,4 +1,4 @@
-"""Ranking metrics: precision, nDCG, recall, coverage, their propensity-scored forms, and F1."""
+"""Ranking metrics: precision, nDCG, recall, coverage, propensity-scored forms, and F1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .names import numbered
 from .propensities import propensities as label_propensities
 
 WEIGHTED = ("psp", "psndcg")
-UNWEIGHTED = ("precision", "ndcg", "recall", "coverage")
+UNWEIGHTED = ("precision", "ndcg", "recall", "coverage", "r_precision")
 METRICS = (*UNWEIGHTED, *WEIGHTED)
 
 
@@ -75,6 +75,20 @@ def recall_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     0.75
     """
     return rank(y_true, y_pred, [k]).value("recall", k)
+
+
+def r_precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
+    """Precision relative to the best possible: hits / min(k, true labels), over the rows (RP@k).
+
+    The R-Precision@K of Chalkidis et al. (ACL 2019). With fewer than k true labels it is the recall
+    at k, otherwise the precision at k. Parameters and result are those of `precision_at_k`.
+
+    Examples
+    --------
+    >>> r_precision_at_k([[0, 2], [1]], [[2, 1], [1, 0]], k=2)
+    0.75
+    """
+    return rank(y_true, y_pred, [k]).value("r_precision", k)
 
 
 def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
@@ -162,8 +176,9 @@ def ranking_report(
 
     Examples
     --------
-    >>> ranking_report([[0, 2], [1]], [[2, 1], [0, 1]], ks=[1])
-    {'precision@1': 0.5, 'ndcg@1': 0.5, 'recall@1': 0.25, 'coverage@1': 0.3333333333333333}
+    >>> report = ranking_report([[0, 2], [1]], [[2, 1], [0, 1]], ks=[1])
+    >>> report["precision@1"], report["recall@1"], sorted(report)[:2]
+    (0.5, 0.25, ['coverage@1', 'ndcg@1'])
     """
     if propensities is not None and y_train is not None:
         fail("y_train", type(y_train).__name__, "None where propensities are given")

@@ -26,6 +26,7 @@ from .label_table import label_table
 from .labels import LabelCounts, confusions, count_labels, mean_by_label, ways
 
 MOST_PAIRS = 15
+_METRICS = {**SHORT_NAMES, "recall": "recall", "coverage": "coverage", "r_precision": "RP"}
 MOST_LABELS = 10
 
 
@@ -161,7 +162,7 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
 
 def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
     rows = []
-    for name, short in {**SHORT_NAMES, "recall": "recall", "coverage": "coverage"}.items():
+    for name, short in _METRICS.items():
         if f"{name}@1" not in scores.ranking:
             continue
         over = evaluation.n_rows if name == "precision" else evaluation.n_labelled
@@ -181,8 +182,9 @@ def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
         "but early hits count more, relative to the best possible value. PSP and PSnDCG: hits on "
         "rare labels count more, by propensities from the model's label counts (A = 0.55, "
         "B = 1.5), relative to the best possible value. Recall: the share of a row's labels that "
-        "are found. Coverage: the share of the labels that are found for at least one row. Rows "
-        "without labels count as misses in P and are left out elsewhere.",
+        "are found. Coverage: the share of the labels that are found for at least one row. "
+        "RP: hits relative to the most that are possible for the row. Rows without labels count as "
+        "misses in P and are left out elsewhere.",
     ]
     if scores.f1:
         notes.append(
