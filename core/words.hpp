@@ -25,6 +25,12 @@ struct WordCounts {
     std::vector<int32_t> counts;
 };
 
+// The words of texts one after the other, as numbers.
+struct WordSequences {
+    std::vector<int64_t> indptr{0};
+    std::vector<int32_t> words;
+};
+
 struct Vocabulary {
     std::vector<uint8_t> text;
     std::vector<int64_t> offsets{0};
@@ -38,13 +44,33 @@ struct WordSlots {
     uint64_t seed;
 };
 
-// All words; `found` gets those that occur, numbered as they appear.
+// All words; `found` gets those that occur, numbered as they appear, and `sequences` the texts.
 WordCounts count_words(const NamesView& texts, const WordCharacters& characters, Vocabulary& found,
-                       Monitor& monitor);
+                       WordSequences& sequences, Monitor& monitor);
 
-// The given words only.
+// Pairs of words that follow each other, each as (first << 32 | second), ascending.
+struct PairsView {
+    const uint64_t* pairs;
+    int64_t n;
+};
+
+// The given words and pairs only; pairs are numbered on from the words.
 WordCounts count_known_words(const NamesView& texts, const WordCharacters& characters,
-                             const NamesView& words, const WordSlots& slots, Monitor& monitor);
+                             const NamesView& words, const WordSlots& slots, const PairsView& pairs,
+                             Monitor& monitor);
+
+struct PairTexts {
+    std::vector<uint64_t> pairs;
+    std::vector<int32_t> texts;  // that have the pair
+};
+
+// All pairs that occur in at least `least` texts, ascending. Words below 0 are none.
+PairTexts find_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts, int32_t least,
+                     Monitor& monitor);
+
+// How often the texts have the given pairs, which are numbered from 0.
+WordCounts count_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts,
+                       const PairsView& pairs, Monitor& monitor);
 
 std::vector<int32_t> word_slots(const NamesView& words, uint64_t seed);
 

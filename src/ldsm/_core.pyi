@@ -126,6 +126,8 @@ def count_words(
     NDArray[np.int32],
     NDArray[np.uint8],
     NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int32],
 ]: ...
 def count_known_words(
     text: NDArray[np.uint8],
@@ -135,6 +137,17 @@ def count_known_words(
     word_offsets: NDArray[np.int64],
     slots: NDArray[np.int32],
     seed: int,
+    pairs: NDArray[np.uint64],
+    *,
+    cancel: Ints | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
+def find_pairs(
+    indptr: NDArray[np.int64], words: NDArray[np.int32], least: int, *, cancel: Ints | None = None
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
+def count_pairs(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    pairs: NDArray[np.uint64],
     *,
     cancel: Ints | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...

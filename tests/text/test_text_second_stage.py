@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,7 +39,9 @@ def test_an_explanation_tells_the_words_for_and_against(tagger):
     assert [(score.tag, score.score) for score in told.scores] == told.tags
     by_tag = {s.tag: s for s in tagger.explain(text, max_tags=5, max_words=99).scores}
     fish = dict(by_tag["fish"].words)
-    assert fish["cod"] > 0 < fish["trawler"] and fish.keys() <= set(text.replace(",", "").split())
+    words = text.replace(",", "").split()
+    pairs = {f"{a} {b}" for a, b in pairwise(words)}
+    assert fish["cod"] > 0 < fish["trawler"] and fish.keys() <= {*words, *pairs}
     assert max(fish, key=fish.get) in ("cod", "trawler") and min(fish.values()) < 0
     assert fish["cod"] > dict(by_tag["meat"].words).get("cod", 0)
     assert by_tag["fish"].index_score > by_tag["meat"].index_score > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,11 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+import ldsm
 from ldsm import LdSMClassifier, TextTagger, _core
+from ldsm._storage.container import write
 from ldsm.datasets import Strings
 from ldsm.text import default_vectorizer
 from ldsm.text.features import learn_features
-from ldsm.text.words import WordTable, are_plain_words, learn_words, word_characters
+from ldsm.text.saved_form import tagger_to_state
+from ldsm.text.words import (
+    LEAST_TEXTS,
+    MOST_SHARE,
+    PAIRS_PER_WORD,
+    WordTable,
+    are_plain_words,
+    learn_words,
+    word_characters,
+)
 
 CORPUS = [
     "The quota for cod, the QUOTA for herring: 12 t",
@@ -141,7 +153,8 @@ def test_any_bytes_are_safe(data):
     """The core trusts nobody: broken UTF-8 ends words and is never read beyond."""
     text, offsets = np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64)
     table = word_characters(np.array([0xF0], np.uint8))
-    indptr, words, _, found, found_offsets = _core.count_words(text, offsets, table)
+    indptr, words, _, found, found_offsets, *sequence = _core.count_words(text, offsets, table)
+    assert sequence[0].tolist() == [0, len(sequence[1])] and set(sequence[1]) == set(words)
     assert indptr.tolist() == [0, len(words)] and len(found_offsets) == len(set(words)) + 1
     for word in Strings(found, found_offsets):
         assert len(word) >= 2
@@ -153,9 +166,11 @@ def test_what_the_core_refuses():
     text, offsets = np.frombuffer(b"cod", np.uint8), np.array([0, 3], np.int64)
     characters = word_characters(text)
 
-    def count(slots, offsets=offsets):
+    none = np.zeros(0, np.uint64)
+
+    def count(slots, offsets=offsets, pairs=none):
         return _core.count_known_words(
-            text, offsets, characters, words.data, words.offsets, slots, table.seed
+            text, offsets, characters, words.data, words.offsets, slots, table.seed, pairs
         )
 
     assert count(table.slots)[1].tolist() == [0]
@@ -170,6 +185,12 @@ def test_what_the_core_refuses():
             count(slots)
     with pytest.raises(ValueError, match="offsets"):
         count(table.slots, np.array([0, 4], np.int64))
+    with pytest.raises(ValueError, match="ascend"):
+        count(table.slots, pairs=np.array([2, 1], np.uint64))
+    with pytest.raises(ValueError, match="ascend"):
+        _core.count_pairs(offsets, np.zeros(3, np.int32), np.array([1, 1], np.uint64))
+    with pytest.raises(ValueError, match="offsets"):
+        _core.find_pairs(offsets, np.zeros(2, np.int32), 1)
     with pytest.raises(ValueError, match="characters"):
         _core.count_words(text, offsets, np.zeros(0x110001, np.uint8))
 
@@ -183,3 +204,127 @@ def test_a_tagger_of_plain_words_is_the_same_as_ever(monkeypatch):
     assert fast.fingerprint_ == slow.fingerprint_
     assert fast.predict(CORPUS) == slow.predict(CORPUS)
     assert isinstance(fast.vectorizer_, TfidfVectorizer)
+
+
+# -- pairs ----------------------------------------------------------------------------------------
+
+
+def pairs_by_hand(texts, words):
+    """For each text, how often two known words follow each other."""
+    tokens, counts = CountVectorizer().build_analyzer(), []
+    for text in texts:
+        found: dict[str, int] = {}
+        for a, b in pairwise(tokens(text)):
+            if a in words and b in words:
+                found[f"{a} {b}"] = found.get(f"{a} {b}", 0) + 1
+        counts.append(found)
+    return counts
+
+
+def long_corpus(n_texts=300):
+    rng = np.random.default_rng(0)
+    words = [f"w{i:02}" for i in range(40)]
+    return [" ".join(rng.choice(words, size=30)) + f" only{i}" for i in range(n_texts)]
+
+
+def test_pairs_are_the_most_frequent_ones_of_few_texts():
+    texts = long_corpus()
+    X, features = learn_features(default_vectorizer(), texts, 2, with_pairs=lambda n: n == 300)
+    words = list(features.words)
+    assert "only1" not in words  # of one text
+    assert X.shape[1] == len(words) + len(features.pairs.first) == len(features.names)
+    by_hand = pairs_by_hand(texts, set(words))
+    in_texts: dict[str, int] = {}
+    for found in by_hand:
+        for pair in found:
+            in_texts[pair] = in_texts.get(pair, 0) + 1
+    able = {pair: n for pair, n in in_texts.items() if LEAST_TEXTS <= n <= MOST_SHARE * len(texts)}
+    most = PAIRS_PER_WORD * len(words)
+    assert len(able) > most
+    chosen = sorted(able, key=lambda pair: (-able[pair], pair))[:most]
+    names = features.names[len(words) :]
+    assert names == sorted(chosen)
+    # Each block is scaled by itself; the numbers are those of scikit-learn's vectorizer of pairs.
+    pairs = default_vectorizer(min_df=1, ngram_range=(2, 2), vocabulary=names)
+    expected = pairs.fit_transform(texts)
+    assert np.array_equal(pairs.idf_, features.pairs.idf)
+    same(X[:, len(words) :], expected)
+    same(X[:, : len(words)], default_vectorizer().fit_transform(texts))
+
+
+def test_pairs_of_new_texts():
+    texts = long_corpus()
+    X, features = learn_features(default_vectorizer(), texts, 1, with_pairs=lambda n: True)
+    same(features.transform(texts), X)
+    new = ["w01 unknown w02", "", texts[0] + " " + texts[1], "w01"]
+    n_words = len(features.words)
+    found = features.transform(new)
+    names = np.array(features.names)
+    by_hand = pairs_by_hand(new, set(features.words))
+    for row in range(len(new)):
+        listed = names[found[[row]].indices]
+        listed = {name for name in listed if " " in name}
+        assert listed == by_hand[row].keys() & set(features.names)
+    lengths = np.sqrt(found[:, n_words:].multiply(found[:, n_words:]).sum(axis=1))
+    assert lengths[2] == pytest.approx(1)
+
+
+def ordered_corpus(n_texts=1500):
+    """Which of two words comes first tells the tag, and nothing else does."""
+    rng = np.random.default_rng(1)
+    texts, tags = [], []
+    for _ in range(n_texts):
+        couple = rng.integers(15)
+        first, second = rng.permutation(["left", "right"])
+        noise = rng.choice([f"n{i:02}" for i in range(60)], size=6)
+        texts.append(" ".join([*noise[:3], f"{first}{couple}", f"{second}{couple}", *noise[3:]]))
+        tags.append([f"{first} first"])
+    return texts, tags
+
+
+def test_a_tagger_ranks_with_pairs_and_matches_without(tmp_path):
+    texts, tags = ordered_corpus()
+    known, new, new_tags = texts[:1200], texts[1200:], tags[1200:]
+    tagger = TextTagger(LdSMClassifier(5)).fit(known, tags[:1200])
+    model = tagger.classifier_.model_
+    assert model.forest.n_features == len(tagger.features_.words) < model.n_features
+    words_only = TextTagger(LdSMClassifier(5), default_vectorizer()).fit(known, tags[:1200])
+    assert words_only.features_.pairs is None
+    assert tagger.score(new, new_tags) > 0.9 > 0.7 > words_only.score(new, new_tags)
+    tagger.save(tmp_path / "m.ldsm")
+    again = ldsm.load(tmp_path / "m.ldsm")
+    assert again.fingerprint_ == tagger.fingerprint_
+    assert again.predict(new) == tagger.predict(new)
+    # What counts for a tag adds up to its margin, and is told in words.
+    X = again.vectorize(new[:1])
+    best = again.classifier_.explain_scores(X, 1, 10**6)[0]
+    parts = sum(part for _, part in best.reasons) + best.bias
+    assert parts == pytest.approx(best.margin, abs=1e-3)
+    strongest = again.explain(new[0]).scores[0].words[0][0]
+    assert strongest in new[0] and " " in strongest
+    # Trees that answer alone do without pairs.
+    for alone in (LdSMClassifier(2, rerank=None), LdSMClassifier(2, rerank="tail")):
+        assert TextTagger(alone).fit(known, tags[:1200]).features_.pairs is None
+    assert TextTagger(LdSMClassifier(2)).fit(known[:300], tags[:300]).features_.pairs is None
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pairs.first", lambda a: a + 1_000_000),
+        ("pairs.second", lambda a: a[:-1]),
+        ("pairs.first", lambda a: a[::-1].copy()),
+        ("pairs.idf", lambda a: np.full_like(a, np.nan)),
+        ("pairs.idf", lambda a: a.astype(np.float64)),
+        ("pairs.second", lambda a: -a - 1),
+    ],
+)
+def test_crafted_pairs_are_refused(tmp_path, name, change):
+    texts = long_corpus(600)
+    tagger = TextTagger(LdSMClassifier(2)).fit(texts, [["a"], ["b"], ["a", "b"]] * 200)
+    assert tagger.features_.pairs is not None
+    header, arrays = tagger_to_state(tagger)
+    arrays[name] = change(np.array(arrays[name]))
+    write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
+    with pytest.raises(ValueError, match="cannot be loaded: .*pairs"):
+        ldsm.load(tmp_path / "bad.ldsm")

@@ -63,6 +63,16 @@ class FeatureArrays:
         vars(part)["checked"] = self.checked.rows(start, stop)
         return part
 
+    def leading(self, n_features: int) -> FeatureArrays:
+        """The same rows with their first features only."""
+        if n_features >= self.n_features:
+            return self
+        chosen = self.indices < n_features
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
+        return FeatureArrays(
+            before[self.indptr], self.indices[chosen], self.values[chosen], n_features
+        )
+
     def apart_from(self, X: Any) -> FeatureArrays:
         """The same rows, with copies of the offsets and feature numbers that are those of `X`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -64,7 +65,10 @@ def fit_model(
             "those that no row uses, or hash them to fewer."
         )
     check_columns("X", data.n_features, _FEATURE_BYTES)
-    params = resolve(settings, data.x, len(data.y.indices))
+    if former is not None:
+        data = replace(data, n_matched=former.forest.n_features)
+    matched = data.matched
+    params = resolve(settings, matched.x, len(data.y.indices))
     seed_given = former is not None or isinstance(settings["random_state"], Integral)
     if former is None:
         state = check_random_state(settings["random_state"])
@@ -79,10 +83,12 @@ def fit_model(
             raise ValueError(f"With {warm} the labels must stay the same.")
     checkpoint = None
     if checkpoint_dir is not None:
-        checkpoint = open_checkpoint(checkpoint_dir, data, params, seed=seed, seed_given=seed_given)
+        checkpoint = open_checkpoint(
+            checkpoint_dir, matched, params, seed=seed, seed_given=seed_given
+        )
         seed = checkpoint.seed
     work = TreeWork(
-        data,
+        matched,
         params,
         seed,
         checkpoint,
@@ -106,9 +112,9 @@ def fit_model(
     kind = rerank_kind(settings, data.n_rows)
     if params.subsample < 1:
         by_rows, n_jobs = scores_by_rows(settings["leaf_scores"]), work.trees_at_once
-        oob = OutOfBag(forest, data.x, seed, params.subsample, by_rows, n_jobs)
+        oob = OutOfBag(forest, matched.x, seed, params.subsample, by_rows, n_jobs)
         with_index = kind in (AUTO, "linear")
-        matching = match_training_rows(oob, data, seed, with_index=with_index)
+        matching = match_training_rows(oob, matched, seed, with_index=with_index)
     if kind is not None and matching is not None:
         stage = train_second_stage(kind, data, matching, settings, seed, compress=params.compress)
     seconds = time.perf_counter() - started
@@ -134,6 +140,7 @@ def fit_model(
         seed,
         training,
         data.feature_names,
+        n_features=data.n_features,
     )
     oob_scores = None if matching is None else matching.lists.tree_matrix(data.n_labels)
     return Fit(model, oob_scores)

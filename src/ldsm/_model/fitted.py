@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, TypeVar
@@ -58,10 +58,8 @@ class FittedModel:
     training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
     feature_names: Strings | None = None
     threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
-
-    @property
-    def n_features(self) -> int:
-        return self.forest.n_features
+    # Trees and index may use only the first of them.
+    n_features: int = field(kw_only=True)
 
     @property
     def n_labels(self) -> int:

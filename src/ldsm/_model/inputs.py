@@ -30,6 +30,9 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     With `refit`, X must have the features of the estimator's last fit.
     """
     store = X.store if isinstance(X, Dataset) else None
+    # Pairs of words are for the ranker: they would swamp the trees.
+    form = X.text_form if isinstance(X, Dataset) else None
+    n_matched = None if form is None else X.n_features - form.n_pairs
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
     warn_if_joined(labels.classes)
@@ -47,7 +50,7 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     feature_names = getattr(noted, "feature_names_in_", None)
     if feature_names is not None:
         feature_names = Strings.pack(feature_names.tolist())
-    return TrainingData(x, labels, feature_names, store)
+    return TrainingData(x, labels, feature_names, store, n_matched)
 
 
 def new_rows(estimator: BaseEstimator, X: Any) -> FeatureArrays:

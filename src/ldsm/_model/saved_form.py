@@ -62,7 +62,8 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         threshold = None
     described = {
         "arity": forest.arity,
-        "n_features": forest.n_features,
+        "n_features": model.n_features,
+        **({"n_matched": forest.n_features} if forest.n_features < model.n_features else {}),
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
         "label_dtype": label_dtype,
@@ -94,9 +95,10 @@ def model_from_state(
     params = _params(_entry(header, "parameters", dict), known_params)
     described = _entry(header, "model", dict)
     n_features = _entry(described, "n_features", int)
+    n_matched = _entry({"n_matched": n_features, **described}, "n_matched", int)
     n_labels = _entry(described, "n_labels", int)
-    if not 0 <= n_features <= MOST_FEATURES:
-        raise ValueError(f"its number of features is out of range, {n_features}")
+    if not 0 <= n_matched <= n_features <= MOST_FEATURES:
+        raise ValueError(f"its number of features is out of range, {n_features} or {n_matched}")
     counts = take_array(arrays, "label_counts", np.int64, n_labels)
     if n_labels < 1 or counts.min() < 0 or counts.max() > MOST_ROWS:
         raise ValueError("its label counts are missing or out of range")
@@ -125,14 +127,14 @@ def model_from_state(
     arrays.setdefault("forest.weight_units", np.zeros(0, np.float32))  # new in format version 2
     forest = Forest(
         arity=_entry(described, "arity", int),
-        n_features=n_features,
+        n_features=n_matched,
         n_labels=n_labels,
         weights=weights,
         **{name: take(arrays, f"forest.{name}") for name in ARRAYS if name != "weights"},
     )
     check_forest(forest, everything=verify)
     stage = stage_from_state(
-        described.get("second_stage"), arrays, n_features, counts, verify=verify
+        described.get("second_stage"), arrays, n_features, n_matched, counts, verify=verify
     )
     if arrays:
         unknown = min(arrays)
@@ -157,6 +159,7 @@ def model_from_state(
         training,
         feature_names,
         threshold,
+        n_features=n_features,
     )
 
 

@@ -37,11 +37,15 @@ def stage_from_state(
     header: Any,
     arrays: Arrays,
     n_features: int,
+    n_matched: int,
     label_counts: NDArray[np.int64],
     *,
     verify: bool,
 ) -> SecondStage | None:
-    """Take the second stage out of the arrays; with `verify`, all its numbers are checked."""
+    """Take the second stage out of the arrays; with `verify`, all its numbers are checked.
+
+    The index uses the first `n_matched` features, the other parts all of them.
+    """
     if header is None:
         return None
     if type(header) is not dict:
@@ -53,7 +57,7 @@ def stage_from_state(
     blend = _blend(header)
     n_labels = len(label_counts)
     parts: dict[str, Any] = {
-        name: _index(arrays, n_features, n_labels, verify)
+        name: _index(arrays, n_matched, n_labels, verify)
         if name == "index"
         else _vectors(name, arrays, n_features, n_labels, verify)
         for name in blend.needs

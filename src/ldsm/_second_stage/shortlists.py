@@ -83,7 +83,8 @@ def _matched(
     by_rows: bool,
     **options: Any,
 ) -> Shortlists:
-    found = _core.shortlists(forest, by_rows, x.checked, length, indexes, **options)
+    own = x.leading(forest.n_features).checked
+    found = _core.shortlists(forest, by_rows, own, length, indexes, **options)
     return Shortlists(*found[:3], found[3] if indexes else None)
 
 

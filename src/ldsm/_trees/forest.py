@@ -309,17 +309,19 @@ class Forest:
 
         `by_rows` chooses the leaf score: count / rows of the leaf, or the paper's count / sum.
         """
-        return _core.route_topk(self, by_rows, x.checked, k, fill_order, allowed, skip, cancel)
+        own = x.leading(self.n_features).checked
+        return _core.route_topk(self, by_rows, own, k, fill_order, allowed, skip, cancel)
 
     def scores(
         self, x: FeatureArrays, *, by_rows: bool, cancel: CancelFlag | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix."""
-        return _core.route_scores(self, by_rows, x.checked, cancel=cancel)
+        own = x.leading(self.n_features).checked
+        return _core.route_scores(self, by_rows, own, cancel=cancel)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes that each row passes, numbered over the forest, as (offsets, nodes)."""
-        return _core.route_nodes(self, x.checked)
+        return _core.route_nodes(self, x.leading(self.n_features).checked)
 
 
 def narrowed(numbers: NDArray[np.int32], largest: int) -> NDArray[Any]:

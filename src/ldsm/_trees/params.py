@@ -225,9 +225,14 @@ def rerank_kind(params: Mapping[str, Any], n_rows: int) -> str | None:
     )
 
 
+def is_ranked(params: Mapping[str, Any], n_rows: int) -> bool:
+    """Whether a linear classifier of each label follows the trees."""
+    return rerank_kind(params, n_rows) in (AUTO, "linear")
+
+
 def role(params: Mapping[str, Any], n_rows: int) -> Role:
     """Trees only match if a ranker follows; the paper's re-ranking relies on their scores."""
-    return MATCH if rerank_kind(params, n_rows) in (AUTO, "linear") else ANSWER
+    return MATCH if is_ranked(params, n_rows) else ANSWER
 
 
 def resolve(params: Mapping[str, Any], x: FeatureArrays, n_pairs: int) -> TreeParams:

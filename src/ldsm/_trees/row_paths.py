@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -69,10 +69,29 @@ def explain_row(
         )
     _, visited = forest.visited_nodes(row)
     values = np.zeros(forest.n_features + 1, dtype=np.float32)
-    values[row.indices] = row.values
+    own = row.leading(forest.n_features)
+    values[own.indices] = own.values
     values[forest.n_features] = 1.0  # the bias
     with np.errstate(over="ignore", invalid="ignore"):  # the router does not mind either
-        return _paths(forest, values, visited, max_reasons, by_rows)
+        paths = _paths(forest, values, visited, max_reasons, by_rows)
+    if row.n_features == forest.n_features:
+        return paths
+    return [_renumbered(path, forest.n_features, row.n_features) for path in paths]
+
+
+def _renumbered(path: TreePath, bias: int, number: int) -> TreePath:
+    """The path with another number for the bias, because trees do not use all features."""
+    steps = [
+        replace(
+            step,
+            reasons=[
+                replace(reason, feature=number) if reason.feature == bias else reason
+                for reason in step.reasons
+            ],
+        )
+        for step in path.steps
+    ]
+    return replace(path, steps=steps)
 
 
 def _paths(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -31,6 +31,7 @@ class TrainingData:
     y: LabelArrays
     feature_names: Strings | None = None
     store: StoreLocation | None = None  # that holds the same rows
+    n_matched: int | None = None  # the first features, which matchers use; None: all
 
     @property
     def n_rows(self) -> int:
@@ -54,12 +55,19 @@ class TrainingData:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
+    @cached_property
+    def matched(self) -> TrainingData:
+        """The same rows with the features that trees and index use; the ranker uses all."""
+        if self.n_matched is None or self.n_matched >= self.n_features:
+            return self
+        return replace(self, x=self.x.leading(self.n_matched), n_matched=None)
+
     def opened(self) -> TrainingData:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.store is not None:
-            return StoredTrainingData, (self.store,)
+            return StoredTrainingData, (self.store, self.n_features)
         return TrainingData, (self.x, self.y, self.feature_names)
 
 
@@ -68,16 +76,18 @@ class StoredTrainingData:
     """The rows of a store, by its location."""
 
     store: StoreLocation
+    n_features: int  # the first ones of the store
 
     def opened(self) -> TrainingData:
         """The rows, memory-mapped; opened once per process. Raises if the store has changed."""
         with _opening:  # threads must not each convert the rows
-            return _opened(self.store)
+            return _opened(self.store, self.n_features)
 
 
 @lru_cache(maxsize=1)  # a process works for one fit at a time
-def _opened(store: StoreLocation) -> TrainingData:
+def _opened(store: StoreLocation, n_features: int) -> TrainingData:
     data = open_located(store)
     # The same conversion as in `fit`, so that the arrays are the same.
     labels = label_arrays(data.Y, data.label_names)
-    return TrainingData(feature_arrays(data.X), labels, store=store)
+    x = feature_arrays(data.X).leading(n_features)
+    return TrainingData(x, labels, store=store)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ import typer
 
 from .._runtime.wording import duration
 from .._storage.text_files import read_lines
+from .._trees.params import is_ranked
 from ..datasets import (
     Dataset,
     Strings,
@@ -24,11 +24,12 @@ from ..datasets import (
     save_table,
     save_xmlrepo,
 )
-from ..datasets.dataset import TextForm, named_labels
-from ..datasets.documents import fit_words
-from ..text.corpus import in_chunks
-from ..text.features import vectorizer_state
+from ..datasets.dataset import named_labels
+from ..datasets.documents import Document
+from ..text.corpus import TagCollector, in_chunks
+from ..text.features import kept_form, learn_features
 from .command import wrong_use
+from .options.estimator import defaults
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import WordOptions
@@ -161,17 +162,29 @@ def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
 
 
 def _vectorized(reader: Reader, path: Path, words: WordOptions) -> Iterator[tuple[Dataset, int]]:
-    """Features of texts, block by block, once all words are known."""
+    """Features of texts, which must fit in memory, unlike the texts."""
     if reader.documents(path) is None and reader.load(path).texts is None:
         raise wrong_use(f"{path} holds features, not texts.", "--vectorize")
-    vectorizer = words.vectorizer()
-    fit_words(vectorizer, (d.text for d in reader.texts(path)), transform=False)
-    settings, arrays = vectorizer_state(vectorizer)
-    form = TextForm(settings, arrays.get("idf"))
-    names = Strings.pack(vectorizer.get_feature_names_out().tolist())
-    for block, total in _blocks(reader, path):
-        X = vectorizer.transform(block.texts)
-        yield replace(block, X=X, texts=None, feature_names=names, text_form=form), total
+    collector = TagCollector((document.text, document.labels) for document in _texts(reader, path))
+    X, features = learn_features(
+        words.vectorizer(),
+        collector.texts(),
+        None,
+        with_pairs=lambda n_texts: not words.words and is_ranked(defaults(), n_texts),
+    )
+    Y, names, _ = collector.matrix(1)
+    form, columns = kept_form(features), Strings.pack(features.names)
+    data = Dataset(X, Y, label_names=names, feature_names=columns, text_form=form)
+    yield data, len(data)
+
+
+def _texts(reader: Reader, path: Path) -> Iterator[Document]:
+    """Documents with their labels, one by one where the format has them so."""
+    documents = reader.documents(path)
+    if documents is not None:
+        return documents
+    data = reader.load(path)
+    return map(Document, data.texts or (), data.labels)
 
 
 def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:

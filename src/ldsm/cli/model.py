@@ -43,8 +43,7 @@ class Model:
     def feature_names(self) -> list[str]:
         """The words of a model that reads texts, else the feature numbers."""
         if isinstance(self.estimator, TextTagger):
-            words: list[str] = self.estimator.vectorizer_.get_feature_names_out().tolist()
-            return words
+            return self.estimator.features_.names
         return [str(i) for i in range(self.fitted.n_features)]
 
     def checked(self, data: Dataset) -> Dataset:

@@ -111,7 +111,8 @@ def _on_cluster(
     """The `_trees.growing.TreeExecutor` of a cluster; finished trees are read while others grow."""
     checkpoint = work.checkpoint
     assert checkpoint is not None
-    work = replace(work, data=StoredTrainingData(store), trees_at_once=most_threads(client))
+    rows = StoredTrainingData(store, work.data.n_features)
+    work = replace(work, data=rows, trees_at_once=most_threads(client))
     # Every call uses new names: Dask would not run a task again whose name it knows.
     run = secrets.token_hex(4)
     topic = f"ldsm-progress-{run}"

@@ -27,11 +27,24 @@ class StoreLocation(NamedTuple):
     identity: str  # hash of its manifest
 
 
+class PairForm(NamedTuple):
+    """Pairs of words that follow each other: features behind those of the words."""
+
+    first: NDArray[np.int32]  # numbers of words
+    second: NDArray[np.int32]
+    idf: NDArray[np.float32]
+
+
 class TextForm(NamedTuple):
-    """How features were made from texts: what a store keeps of the vectorizer besides its words."""
+    """How features were made from texts: what a store keeps of it besides the words."""
 
     settings: Mapping[str, Any]
     idf: NDArray[np.float32] | None
+    pairs: PairForm | None = None
+
+    @property
+    def n_pairs(self) -> int:
+        return 0 if self.pairs is None else len(self.pairs.first)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

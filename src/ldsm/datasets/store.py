@@ -33,7 +33,7 @@ from .._storage.manifest import (
 )
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
-from .dataset import Dataset, StoreLocation, TextForm
+from .dataset import Dataset, PairForm, StoreLocation, TextForm
 
 _FORMAT = "ldsm-store"
 _VERSION = 2  # 1 was never released
@@ -51,6 +51,9 @@ _DTYPES = {
     "label_names": "|u1",
     "label_name_offsets": "<i8",
     "idf": "<f4",
+    "pair_first": "<i4",
+    "pair_second": "<i4",
+    "pair_idf": "<f4",
 }
 # New arrays are written next to the old ones, so their names get a random part.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
@@ -201,6 +204,9 @@ class _Writer:
         form = self.first.text_form
         if form is not None and form.idf is not None:
             self._array("idf").append(form.idf)
+        if form is not None and form.pairs is not None:
+            for name, values in form.pairs._asdict().items():
+                self._array(f"pair_{name}").append(values)
         meta: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -285,7 +291,12 @@ class _Reader:
         if "feature_names" not in self.meta["arrays"]:
             raise self._damaged("its features come from texts, but have no names")
         idf = self._array("idf") if "idf" in self.meta["arrays"] else None
-        return TextForm(settings, idf)
+        pairs = None
+        if "pair_first" in self.meta["arrays"]:
+            pairs = PairForm(*(self._array(f"pair_{name}") for name in PairForm._fields))
+            if len(set(map(len, pairs))) > 1 or len(pairs.first) > self.meta["features"]:
+                raise self._damaged("the arrays of its pairs do not fit each other in size")
+        return TextForm(settings, idf, pairs)
 
     def _damaged(self, reason: str) -> ValueError:
         return ValueError(f"The store {printable(self.folder)} is damaged: {reason}.")

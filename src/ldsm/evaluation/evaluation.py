@@ -98,7 +98,7 @@ class Evaluation:
             else:
                 truth = known_labels(y, None, clf.model_.classes, clf.model_.label_form)
         if isinstance(model, TextTagger):
-            names = model.vectorizer_.get_feature_names_out()
+            names = model.features_.names
         elif names is None:
             names = clf.model_.feature_names
         self.model, self.n_jobs = clf.model_, clf.n_jobs

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.utils.sparsefuncs_fast import (
@@ -22,11 +23,19 @@ from sklearn.utils.sparsefuncs_fast import (
 
 from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._runtime.threads import worker_count
-from .._storage.container import Arrays
+from .._storage.container import Arrays, take
 from .._storage.strings import Strings
+from ..datasets.dataset import PairForm, TextForm
 from ..datasets.documents import fit_words, no_words
 from .token_patterns import is_linear
-from .words import WordTable, are_plain_words, chosen_words, learn_words
+from .words import (
+    WordTable,
+    are_plain_words,
+    chosen_pairs,
+    chosen_words,
+    learn_words,
+    pair_keys,
+)
 
 # Longer sequences of words or characters are of no use, and their number has no bound.
 LONGEST_NGRAM = 20
@@ -85,7 +94,7 @@ FUNCTIONS = ("preprocessor", "tokenizer", "analyzer")
 
 
 def default_vectorizer(**changes: Any) -> TfidfVectorizer:
-    """The vectorizer that a TextTagger uses by default; `changes` override its parameters.
+    """The vectorizer of a TextTagger's words by default; `changes` override its parameters.
 
     Features are the words that occur in two or more documents: this halves the vocabulary, and
     keeps words of a single document out of the model. A word's weight grows with the logarithm of
@@ -139,11 +148,15 @@ def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Array
 
 @dataclass(frozen=True, eq=False)
 class TextFeatures:
-    """A fitted vectorizer; that of a file is put together when it is first used."""
+    """How texts become features: words and perhaps pairs of words that follow each other.
+
+    The vectorizer, which knows the words only, is put together when it is first used.
+    """
 
     settings: Mapping[str, Any]
     words: Strings
     idf: NDArray[Any] | None
+    pairs: PairForm | None = None
 
     @classmethod
     def of(cls, vectorizer: TfidfVectorizer) -> TextFeatures:
@@ -152,13 +165,33 @@ class TextFeatures:
         vars(features)["vectorizer"] = vectorizer
         return features
 
+    @cached_property
+    def names(self) -> list[str]:
+        """The words, and behind them the pairs."""
+        words: list[str] = self.vectorizer.get_feature_names_out().tolist()
+        if self.pairs is None:
+            return words
+        first, second = self.pairs.first.tolist(), self.pairs.second.tolist()
+        return [*words, *(f"{words[a]} {words[b]}" for a, b in zip(first, second, strict=True))]
+
+    @property
+    def form(self) -> TextForm | None:
+        """What a store keeps, if it is at hand: `kept_form` also asks the vectorizer."""
+        return TextForm(self.settings, self.idf, self.pairs) if self.settings else None
+
     def transform(self, texts: list[str]) -> Any:
         """The features of texts."""
         if not self._are_plain_words:
             return self.vectorizer.transform(texts)
         dtype = DTYPES[self.settings["dtype"]]
         counts = self._table.counts(texts, lowercase=self.settings["lowercase"], dtype=dtype)
-        return weighed(counts, self.settings, self.idf)
+        return weighed(counts, self.settings, self._every_idf, len(self.words))
+
+    @cached_property
+    def _every_idf(self) -> NDArray[Any] | None:
+        if self.pairs is None or self.idf is None:
+            return self.idf
+        return np.concatenate([self.idf, self.pairs.idf])
 
     @cached_property
     def _are_plain_words(self) -> bool:
@@ -167,7 +200,7 @@ class TextFeatures:
 
     @cached_property
     def _table(self) -> WordTable:
-        return WordTable.of(self.words)
+        return WordTable.of(self.words, self.pairs)
 
     @cached_property
     def vectorizer(self) -> TfidfVectorizer:
@@ -181,9 +214,17 @@ class TextFeatures:
 
 
 def learn_features(
-    vectorizer: TfidfVectorizer, texts: Iterable[str], n_jobs: int | None
+    vectorizer: TfidfVectorizer,
+    texts: Iterable[str],
+    n_jobs: int | None,
+    *,
+    with_pairs: Callable[[int], bool] = lambda n_texts: False,
 ) -> tuple[Any, TextFeatures]:
-    """Learn the words of texts; their features, and how those of others are made."""
+    """Learn the words of texts; their features, and how those of others are made.
+
+    If `with_pairs` says so of their number, and the core counts their words, pairs of words that
+    follow each other are features, too.
+    """
     settings = vectorizer_settings(vectorizer)
     if (
         not are_plain_words(vectorizer)
@@ -197,16 +238,33 @@ def learn_features(
     if chosen is None:
         problem = "no terms remain" if learned.words else "empty vocabulary"
         raise no_words(vectorizer, learned.counts.shape[0], problem)
-    words, counts = chosen
-    counts = counts.astype(vectorizer.dtype)
-    idf = None
-    if vectorizer.use_idf:
-        idf = TfidfTransformer(smooth_idf=vectorizer.smooth_idf).fit(counts).idf_
-    return weighed(counts, settings, idf), TextFeatures(settings, words, idf)
+    counts = chosen.counts.astype(vectorizer.dtype)
+    idf = _idf(counts, vectorizer) if vectorizer.use_idf else None
+    X = weighed(counts, settings, idf, len(chosen.words))
+    if not with_pairs(X.shape[0]):
+        return X, TextFeatures(settings, chosen.words, idf)
+    found = chosen_pairs(learned, chosen.column)
+    counts = found.counts.astype(vectorizer.dtype)
+    pair_idf = _idf(counts, vectorizer)
+    form = PairForm(found.first, found.second, pair_idf.astype(np.float32))
+    Z = weighed(counts, settings, pair_idf, 0)
+    return sp.hstack([X, Z], format="csr"), TextFeatures(settings, chosen.words, idf, form)
 
 
-def weighed(counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Any:
-    """The features of counts, made in place. scikit-learn takes much longer over a single text."""
+def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
+    if counts.shape[1] == 0:
+        return np.zeros(0, dtype=counts.dtype)
+    idf: NDArray[Any] = TfidfTransformer(smooth_idf=vectorizer.smooth_idf).fit(counts).idf_
+    return idf
+
+
+def weighed(
+    counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None, n_words: int
+) -> Any:
+    """The features of counts, made in place; words and pairs, behind them, are scaled apart.
+
+    scikit-learn, whose numbers these are, takes much longer over a single text.
+    """
     if settings["binary"]:
         counts.data[:] = 1
     if settings["sublinear_tf"]:
@@ -214,11 +272,22 @@ def weighed(counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None) 
         counts.data += 1.0
     if idf is not None:
         counts.data *= idf[counts.indices]
-    if settings["norm"] == "l1":
-        inplace_csr_row_normalize_l1(counts)
-    elif settings["norm"] == "l2":
-        inplace_csr_row_normalize_l2(counts)
+    scale = {"l1": inplace_csr_row_normalize_l1, "l2": inplace_csr_row_normalize_l2}
+    if settings["norm"] in scale:
+        scale[settings["norm"]](_in_two(counts, n_words))
     return counts
+
+
+def _in_two(counts: Any, n_words: int) -> Any:
+    """The same numbers with two rows for each: its words and its pairs."""
+    if n_words in (0, counts.shape[1]):
+        return counts
+    before = np.concatenate([[0], np.cumsum(counts.indices < n_words)])
+    in_row = np.diff(before[counts.indptr])
+    indptr = np.empty(2 * counts.shape[0] + 1, dtype=counts.indptr.dtype)
+    indptr[::2], indptr[1::2] = counts.indptr, counts.indptr[:-1] + in_row
+    shape = (2 * counts.shape[0], counts.shape[1])
+    return sp.csr_array((counts.data, counts.indices, indptr), shape=shape)
 
 
 def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> TfidfVectorizer:
@@ -229,23 +298,37 @@ def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> T
     return TfidfVectorizer(**values, vocabulary=words)
 
 
+def features_state(features: TextFeatures) -> tuple[dict[str, Any], Arrays]:
+    """Settings and arrays of features; a ValueError for a vectorizer that cannot be saved."""
+    settings, arrays = vectorizer_state(features.vectorizer)
+    if features.pairs is not None:
+        arrays |= {f"pairs.{name}": values for name, values in features.pairs._asdict().items()}
+    return settings, arrays
+
+
+def kept_form(features: TextFeatures) -> TextForm:
+    """What a store keeps; a ValueError for a vectorizer that cannot be saved."""
+    settings, arrays = vectorizer_state(features.vectorizer)
+    return TextForm(settings, arrays.get("idf"), features.pairs)
+
+
 def features_from_state(
     settings: Mapping[str, Any], arrays: Arrays, *, verify: bool, trust_pattern: bool
 ) -> TextFeatures:
-    """What `vectorizer_state` stored; its arrays are removed from `arrays`."""
+    """What `features_state` stored; its arrays are removed from `arrays`."""
     words, idf = names_from_arrays("words", arrays, verify=verify), arrays.pop("idf", None)
-    return checked_features(settings, words, idf, verify=verify, trust_pattern=trust_pattern)
+    pairs = None
+    if "pairs.first" in arrays:
+        pairs = PairForm(*(take(arrays, f"pairs.{name}") for name in PairForm._fields))
+    form = TextForm(settings, idf, pairs)
+    return checked_features(form, words, verify=verify, trust_pattern=trust_pattern)
 
 
 def checked_features(
-    settings: Mapping[str, Any],
-    words: Strings,
-    idf: NDArray[Any] | None,
-    *,
-    verify: bool = True,
-    trust_pattern: bool = False,
+    form: TextForm, words: Strings, *, verify: bool = True, trust_pattern: bool = False
 ) -> TextFeatures:
     """The features that a file describes; a ValueError if it cannot be."""
+    settings, idf, pairs = form
     if settings.keys() != SETTINGS.keys():
         unknown = min(settings.keys() ^ SETTINGS.keys())
         raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
@@ -264,7 +347,24 @@ def checked_features(
             raise ValueError("its array 'idf' is not finite")
     elif idf is not None:
         raise ValueError("it has an array 'idf' that its vectorizer does not use")
-    return TextFeatures(settings, words, idf)
+    if pairs is not None:
+        _check_pairs(pairs, len(words), idf)
+    return TextFeatures(settings, words, idf, pairs)
+
+
+def _check_pairs(pairs: PairForm, n_words: int, idf: NDArray[Any] | None) -> None:
+    types = (np.int32, np.int32, np.float32)
+    if idf is None or any(
+        array.dtype != kind or array.shape != pairs.first.shape or array.ndim != 1
+        for array, kind in zip(pairs, types, strict=True)
+    ):
+        raise ValueError("the arrays of its pairs have a wrong type or length")
+    numbers = np.concatenate([pairs.first, pairs.second])
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_words:
+        raise ValueError("its pairs have a word out of range")
+    keys = pair_keys(pairs)
+    if np.any(keys[1:] <= keys[:-1]) or not np.isfinite(pairs.idf).all():
+        raise ValueError("its pairs do not ascend, or their idf is not finite")
 
 
 def _check_pattern(pattern: str | None, trusted: bool) -> None:

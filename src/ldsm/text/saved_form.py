@@ -14,7 +14,7 @@ from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
 from .._storage.strings import Strings
 from ..classifier import classifier_from_state
-from .features import features_from_state, unfitted_vectorizer, vectorizer_state
+from .features import features_from_state, features_state, unfitted_vectorizer
 
 if TYPE_CHECKING:
     from .tagger import TextTagger
@@ -33,7 +33,7 @@ class RareTags(NamedTuple):
 
 def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    settings, arrays = vectorizer_state(tagger.vectorizer_)
+    settings, arrays = features_state(tagger.features_)
     text = {
         "vectorizer": settings,
         "default_vectorizer": tagger.vectorizer is None,
@@ -71,7 +71,8 @@ def restore_tagger(
     rare = names_from_arrays("rare_tags", rest, verify=verify)
     counts = take_array(rest, "rare_tag_counts", np.int64, len(rare))
     classifier = classifier_from_state(header, rest, verify=verify)
-    if classifier.n_features_in_ != len(features.words):
+    n_pairs = 0 if features.pairs is None else len(features.pairs.first)
+    if classifier.n_features_in_ != len(features.words) + n_pairs:
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
     tagger.classifier_ = classifier

@@ -25,7 +25,7 @@ from .._storage.paths import PathLike
 from .._storage.strings import Strings
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
-from .._trees.params import Number
+from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
@@ -54,8 +54,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         The classifier, with any parameters; cloned in fit. None: ``LdSMClassifier()``. Its
         parameters are available as ``classifier__n_estimators`` and so on.
     vectorizer : TfidfVectorizer, optional
-        The vectorizer, with any parameters; cloned in fit. None: `ldsm.text.default_vectorizer()`,
-        which also takes parameters: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``.
+        The vectorizer, with any parameters; cloned in fit. `ldsm.text.default_vectorizer` takes
+        parameters, too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``. None: its words, and
+        where a linear second stage follows also pairs of words that follow each other in the text:
+        the most frequent ones, two for each word, of those in 3 or more documents and at most 5 %
+        of them. Trees and index use the words, the linear classifiers both.
     min_tag_count : int, default=1
         Tags with fewer documents are not learned; they are listed in `rare_tags_`.
 
@@ -64,7 +67,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     classifier_ : LdSMClassifier
         The fitted trees.
     vectorizer_ : TfidfVectorizer
-        The fitted vectorizer.
+        The fitted vectorizer of the words.
+    features_ : TextFeatures
+        How texts become features; ``features_.names`` are the words and pairs, in the order of the
+        columns.
     classes_ : ndarray of str
         The tags, sorted.
     rare_tags_ : dict of str to int
@@ -139,10 +145,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 texts, classifier, callback=callback, checkpoint_dir=checkpoint_dir
             )
         collector = TagCollector(read_pairs(texts, tags))
-        X, features = learn_features(vectorizer, collector.texts(), classifier.n_jobs)
+        X, features = learn_features(
+            vectorizer,
+            collector.texts(),
+            classifier.n_jobs,
+            with_pairs=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
+        )
         Y, names, rare = collector.matrix(self.min_tag_count)
         self._check_tags(names, rare, len(collector))
-        data = Dataset(sp.csr_array(X), Y, label_names=names)
+        data = Dataset(sp.csr_array(X), Y, label_names=names, text_form=features.form)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
         self.classifier_ = classifier
         self.hold_text(features, RareTags.of(rare))
@@ -186,6 +197,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self._features, self._rare_tags = features, rare
 
     @property
+    def features_(self) -> TextFeatures:
+        """How texts become features; `names` names them."""
+        check_is_fitted(self, "classifier_")
+        return self._features
+
+    @property
     def vectorizer_(self) -> TfidfVectorizer:
         """The fitted vectorizer."""
         check_is_fitted(self, "classifier_")
@@ -213,6 +230,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         digest.update(json.dumps([vectorizer_settings(self.vectorizer_), words]).encode())
         if self.vectorizer_.use_idf:
             digest.update(self.vectorizer_.idf_.tobytes())
+        for array in self.features_.pairs or ():
+            digest.update(array.tobytes())
         return digest.hexdigest()
 
     # -- predicting ---------------------------------------------------------------------------
@@ -375,7 +394,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         if not isinstance(text, str):
             raise ValueError(f"explain takes one document, a str. Got {text!r}.")
         X = self.vectorize([text])
-        words: Sequence[str] = self.vectorizer_.get_feature_names_out().tolist()
+        words: Sequence[str] = self.features_.names
         return in_words(
             self.classifier_.explain(X, max_reasons=_EVERY_REASON),
             self.classifier_.explain_scores(X, max_tags, max_words),
@@ -439,6 +458,13 @@ def tagger_from_state(
     return tagger
 
 
+def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
+    """Whether pairs of words are of use: trees alone do without."""
+    params = classifier.get_params(deep=False)
+    check_params(params, "LdSMClassifier")
+    return is_ranked(params, n_texts)
+
+
 def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
     """The tagger of a classifier that was fitted on features made from texts."""
     tagger = TextTagger(clone(classifier))
@@ -450,9 +476,10 @@ def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
 def features_of(data: Dataset) -> TextFeatures:
     """How the features of a Dataset were made from texts."""
     assert data.text_form is not None and data.feature_names is not None
-    settings, idf = data.text_form
+    n_words = data.n_features - data.text_form.n_pairs
+    words = Strings.pack(data.feature_names[:n_words])
     try:
-        return checked_features(settings, Strings.pack(data.feature_names), idf)
+        return checked_features(data.text_form, words)
     except ValueError as error:
         raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
 

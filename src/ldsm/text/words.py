@@ -22,10 +22,15 @@ from .. import _core
 from .._arrays.matrices import csr
 from .._runtime.threads import CancelFlag, in_threads
 from .._storage.strings import Strings
+from ..datasets.dataset import PairForm
 
 Packed = tuple[NDArray[np.uint8], NDArray[np.int64]]
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 _CHUNK_BYTES = 1 << 21  # of texts counted together; so many for each thread are held in memory
+# A pair must occur in so many texts, and in no more than a share of them: "of the" says nothing.
+LEAST_TEXTS = 3
+MOST_SHARE = 0.05
+PAIRS_PER_WORD = 2
 _BMP = 0x10000  # beyond are characters that hardly any text has
 _LAST = 0x110000
 
@@ -48,26 +53,32 @@ class LearnedWords(NamedTuple):
 
     words: list[bytes]
     counts: sp.csr_array
+    # The texts one word after the other.
+    offsets: NDArray[np.int64]
+    sequence: NDArray[np.int32]
 
 
 def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> LearnedWords:
     """Count all words, in one pass over the texts; no text is kept."""
     number: dict[bytes, int] = {}
     indptr, indices, counts = [np.zeros(1, np.int64)], list[Any](), list[Any]()
+    offsets, sequence = [np.zeros(1, np.int64)], list[Any]()
     chunks = _chunks(texts, lowercase)
     while some := list(islice(chunks, n_jobs)):
 
         def count(task: int, cancel: CancelFlag, some: list[Packed] = some) -> Any:
             return _core.count_words(*some[task], word_characters(some[task][0]), cancel=cancel)
 
-        for its_indptr, its_words, its_counts, text, offsets in in_threads(
-            count, len(some), n_jobs
-        ):
-            raw, bounds = text.tobytes(), pairwise(offsets.tolist())
-            its_numbers = [number.setdefault(raw[a:b], len(number)) for a, b in bounds]
-            indices.append(np.array(its_numbers, dtype=np.int32)[its_words])
+        for found in in_threads(count, len(some), n_jobs):
+            its_indptr, its_words, its_counts, text, ends, its_offsets, its_sequence = found
+            raw, bounds = text.tobytes(), pairwise(ends.tolist())
+            named = [number.setdefault(raw[a:b], len(number)) for a, b in bounds]
+            its_numbers = np.array(named, dtype=np.int32)
+            indices.append(its_numbers[its_words])
             counts.append(its_counts)
             indptr.append(its_indptr[1:] + indptr[-1][-1])
+            sequence.append(its_numbers[its_sequence])
+            offsets.append(its_offsets[1:] + offsets[-1][-1])
     nothing = np.zeros(0, np.int32)
     matrix = sp.csr_array(
         (
@@ -77,7 +88,8 @@ def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> Le
         ),
         shape=(sum(map(len, indptr)) - 1, len(number)),
     )
-    return LearnedWords(list(number), matrix)
+    texts_of_words = np.concatenate(offsets), np.concatenate([*sequence, nothing])
+    return LearnedWords(list(number), matrix, *texts_of_words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,17 +99,19 @@ class WordTable:
     words: Strings
     slots: NDArray[np.int32]
     seed: int
+    pairs: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, words: Strings) -> WordTable:
+    def of(cls, words: Strings, pairs: PairForm | None = None) -> WordTable:
         # Drawn anew in every process: no text can be made whose words collide.
         seed = secrets.randbits(63)
         data = np.ascontiguousarray(words.data, dtype=np.uint8)
         offsets = np.ascontiguousarray(words.offsets, dtype=np.int64)
-        return cls(Strings(data, offsets), _core.word_slots(data, offsets, seed), seed)
+        slots = _core.word_slots(data, offsets, seed)
+        return cls(Strings(data, offsets), slots, seed, pair_keys(pairs))
 
     def counts(self, texts: list[str], *, lowercase: bool, dtype: Any) -> sp.csr_array:
-        """How often each text has each word."""
+        """How often each text has each word and, in columns behind, each pair."""
         packed = _packed([_encoded(text, lowercase) for text in texts])
         indptr, words, counts = _core.count_known_words(
             *packed,
@@ -106,8 +120,9 @@ class WordTable:
             self.words.offsets,
             self.slots,
             self.seed,
+            self.pairs,
         )
-        shape = (len(texts), len(self.words))
+        shape = (len(texts), len(self.words) + len(self.pairs))
         matrix = sp.csr_array((counts.astype(dtype), words, indptr), shape=shape)
         matrix.sort_indices()
         return matrix
@@ -151,10 +166,48 @@ def _packed(encoded: list[bytes]) -> Packed:
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
 
 
-def chosen_words(
-    learned: LearnedWords, vectorizer: TfidfVectorizer
-) -> tuple[Strings, sp.csr_array] | None:
-    """The words that the vectorizer's settings keep, sorted, and their counts; None if none are."""
+def pair_keys(pairs: PairForm | None) -> NDArray[np.uint64]:
+    """Pairs as the core takes them."""
+    if pairs is None:
+        return np.zeros(0, np.uint64)
+    first, second = pairs.first.astype(np.uint64), pairs.second.astype(np.uint64)
+    return np.asarray(first << np.uint64(32) | second)
+
+
+class ChosenPairs(NamedTuple):
+    """Pairs of chosen words, as numbers of words, and how often each text has them."""
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    counts: sp.csr_array
+
+
+def chosen_pairs(learned: LearnedWords, column: NDArray[np.int64]) -> ChosenPairs:
+    """The most frequent pairs of words that keep a column, but not those of very many texts."""
+    n_texts = learned.counts.shape[0]
+    sequence = column[learned.sequence].astype(np.int32)
+    pairs, texts = _core.find_pairs(learned.offsets, sequence, LEAST_TEXTS)
+    able = np.flatnonzero(texts <= MOST_SHARE * n_texts)
+    most = PAIRS_PER_WORD * int(np.count_nonzero(column >= 0))
+    # Ties go to the pairs that come first; they are kept in their order.
+    kept = np.sort(able[np.lexsort((able, -texts[able]))[:most]])
+    indptr, numbers, counts = _core.count_pairs(learned.offsets, sequence, pairs[kept])
+    matrix = sp.csr_array((counts, numbers, indptr), shape=(n_texts, len(kept)))
+    matrix.sort_indices()
+    first, second = pairs[kept] >> np.uint64(32), pairs[kept] & np.uint64(0xFFFFFFFF)
+    return ChosenPairs(first.astype(np.int32), second.astype(np.int32), matrix)
+
+
+class ChosenWords(NamedTuple):
+    """Words with their counts, and the column of each learned word, -1 for none."""
+
+    words: Strings
+    counts: sp.csr_array
+    column: NDArray[np.int64]
+
+
+def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWords | None:
+    """The words that the vectorizer's settings keep, sorted; None if there are none."""
     counts = learned.counts
     n_texts, n_words = counts.shape
     rows = np.bincount(counts.indices, minlength=n_words)
@@ -173,7 +226,7 @@ def chosen_words(
     column = np.full(n_words, -1, dtype=np.int64)
     column[order] = np.arange(len(order))
     words = [learned.words[i] for i in order]
-    return Strings(*_packed(words)), _taken(counts, column, len(order))
+    return ChosenWords(Strings(*_packed(words)), _taken(counts, column, len(order)), column)
 
 
 def _texts(share: Any, n_texts: int) -> float:

@@ -82,7 +82,7 @@ class TaggerOptions(WordOptions):
     def tagger(self, params: EstimatorOptions, *, vectorized: bool = False) -> TextTagger:
         """The tagger; `vectorized` says that its texts are features already."""
         more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
-        vectorizer = None if vectorized else self.vectorizer()
+        vectorizer = None if vectorized or not self.words else self.vectorizer()
         return TextTagger(LdSMClassifier(**params), vectorizer, **more)
 
     def refuse(self, reason: str) -> None:
