@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .._runtime.wording import escaped
 from .._storage.text_files import format_suffix, writing
 from ..datasets.formats import foreign_format
+from ..datasets.tables import DELIMITERS
 from .command import wrong_use
 from .screen import Screen, json_line
 
@@ -21,7 +22,6 @@ LAST_COLUMNS = ("labels", "scores")
 # Between the "label score" pairs of a plain line; labels may contain spaces.
 _BETWEEN = "\t"
 _SEPARATORS = (",", ";", "|", "/", "\t")  # between the labels of a cell
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -51,7 +51,7 @@ def check_form(output: Path | None, json: bool) -> None:
         return
     if (kind := foreign_format(output)) is not None:
         raise wrong_use(f"{output} would be {kind}; write a .csv or .jsonl file.", "--output")
-    if json and format_suffix(output) in _DELIMITERS:
+    if json and format_suffix(output) in DELIMITERS:
         raise wrong_use(f"{output} is a table; --json writes JSON Lines.", "--json")
 
 
@@ -63,9 +63,9 @@ def answers_to(screen: Screen, output: Path | None, form: TableForm) -> Iterator
         yield lambda answer: screen.line(_json(answer, name) if screen.json else _plain(answer))
         return
     suffix = format_suffix(output)
-    if suffix in _DELIMITERS:
+    if suffix in DELIMITERS:
         between = _separator(form.labels, form.separator)
-        delimiter = form.delimiter if suffix == ".csv" and form.delimiter else _DELIMITERS[suffix]
+        delimiter = form.delimiter if suffix == ".csv" and form.delimiter else DELIMITERS[suffix]
         with writing(output) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             yield _table(text, delimiter, between, form.id_field)

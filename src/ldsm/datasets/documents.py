@@ -32,8 +32,8 @@ def joined_fields(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else _BETWEEN_FIELDS.join(filter(None, parts))
 
 
-def fit_words(vectorizer: Any, texts: Iterable[str], *, transform: bool = True) -> Any:
-    """Learn the words of texts and return their features, or None without `transform`."""
+def fit_words(vectorizer: Any, texts: Iterable[str]) -> Any:
+    """Learn the words of texts and return their features."""
     n_texts, finished = 0, False
 
     def counted() -> Iterator[str]:
@@ -44,7 +44,7 @@ def fit_words(vectorizer: Any, texts: Iterable[str], *, transform: bool = True) 
         finished = True
 
     try:
-        return vectorizer.fit_transform(counted()) if transform else vectorizer.fit(counted())
+        return vectorizer.fit_transform(counted())
     except ValueError as error:
         if not finished:  # the error is about a document
             raise

@@ -19,7 +19,7 @@ from .documents import Document, field_names, joined_fields
 
 _COMMA = ","
 _ROWS_TO_GUESS = 1000
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
 def iter_table(
@@ -210,11 +210,11 @@ def _guessed_separator(cells: list[str], column: str | None) -> str:
 
 def _delimiter(path: PathLike, delimiter: str | None) -> str:
     if delimiter is None:
-        delimiter = _DELIMITERS.get(format_suffix(path))
+        delimiter = DELIMITERS.get(format_suffix(path))
     if delimiter is None or len(delimiter) != 1 or delimiter in '"\r\n':
         raise ValueError(
             "delimiter must be one character, no quote or line end, or the file's suffix one of "
-            f"{', '.join(_DELIMITERS)}. Got {delimiter!r} for {printable(path)}."
+            f"{', '.join(DELIMITERS)}. Got {delimiter!r} for {printable(path)}."
         )
     return delimiter
 

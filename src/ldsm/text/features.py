@@ -25,7 +25,7 @@ from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._runtime.threads import worker_count
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
-from ..datasets.dataset import PairForm, TextForm
+from ..datasets.dataset import Dataset, PairForm, TextForm
 from ..datasets.documents import fit_words, no_words
 from .token_patterns import is_linear
 from .words import (
@@ -350,6 +350,17 @@ def checked_features(
     if pairs is not None:
         _check_pairs(pairs, len(words), idf)
     return TextFeatures(settings, words, idf, pairs)
+
+
+def features_of(data: Dataset) -> TextFeatures:
+    """How the features of a Dataset were made from texts."""
+    assert data.text_form is not None and data.feature_names is not None
+    n_words = data.n_features - data.text_form.n_pairs
+    words = Strings.pack(data.feature_names[:n_words])
+    try:
+        return checked_features(data.text_form, words)
+    except ValueError as error:
+        raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
 
 
 def _check_pairs(pairs: PairForm, n_words: int, idf: NDArray[Any] | None) -> None:

@@ -22,7 +22,6 @@ from .._model.inputs import new_rows
 from .._runtime.wording import argument
 from .._storage.container import write
 from .._storage.paths import PathLike
-from .._storage.strings import Strings
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
 from .._trees.params import Number, check_params, is_ranked
@@ -33,8 +32,8 @@ from .explanations import TextExplanation, in_words
 from .features import (
     LONGEST_NGRAM,
     TextFeatures,
-    checked_features,
     default_vectorizer,
+    features_of,
     learn_features,
     vectorizer_settings,
 )
@@ -118,7 +117,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Learn words and trees, in one pass over the documents.
 
         No document is kept. What grows with the corpus is its sparse matrix, about 8 bytes for each
-        distinct word of a document (about 20 while it is built), and the words themselves.
+        distinct word of a document (about 20 while it is built), and the words themselves; while
+        pairs are looked for, also 4 bytes for each word of the texts and about 50 for each pair.
 
         Parameters
         ----------
@@ -471,17 +471,6 @@ def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
     tagger.classifier_ = classifier
     tagger.hold_text(features_of(data), RareTags.of({}))
     return tagger
-
-
-def features_of(data: Dataset) -> TextFeatures:
-    """How the features of a Dataset were made from texts."""
-    assert data.text_form is not None and data.feature_names is not None
-    n_words = data.n_features - data.text_form.n_pairs
-    words = Strings.pack(data.feature_names[:n_words])
-    try:
-        return checked_features(data.text_form, words)
-    except ValueError as error:
-        raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
 
 
 def _check_parts(tagger: TextTagger) -> None:

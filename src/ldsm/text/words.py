@@ -211,7 +211,7 @@ def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWo
     counts = learned.counts
     n_texts, n_words = counts.shape
     rows = np.bincount(counts.indices, minlength=n_words)
-    least, most = (_texts(value, n_texts) for value in (vectorizer.min_df, vectorizer.max_df))
+    least, most = (_in_texts(value, n_texts) for value in (vectorizer.min_df, vectorizer.max_df))
     if n_texts and most < least:
         raise ValueError("max_df corresponds to < documents than min_df")
     kept = (rows >= least) & (rows <= most)
@@ -229,7 +229,7 @@ def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWo
     return ChosenWords(Strings(*_packed(words)), _taken(counts, column, len(order)), column)
 
 
-def _texts(share: Any, n_texts: int) -> float:
+def _in_texts(share: Any, n_texts: int) -> float:
     """A minimum or maximum, as scikit-learn understands it: a number of texts or a share."""
     return float(share if isinstance(share, int | np.integer) else share * n_texts)
 
