@@ -11,6 +11,9 @@ class ArraysOf {
     // `name` is for messages: "forest".
     ArraysOf(nb::handle object, const char* name) : object_(object), name_(name) {}
 
+    // Whether there is such an array, and not None.
+    bool has(const char* name) const { return !attribute(name).is_none(); }
+
     // Sets the pointer that has the array's type, returns the size.
     template <typename T, typename... Others>
     size_t array(const char* name, const T*& data, Others&... others) const {

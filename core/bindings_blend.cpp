@@ -1,46 +1,56 @@
 // Bindings for the blend.
 #include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
+#include "bindings_arrays.hpp"
 #include "blend.hpp"
 
 namespace ldsm::bindings {
 
 namespace {
 
-// The arrays of pairs, and the letters that can be read from them.
-struct PairArrays {
-    PairArrays(const In<float>& tree_scores, const In<int64_t>& label_counts,
-               const std::optional<In<float>>& margins, const std::optional<In<double>>& distances,
-               const std::optional<In<float>>& index_scores) {
-        const size_t n = tree_scores.size();
-        const auto check = [n](const auto& array) {
-            check_aligned(array, "An array of the pairs");
-            check_equal(array.size(), n, "The arrays of the pairs must have the same length");
-            return array.data();
-        };
-        view.n_pairs = static_cast<int64_t>(n);
-        view.tree_scores = check(tree_scores);
-        view.label_counts = check(label_counts);
-        if (margins) view.margins = check(*margins), letters += "mz";
-        if (distances) view.distances = check(*distances), letters += "q";
-        if (index_scores) view.index_scores = check(*index_scores), letters += "w";
+// The arrays of an object of pairs, and the letters that can be read from them.
+class PairArrays {
+  public:
+    explicit PairArrays(nb::handle pairs) : arrays_(pairs, "pairs") {
+        view.n_pairs = static_cast<int64_t>(arrays_.array("tree_scores", view.tree_scores));
+        take("label_counts", view.label_counts, "c");
+        take("margins", view.margins, "mz");
+        take("distances", view.distances, "q");
+        take("index_scores", view.index_scores, "w");
+        take("sub_scores", view.sub_scores, "s");
+        take("cosines", view.cosines, "k");
+        if (view.cosines == nullptr) return;
+        take("coverages", view.coverages, "o");
+        take("best_cosine", view.best_cosine, "d");
+        take("name_odds", view.name_odds, "r");
+        if (view.coverages == nullptr || view.best_cosine == nullptr || view.name_odds == nullptr)
+            refuse("The arrays of the pairs must have all signals of names, or none.");
     }
     void check_terms(const std::vector<std::string>& terms, bool tail) const {
+        if (view.label_counts == nullptr) refuse("The pairs must have label counts.");
         for (const std::string& term : terms)
-            if (term.find_first_not_of(letters) != std::string::npos)
+            if (term.find_first_not_of(letters_) != std::string::npos)
                 refuse("The term '", term, "' needs a signal that the pairs do not have.");
         if (tail && view.distances == nullptr) refuse("The paper's formula needs distances.");
     }
     PairSignals view{};
-    std::string letters = "tnc";
+
+  private:
+    template <typename T>
+    void take(const char* name, const T*& data, const char* letters) {
+        if (!arrays_.has(name)) return;
+        const size_t n = arrays_.array(name, data);
+        check_equal(n, static_cast<size_t>(view.n_pairs),
+                    "The arrays of the pairs must have the same length");
+        letters_ += letters;
+    }
+    ArraysOf arrays_;
+    std::string letters_ = "tn";
 };
 
-nb::object terms_of(In<float> tree_scores, In<int64_t> label_counts,
-                    std::optional<In<float>> margins, std::optional<In<double>> distances,
-                    std::optional<In<float>> index_scores, const std::vector<std::string>& terms,
+nb::object terms_of(nb::handle of, const std::vector<std::string>& terms,
                     std::optional<double> tree_share, double gamma) {
-    const PairArrays pairs(tree_scores, label_counts, margins, distances, index_scores);
+    const PairArrays pairs(of);
     pairs.check_terms(terms, tree_share.has_value());
     if (terms.empty()) refuse("terms must not be empty.");
     const TailFormula tail{tree_share.value_or(1), gamma};
@@ -49,12 +59,10 @@ nb::object terms_of(In<float> tree_scores, In<int64_t> label_counts,
     return hand_over(std::move(out), terms.size());
 }
 
-nb::object probabilities(In<float> tree_scores, In<int64_t> label_counts,
-                         std::optional<In<float>> margins, std::optional<In<double>> distances,
-                         std::optional<In<float>> index_scores,
-                         const std::vector<std::string>& terms, std::optional<double> tree_share,
-                         double gamma, const std::vector<double>& coefficients) {
-    const PairArrays pairs(tree_scores, label_counts, margins, distances, index_scores);
+nb::object probabilities(nb::handle of, const std::vector<std::string>& terms,
+                         std::optional<double> tree_share, double gamma,
+                         const std::vector<double>& coefficients) {
+    const PairArrays pairs(of);
     pairs.check_terms(terms, tree_share.has_value());
     check_equal(coefficients.size(), terms.size(), "There must be a coefficient for each term");
     const TailFormula tail{tree_share.value_or(1), gamma};
@@ -88,14 +96,10 @@ nb::tuple sums_of(In2<double> design, In<uint8_t> truth, In<double> weights,
 }  // namespace
 
 void bind_blend(nb::module_& m) {
-    m.def("blend_terms", &terms_of, as_is("tree_scores"), as_is("label_counts"),
-          as_is("margins").none(), as_is("distances").none(), as_is("index_scores").none(),
-          "terms"_a, "tree_share"_a.none() = nb::none(), "gamma"_a = 0.0,
-          "Values of a blend's terms, one row per pair.");
-    m.def("blend_probabilities", &probabilities, as_is("tree_scores"), as_is("label_counts"),
-          as_is("margins").none(), as_is("distances").none(), as_is("index_scores").none(),
-          "terms"_a, "tree_share"_a.none(), "gamma"_a, "coefficients"_a,
-          "The probability of each pair.");
+    m.def("blend_terms", &terms_of, "pairs"_a, "terms"_a, "tree_share"_a.none() = nb::none(),
+          "gamma"_a = 0.0, "Values of a blend's terms, one row per pair.");
+    m.def("blend_probabilities", &probabilities, "pairs"_a, "terms"_a, "tree_share"_a.none(),
+          "gamma"_a, "coefficients"_a, "The probability of each pair.");
     m.def("logistic_sums", &sums_of, as_is("design"), as_is("truth"), as_is("weights"),
           as_is("coefficients"),
           "The weighted logistic loss, its slope and the lower triangle of its curvature.");

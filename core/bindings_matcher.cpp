@@ -43,33 +43,75 @@ nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<
     return out;
 }
 
+struct NameArrays {
+    NameArrays(nb::handle names, int32_t n_sub_words) : arrays(names, "index of names") {
+        const size_t offsets = arrays.array("offsets", view.offsets);
+        view.n_entries = static_cast<int64_t>(arrays.numbers("names", view.names));
+        const size_t idf = arrays.array("idf", view.idf);
+        const size_t norms = arrays.array("norms", view.norms);
+        const size_t owners = arrays.array("owners", view.owners);
+        if (offsets != static_cast<size_t>(n_sub_words) + 1 || idf != offsets - 1 ||
+            norms != owners || norms > INT32_MAX)
+            refuse("The arrays of the index of names do not fit each other or X in size.");
+        view.n_names = static_cast<int64_t>(norms);
+    }
+    ArraysOf arrays;
+    NameIndexView view{};
+};
+
+std::vector<FeatureIndexView> views_of(const std::vector<nb::object>& indexes, int32_t n_features,
+                                       std::vector<IndexArrays>& kept) {
+    std::vector<FeatureIndexView> views;
+    for (const nb::object& index : indexes)
+        views.push_back(kept.emplace_back(index, n_features).view);
+    return views;
+}
+
 nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t length,
                      const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
                      std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
+                     const CheckedFeatures* sub_words, const std::vector<nb::object>& sub_indexes,
+                     nb::handle names, bool match_names, std::optional<In<uint8_t>> unseen,
                      Cancel cancel, const std::string& simd) {
     const ForestArrays arrays(forest, by_rows);
     const FeatureRows& x = rows_for(arrays.view, rows);
     if (length < 1) refuse("length must be at least 1. Got ", length, ".");
+    if (sub_words == nullptr && (!sub_indexes.empty() || !names.is_none()))
+        refuse("What knows sub-words needs those of the rows.");
+    if (sub_words != nullptr)
+        check_equal(sub_words->view().n_rows, x.n_rows, "X must have one number of rows");
     std::vector<IndexArrays> kept;
-    MatchParams params{length,
-                       checked_skip(skip, arrays.view, x),
-                       checked_allowed(allowed, arrays.view.n_labels),
-                       {},
-                       nullptr};
-    for (const nb::object& index : indexes) kept.emplace_back(index, x.n_features);
-    for (const IndexArrays& index : kept) params.indexes.push_back(index.view);
+    kept.reserve(indexes.size() + sub_indexes.size());
+    std::optional<NameArrays> named;
+    if (!names.is_none()) named.emplace(names, sub_words->view().n_features);
+    const int32_t n_labels = arrays.view.n_labels;
+    MatchParams params{
+        length,
+        checked_skip(skip, arrays.view, x),
+        checked_allowed(allowed, n_labels),
+        views_of(indexes, x.n_features, kept),
+        nullptr,
+        sub_words == nullptr ? nullptr : &sub_words->view(),
+        views_of(sub_indexes, sub_words == nullptr ? 0 : sub_words->view().n_features, kept),
+        named ? &named->view : nullptr,
+        match_names,
+        checked_allowed(unseen, n_labels)};
     if (fold) {
         if (static_cast<int64_t>(fold->size()) != x.n_rows)
             refuse("fold must have one entry per row.");
+        const bool both = !params.indexes.empty() && !params.sub_indexes.empty();
+        const size_t a = params.indexes.size(), b = params.sub_indexes.size(),
+                     n_folds = both ? std::min(a, b) : std::max(a, b);
         for (size_t i = 0; i < fold->size(); ++i)
-            if (fold->data()[i] >= kept.size()) refuse("fold must name one of the indexes.");
+            if (fold->data()[i] >= n_folds) refuse("fold must name one of the indexes.");
         params.fold = fold->data();
     }
     Monitor monitor = make_monitor(cancel);
     const Kernels& kernels = select_kernels(simd);
     ShortlistArrays s =
         without_gil([&] { return match(arrays.view, x, params, kernels, monitor); });
-    return hand_over_all(s.indptr, s.labels, s.tree_scores, s.index_scores);
+    return hand_over_all(s.indptr, s.labels, s.tree_scores, s.index_scores, s.sub_scores,
+                         s.coverages, s.cosines, s.best_cosine);
 }
 
 nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t k,
@@ -109,8 +151,13 @@ void bind_matcher(nb::module_& m) {
           "all rows: lists of (offsets, labels, codes, units).");
     m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "x"_a, "length"_a, "indexes"_a,
           as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("fold") = nb::none(),
-          as_is("cancel") = nb::none(), "simd"_a = "auto",
-          "The candidates of each row: (indptr, labels, tree scores, index scores).");
+          nb::kw_only(), "sub_words"_a.none() = nb::none(),
+          "sub_indexes"_a = std::vector<nb::object>(), "names"_a.none() = nb::none(),
+          "match_names"_a = false, as_is("unseen") = nb::none(), as_is("cancel") = nb::none(),
+          "simd"_a = "auto",
+          "The candidates of each row: indptr, labels and, as far as they are known, the scores of "
+          "trees, index and index of sub-words, coverage and cosine of the name; then, by row, the "
+          "largest cosine.");
     m.def("best_of_lists", &best, as_is("indptr"), as_is("labels"), as_is("scores"), "k"_a,
           as_is("fill_order"), as_is("allowed") = nb::none(), as_is("label_weights") = nb::none(),
           "The k best labels of each list and their scores.");

@@ -1,8 +1,10 @@
 // Bindings for counting words.
+#include <tuple>
 #include <utility>
 
 #include "bindings.hpp"
-#include "words.hpp"
+#include "sub_words.hpp"
+#include "word_finder.hpp"
 
 namespace ldsm::bindings {
 
@@ -48,35 +50,37 @@ nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
                          sequences.indptr, sequences.words);
 }
 
-nb::tuple count_known(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
-                      In<uint8_t> words, In<int64_t> word_offsets, In<int32_t> slots, uint64_t seed,
-                      In<uint64_t> pairs, const Cancel& cancel) {
-    const NamesView texts = strings(text, offsets, "texts");
-    const NamesView known = strings(words, word_offsets, "words");
-    const WordCharacters table = word_characters(characters);
-    check_aligned(slots, "The slots");
-    const uint64_t n = slots.size();
-    if (n == 0 || (n & (n - 1)) != 0 || n <= static_cast<uint64_t>(known.n))
-        refuse("The number of slots must be a power of two above that of the words. Got ", n, ".");
-    int64_t used = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (slots.data()[i] >= known.n) refuse("A slot must hold the number of a word, or -1.");
-        used += slots.data()[i] >= 0;
+// Finds words in texts; holds what it was given.
+class Finder {
+  public:
+    Finder(In<uint8_t> words, In<int64_t> word_offsets, In<uint64_t> pairs, In<uint8_t> sub_words,
+           In<int64_t> sub_word_offsets)
+        : kept_{words, word_offsets, pairs, sub_words, sub_word_offsets},
+          finder_(strings(words, word_offsets, "words"), pairs_view(pairs),
+                  strings(sub_words, sub_word_offsets, "sub-words")) {
+        if (word_offsets.size() + pairs.size() + sub_word_offsets.size() >= INT32_MAX)
+            refuse("There must be fewer words, pairs and sub-words.");
     }
-    if (used > known.n) refuse("There must be a free slot.");
-    const PairsView known_pairs = pairs_view(pairs);
-    if (known.n + known_pairs.n >= INT32_MAX) refuse("There must be fewer words and pairs.");
-    Monitor monitor = make_monitor(cancel);
-    const WordSlots table_of_words{slots.data(), n, seed};
-    WordCounts counts = without_gil([&] {
-        return count_known_words(texts, table, known, table_of_words, known_pairs, monitor);
-    });
-    return hand_over_all(counts.indptr, counts.words, counts.counts);
-}
+    nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
+                    const Cancel& cancel) const {
+        const NamesView texts = strings(text, offsets, "texts");
+        const WordCharacters table = word_characters(characters);
+        Monitor monitor = make_monitor(cancel);
+        WordCounts counts = without_gil([&] { return finder_.count(texts, table, monitor); });
+        return hand_over_all(counts.indptr, counts.words, counts.counts);
+    }
 
-nb::object slots_of(In<uint8_t> words, In<int64_t> offsets, uint64_t seed) {
-    const NamesView known = strings(words, offsets, "words");
-    return hand_over(without_gil([&] { return word_slots(known, seed); }));
+  private:
+    std::tuple<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>> kept_;
+    WordFinder finder_;
+};
+
+nb::tuple spell(In<uint8_t> text, In<int64_t> offsets, const Cancel& cancel) {
+    const NamesView words = strings(text, offsets, "words");
+    Monitor monitor = make_monitor(cancel);
+    Vocabulary found;
+    WordCounts counts = without_gil([&] { return spell_words(words, found, monitor); });
+    return hand_over_all(counts.indptr, counts.words, counts.counts, found.text, found.offsets);
 }
 
 nb::tuple find(In<int64_t> indptr, In<int32_t> words, int32_t least, const Cancel& cancel) {
@@ -104,11 +108,17 @@ void bind_words(nb::module_& m) {
           nb::kw_only(), as_is("cancel") = nb::none(),
           "The words of texts as (indptr, words, counts), all words as bytes and offsets, and the "
           "texts as (indptr, words).");
-    m.def("count_known_words", &count_known, as_is("text"), as_is("offsets"), as_is("characters"),
-          as_is("words"), as_is("word_offsets"), as_is("slots"), "seed"_a, as_is("pairs"),
-          nb::kw_only(), as_is("cancel") = nb::none(),
-          "The given words and pairs of texts as (indptr, words, counts); `word_slots` makes the "
-          "slots.");
+    nb::class_<Finder>(m, "WordFinder",
+                       "Finds words, pairs of words and sub-words, numbered in this order.")
+        .def(nb::init<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>>(),
+             as_is("words"), as_is("word_offsets"), as_is("pairs"), as_is("sub_words"),
+             as_is("sub_word_offsets"))
+        .def("count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
+             nb::kw_only(), as_is("cancel") = nb::none(),
+             "What texts have of them as (indptr, numbers, counts).");
+    m.def("spell_words", &spell, as_is("text"), as_is("offsets"), nb::kw_only(),
+          as_is("cancel") = nb::none(),
+          "The sub-words of words as (indptr, numbers, counts), all of them as bytes and offsets.");
     m.def(
         "find_pairs", &find, as_is("indptr"), as_is("words"), "least"_a, nb::kw_only(),
         as_is("cancel") = nb::none(),
@@ -116,8 +126,6 @@ void bind_words(nb::module_& m) {
     m.def("count_pairs", &count_given_pairs, as_is("indptr"), as_is("words"), as_is("pairs"),
           nb::kw_only(), as_is("cancel") = nb::none(),
           "The given pairs of texts as (indptr, pairs, counts).");
-    m.def("word_slots", &slots_of, as_is("words"), as_is("offsets"), "seed"_a,
-          "A table to find words by their hashes.");
 }
 
 }  // namespace ldsm::bindings

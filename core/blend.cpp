@@ -38,6 +38,14 @@ class Terms {
         if (pairs_.distances != nullptr) signal('q') = pairs_.distances[pair];
         if (pairs_.index_scores != nullptr)
             signal('w') = std::log(pairs_.index_scores[pair] + kLeastIndexScore);
+        if (pairs_.sub_scores != nullptr)
+            signal('s') = std::log(pairs_.sub_scores[pair] + kLeastIndexScore);
+        if (pairs_.cosines != nullptr) {
+            signal('o') = pairs_.coverages[pair];
+            signal('k') = pairs_.cosines[pair];
+            signal('d') = signal('k') - pairs_.best_cosine[pair];
+            signal('r') = pairs_.name_odds[pair];
+        }
         for (size_t t = 0; t < terms_.size(); ++t) {
             double product = 1;
             for (const char letter : terms_[t]) product *= signal(letter);

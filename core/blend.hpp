@@ -15,6 +15,8 @@ struct PairSignals {
     const float* margins;
     const double* distances;
     const float* index_scores;
+    const float* sub_scores;                                     // by the index of sub-words
+    const float *coverages, *cosines, *best_cosine, *name_odds;  // of the label's name
 };
 
 // The paper's formula, beta * tree + (1 - beta) / (1 + exp(gamma * distance / 2)), in place of the
@@ -29,7 +31,9 @@ constexpr double kLeastScore = 1e-4, kLeastIndexScore = 1e-3;
 
 // Values of the terms, pair by pair. A term names its signals by letters (see ldsm's blend.py): t,
 // log-odds of the trees' score; m, margin; z, logarithm of the margin's likelihood; w, logarithm of
-// the index's score; n, 1 for a label in no leaf; q, distance; c, logarithm of the label's rows.
+// the index's score; n, 1 for a label in no leaf; q, distance; c, logarithm of the label's rows; s,
+// logarithm of the score by sub-words; o, coverage of the name; k, its cosine, and d, how far it is
+// below the row's largest; r, odds of the name.
 void blend_terms(const PairSignals& pairs, const std::vector<std::string>& terms,
                  const TailFormula* tail, double* out);
 

@@ -1,108 +1,101 @@
 #include "matcher.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <string>
 
+#include "index_votes.hpp"
 #include "leaf_votes.hpp"
+#include "name_votes.hpp"
 #include "ranked.hpp"
-#include "unit_rows.hpp"
 
 namespace ldsm {
 
 namespace {
 
-// What the features of a row say of the labels, one row at a time.
-class IndexVotes {
+// Takes labels for a row's list from several rankings in turn.
+class Turns {
   public:
-    IndexVotes(const FeatureRows& x, int32_t n_labels)
-        : rows_(x), score_(static_cast<size_t>(n_labels), 0.0f) {}
+    Turns(int32_t n_labels, int64_t length) : taken_(n_labels), length_(length) {}
 
-    void ask(const FeatureIndexView& index, int64_t row) {
-        for (const int32_t label : touched_) score_[label] = 0;
-        touched_.clear();
-        int64_t entries = 0;
-        rows_.each(row, [&](int32_t feature, float) {
-            const Range its = entries_of(index, feature);
-            entries += its.end - its.begin;
-        });
-        // As of leaves: many entries are cheaper to add up without account of which labels they
-        // are of.
-        const bool all = entries >= static_cast<int64_t>(score_.size());
-        index.labels.with([&](const auto* labels) {
-            rows_.each(row, [&](int32_t feature, float value) {
-                all ? add<false>(index, feature, std::fabs(value), labels)
-                    : add<true>(index, feature, std::fabs(value), labels);
-            });
-        });
-        if (all)
-            for (size_t label = 0; label < score_.size(); ++label)
-                if (score_[label] != 0) touched_.push_back(static_cast<int32_t>(label));
-        // Nothing negative is added: what grew out of range stays there.
-        for (const int32_t label : touched_)
-            if (!std::isfinite(score_[label])) damaged("weights too large to add up");
+    void take(const std::vector<const std::vector<Scored>*>& rankings) {
+        int64_t n_taken = 0;
+        size_t longest = 0;
+        for (const auto* ranked : rankings) longest = std::max(longest, ranked->size());
+        for (size_t at = 0; at < longest && n_taken < length_; ++at)
+            for (const auto* ranked : rankings)
+                if (at < ranked->size() && n_taken < length_)
+                    n_taken += taken_.insert((*ranked)[at].label());
     }
-    const std::vector<int32_t>& labels() const { return touched_; }
-    float score(int32_t label) const { return score_[label]; }
+    void add(const std::vector<Scored>& ranked) {
+        for (const Scored& one : ranked) taken_.insert(one.label());
+    }
+    template <typename Visit>
+    void drain(Visit&& visit) {
+        taken_.drain(visit);
+    }
 
   private:
-    static Range entries_of(const FeatureIndexView& index, int32_t feature) {
-        const Range entries{index.offsets[feature], index.offsets[feature + 1]};
-        if (entries.begin < 0 || entries.end < entries.begin || entries.end > index.n_entries)
-            damaged("offsets out of range");
-        return entries;
-    }
-    template <bool TRACK, typename Label>
-    void add(const FeatureIndexView& index, int32_t feature, float value, const Label* labels) {
-        const Range entries = entries_of(index, feature);
-        const float unit = value * index.units[feature];
-        if (!std::isfinite(unit) || unit < 0) damaged("a unit that is not a positive number");
-        if (unit == 0) return;
-        for (int64_t e = entries.begin; e < entries.end; ++e) {
-            const auto label = static_cast<uint32_t>(labels[e]);
-            if (label >= score_.size()) damaged("a label out of range");
-            if (TRACK && score_[label] == 0) touched_.push_back(static_cast<int32_t>(label));
-            score_[label] += unit * static_cast<float>(index.codes[e]);
-        }
-    }
-    [[noreturn]] static void damaged(const char* what) {
-        throw BrokenModel(std::string("The feature index is damaged: ") + what + ".");
-    }
-
-    UnitRows rows_;
-    std::vector<float> score_;
-    std::vector<int32_t> touched_;
+    LabelSet taken_;
+    int64_t length_;
 };
+
+// Which labels a ranking may hold: of those that the caller allows, the seen or the unseen ones.
+std::vector<uint8_t> allowed_of(const MatchParams& params, int32_t n_labels, bool unseen) {
+    std::vector<uint8_t> out(static_cast<size_t>(n_labels));
+    for (size_t label = 0; label < out.size(); ++label)
+        out[label] = (params.allowed == nullptr || params.allowed[label]) &&
+                     (params.unseen != nullptr && params.unseen[label]) == unseen;
+    return out;
+}
 
 }  // namespace
 
 ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const MatchParams& params,
                       const Kernels& kernels, Monitor& monitor) {
     ShortlistArrays out;
-    const bool indexed = !params.indexes.empty();
-    IndexVotes features(x, forest.n_labels);
-    std::vector<Scored> by_trees, by_index;
-    LabelSet taken(forest.n_labels);
+    const bool indexed = !params.indexes.empty(), spelled = !params.sub_indexes.empty(),
+               named = params.names != nullptr, new_labels = named && params.unseen != nullptr;
+    const FeatureRows& sub_words = spelled || named ? *params.sub_words : x;
+    IndexVotes features(x, indexed ? forest.n_labels : 0),
+        parts(sub_words, spelled ? forest.n_labels : 0);
+    NameVotes names(sub_words, named ? params.names->n_names : 0, named ? forest.n_labels : 0);
+    std::vector<uint8_t> seen, unseen;
+    if (named) seen = allowed_of(params, forest.n_labels, false);
+    if (new_labels) unseen = allowed_of(params, forest.n_labels, true);
+    std::vector<Scored> by_trees, by_index, by_parts, by_names;
+    std::vector<const std::vector<Scored>*> rankings{&by_trees};
+    if (indexed) rankings.push_back(&by_index);
+    if (spelled) rankings.push_back(&by_parts);
+    if (named && params.match_names) rankings.push_back(&by_names);
+    Turns turns(forest.n_labels, params.length);
     score_rows(forest, x, params.skip, kernels, monitor, [&](int64_t row, const LeafVotes& votes) {
+        const size_t fold = params.fold == nullptr ? 0 : params.fold[row];
         rank(votes, params.allowed, params.length, by_trees);
         if (indexed) {
-            features.ask(params.indexes[params.fold == nullptr ? 0 : params.fold[row]], row);
+            features.ask(params.indexes[fold], row);
             rank(features, params.allowed, params.length, by_index);
         }
-        int64_t n_taken = 0;
-        const auto take = [&](const std::vector<Scored>& ranked, size_t at) {
-            if (at < ranked.size() && n_taken < params.length)
-                n_taken += taken.insert(ranked[at].label());
-        };
-        const size_t longest = std::max(by_trees.size(), by_index.size());
-        for (size_t at = 0; at < longest && n_taken < params.length; ++at) {
-            take(by_trees, at);
-            take(by_index, at);
+        if (spelled) {
+            parts.ask(params.sub_indexes[fold], row);
+            rank(parts, params.allowed, params.length, by_parts);
         }
-        taken.drain([&](int32_t label) {
+        if (named) {
+            names.ask(*params.names, row);
+            if (params.match_names) rank(names, seen.data(), params.length, by_names);
+            out.best_cosine.push_back(names.best_cosine());
+        }
+        turns.take(rankings);
+        if (new_labels) {
+            rank(names, unseen.data(), kUnseenLabels, by_names);
+            turns.add(by_names);
+        }
+        turns.drain([&](int32_t label) {
             out.labels.push_back(label);
             out.tree_scores.push_back(votes.score(label));
             if (indexed) out.index_scores.push_back(features.score(label));
+            if (spelled) out.sub_scores.push_back(parts.score(label));
+            if (!named) return;
+            out.coverages.push_back(names.coverage(label));
+            out.cosines.push_back(names.cosine(label));
         });
         out.indptr.push_back(static_cast<int64_t>(out.labels.size()));
     });

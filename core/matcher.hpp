@@ -1,5 +1,5 @@
-// Shortlists: the labels that are worth a closer look, by the leaves a row reaches and by an index
-// from features to labels.
+// Shortlists: the labels that are worth a closer look, by the leaves a row reaches, by indexes from
+// features to labels, and by the labels' names.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,27 @@ std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const Labe
                                                 const uint8_t* fold, int n_folds, int64_t keep,
                                                 Monitor& monitor);
 
+// For each sub-word the names that have it.
+struct NameIndexView {
+    int64_t n_entries;
+    const int64_t* offsets;  // by sub-word
+    NumbersView names;
+    const float* idf;  // of the sub-words
+    int64_t n_names;
+    const float* norms;     // of the names: the root of the sum of their sub-words' squared idf
+    const int32_t* owners;  // the labels that they are names of
+};
+
+// Of labels that no training row has, so many are taken beyond the length of a list.
+constexpr int64_t kUnseenLabels = 20;
+
 // The shortlists of rows, labels ascending.
 struct ShortlistArrays {
     std::vector<int64_t> indptr{0};
     std::vector<int32_t> labels;
-    std::vector<float> tree_scores, index_scores;
+    std::vector<float> tree_scores, index_scores, sub_scores;
+    std::vector<float> coverages, cosines;  // of the label's name
+    std::vector<float> best_cosine;         // by row: the largest of any label
 };
 
 struct MatchParams {
@@ -47,11 +63,16 @@ struct MatchParams {
     const uint8_t* allowed;  // likewise
     // Asked for each row: one for all, or one per fold of `fold`; none: the trees match alone.
     std::vector<FeatureIndexView> indexes;
-    const uint8_t* fold;  // per row, or null
+    const uint8_t* fold;           // per row, or null
+    const FeatureRows* sub_words;  // of the same rows; used by what follows
+    std::vector<FeatureIndexView> sub_indexes;
+    const NameIndexView* names;  // or null
+    bool match_names;            // whether names find labels, or only score those that others find
+    const uint8_t* unseen;       // 1 for each label without a training row; or null
 };
 
-// The best labels of the trees and of the index in turn, at most `length`. Scores of 0 mean that a
-// matcher does not know the label.
+// The best labels of the trees, of the indexes and of the names in turn, at most `length`. Scores
+// of 0 mean that a matcher does not know the label.
 ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const MatchParams& params,
                       const Kernels& kernels, Monitor& monitor);
 

@@ -36,14 +36,6 @@ struct Vocabulary {
     std::vector<int64_t> offsets{0};
 };
 
-// Finds words by their hashes: each slot holds the number of a word, or -1. The number of slots is
-// a power of two, and more than that of the words.
-struct WordSlots {
-    const int32_t* slots;
-    uint64_t n;
-    uint64_t seed;
-};
-
 // All words; `found` gets those that occur, numbered as they appear, and `sequences` the texts.
 WordCounts count_words(const NamesView& texts, const WordCharacters& characters, Vocabulary& found,
                        WordSequences& sequences, Monitor& monitor);
@@ -53,11 +45,6 @@ struct PairsView {
     const uint64_t* pairs;
     int64_t n;
 };
-
-// The given words and pairs only; pairs are numbered on from the words.
-WordCounts count_known_words(const NamesView& texts, const WordCharacters& characters,
-                             const NamesView& words, const WordSlots& slots, const PairsView& pairs,
-                             Monitor& monitor);
 
 struct PairTexts {
     std::vector<uint64_t> pairs;
@@ -71,7 +58,5 @@ PairTexts find_pairs(const int64_t* indptr, const int32_t* words, int64_t n_text
 // How often the texts have the given pairs, which are numbered from 0.
 WordCounts count_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts,
                        const PairsView& pairs, Monitor& monitor);
-
-std::vector<int32_t> word_slots(const NamesView& words, uint64_t seed);
 
 }  // namespace ldsm

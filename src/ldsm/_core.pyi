@@ -4,7 +4,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._second_stage.blend import Pairs
 from ._second_stage.feature_index import FeatureIndex
+from ._second_stage.names import NameIndex
 from ._second_stage.vectors import LabelVectors
 from ._trees.forest import Forest
 from ._trees.params import TreeParams
@@ -129,18 +131,34 @@ def count_words(
     NDArray[np.int64],
     NDArray[np.int32],
 ]: ...
-def count_known_words(
-    text: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    characters: NDArray[np.uint8],
-    words: NDArray[np.uint8],
-    word_offsets: NDArray[np.int64],
-    slots: NDArray[np.int32],
-    seed: int,
-    pairs: NDArray[np.uint64],
-    *,
-    cancel: Ints | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
+def spell_words(
+    text: NDArray[np.uint8], offsets: NDArray[np.int64], *, cancel: Ints | None = None
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+]: ...
+
+class WordFinder:
+    def __init__(
+        self,
+        words: NDArray[np.uint8],
+        word_offsets: NDArray[np.int64],
+        pairs: NDArray[np.uint64],
+        sub_words: NDArray[np.uint8],
+        sub_word_offsets: NDArray[np.int64],
+    ) -> None: ...
+    def count(
+        self,
+        text: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        characters: NDArray[np.uint8],
+        *,
+        cancel: Ints | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
+
 def find_pairs(
     indptr: NDArray[np.int64], words: NDArray[np.int32], least: int, *, cancel: Ints | None = None
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
@@ -151,9 +169,6 @@ def count_pairs(
     *,
     cancel: Ints | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
-def word_slots(
-    words: NDArray[np.uint8], offsets: NDArray[np.int64], seed: int
-) -> NDArray[np.int32]: ...
 def train_feature_indexes(
     x: CheckedFeatures,
     y: CheckedLabels,
@@ -172,9 +187,15 @@ def shortlists(
     allowed: Bytes | None = None,
     skip: Bytes | None = None,
     fold: Bytes | None = None,
+    *,
+    sub_words: CheckedFeatures | None = None,
+    sub_indexes: Sequence[FeatureIndex] = [],
+    names: NameIndex | None = None,
+    match_names: bool = False,
+    unseen: Bytes | None = None,
     cancel: Ints | None = None,
     simd: str = "auto",
-) -> tuple[Offsets, Ints, Floats, Floats]: ...
+) -> tuple[Offsets, Ints, Floats, Floats, Floats, Floats, Floats, Floats]: ...
 def best_of_lists(
     indptr: Offsets,
     labels: Ints,
@@ -185,21 +206,10 @@ def best_of_lists(
     label_weights: NDArray[np.float64] | None = None,
 ) -> tuple[Ints, Floats]: ...
 def blend_terms(
-    tree_scores: Floats,
-    label_counts: Offsets,
-    margins: Floats | None,
-    distances: NDArray[np.float64] | None,
-    index_scores: Floats | None,
-    terms: Sequence[str],
-    tree_share: float | None = None,
-    gamma: float = 0.0,
+    pairs: Pairs, terms: Sequence[str], tree_share: float | None = None, gamma: float = 0.0
 ) -> NDArray[np.float64]: ...
 def blend_probabilities(
-    tree_scores: Floats,
-    label_counts: Offsets,
-    margins: Floats | None,
-    distances: NDArray[np.float64] | None,
-    index_scores: Floats | None,
+    pairs: Pairs,
     terms: Sequence[str],
     tree_share: float | None,
     gamma: float,

@@ -10,6 +10,7 @@ import pytest
 import ldsm
 from cli_runs import make_documents, within, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
+from text_corpus import titles
 
 FEW = ("--n-estimators", "3", "--seed", "0", "-q")
 
@@ -151,7 +152,7 @@ def test_explanation_of_a_text_by_stages(run, folder):
     lines = run("explain", folder / "notes.ldsm", text, "-k", 3).lines
     heads = [line.split("\t")[0] for line in lines]
     assert lines[0] == "label\tscore\ttrees"
-    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfeatures\tfrequency"
+    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfeatures\tfrequency\tsub-words"
     assert lines[8] == "label\tmargin\tbias\tfor\tagainst" and heads[12] == "word"
     assert heads[1:4] == heads[5:8] == heads[9:12] == [score.tag for score in expected.scores]
     for line in lines[5:8]:
@@ -183,3 +184,34 @@ def test_a_search_with_a_second_stage(run, folder):
     options = ["--trials", 2, "--n-estimators", 2, "--rerank", "linear", "--json"]
     done = run("tune", folder / "train.txt", *options)
     assert done.code == 0 and done.json["best"]["rerank"] == "linear"
+
+
+def test_a_vocabulary_names_labels_that_no_row_has(run, tmp_path):
+    texts, tags = titles(900)
+    hidden = min(tag for some in tags for tag in some)
+    known = [[tag for tag in some if tag != hidden] for some in tags]
+    datasets.save_jsonl(datasets.Dataset.from_texts(texts, known), tmp_path / "a.jsonl")
+    names = sorted({tag for some in tags for tag in some})
+    (tmp_path / "v.tsv").write_text("".join(f"{name}\t{name}\n" for name in names))
+    model = tmp_path / "m.ldsm"
+    asked = next(text for text, some in zip(texts, tags, strict=True) if hidden in some)
+    options = ("--n-estimators", 3, "--vocabulary", tmp_path / "v.tsv")
+    assert run("train", tmp_path / "a.jsonl", "-o", model, *options).code == 0
+    found = run("predict", model, asked, "-k", 5, "--json").json
+    assert hidden in str(found)
+    told = run("explain", model, asked, "-k", 5).lines
+    assert "label\tname\tof it in the text" in told
+    shown = run("inspect", model).lines
+    assert any(line.startswith("index of names: sub-words\t") for line in shown)
+    # More trees later on: the names are still known.
+    more = run("train", tmp_path / "a.jsonl", "-o", model, "--n-estimators", 4, "--warm-start")
+    assert more.code == 0
+    again = ldsm.load(model)
+    assert hidden in again.classes_ and again.classifier_.second_stage_.blend.unseen
+
+
+def test_a_vocabulary_is_for_texts(run, folder, tmp_path):
+    (tmp_path / "v.tsv").write_text("a\tb\n")
+    vocabulary = ("--vocabulary", tmp_path / "v.tsv")
+    done = run("train", folder / "train.txt", "-o", tmp_path / "m.ldsm", *vocabulary)
+    assert done.code == 2 and "holds features, not texts" in done.err

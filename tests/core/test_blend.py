@@ -9,9 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 from ldsm import _core
+from ldsm._second_stage.blend import Pairs
 
 N_PAIRS = 300
-TERMS = ("", "t", "m", "z", "w", "n", "q", "c", "tm", "zc", "wz", "nm", "qc", "ttm")
+TERMS = (
+    ("", "t", "m", "z", "w", "n", "q", "c", "tm", "zc", "wz", "nm", "qc", "ttm")
+    + ("s", "ss", "o", "k", "d", "r", "rooo", "ks")
+)  # fmt: skip
 
 
 def pair_arrays() -> dict[str, Any]:
@@ -25,6 +29,11 @@ def pair_arrays() -> dict[str, Any]:
         "margins": (3 * rng.normal(size=N_PAIRS)).astype(np.float32),
         "distances": 4 * rng.random(N_PAIRS),
         "index_scores": index_scores.astype(np.float32),
+        "sub_scores": rng.random(N_PAIRS).astype(np.float32),
+        "coverages": rng.random(N_PAIRS).astype(np.float32),
+        "cosines": (rng.random(N_PAIRS) / 2).astype(np.float32),
+        "best_cosine": (0.5 + rng.random(N_PAIRS) / 2).astype(np.float32),
+        "name_odds": rng.normal(size=N_PAIRS).astype(np.float32),
     }
 
 
@@ -46,6 +55,11 @@ def naive_terms(
         "n": trees == 0,
         "q": a["distances"],
         "c": np.log(a["label_counts"] + 1),
+        "s": np.log(a["sub_scores"].astype(np.float64) + 1e-3),
+        "o": a["coverages"].astype(np.float64),
+        "k": a["cosines"].astype(np.float64),
+        "d": a["cosines"].astype(np.float64) - a["best_cosine"],
+        "r": a["name_odds"].astype(np.float64),
     }
     return np.stack(
         [np.prod([signals[s] for s in term] or [np.ones(N_PAIRS)], axis=0) for term in terms],
@@ -60,13 +74,13 @@ def test_terms_and_probabilities_are_those_of_the_formulas(
     tree_share: float | None, gamma: float
 ) -> None:
     arrays = pair_arrays()
-    got = _core.blend_terms(**arrays, terms=TERMS, tree_share=tree_share, gamma=gamma)
+    got = _core.blend_terms(Pairs(**arrays), terms=TERMS, tree_share=tree_share, gamma=gamma)
     expected = naive_terms(TERMS, arrays, tree_share, gamma)
     assert got.shape == (N_PAIRS, len(TERMS)) and got.dtype == np.float64
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
     coefficients = np.random.default_rng(1).normal(size=len(TERMS)) / 20
     probabilities = _core.blend_probabilities(
-        **arrays,
+        Pairs(**arrays),
         terms=TERMS,
         tree_share=tree_share,
         gamma=gamma,
@@ -78,7 +92,7 @@ def test_terms_and_probabilities_are_those_of_the_formulas(
     np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
     for part in (slice(0, 1), slice(7, 120)):
         again = _core.blend_probabilities(
-            **{name: array[part] for name, array in arrays.items()},
+            Pairs(**{name: array[part] for name, array in arrays.items()}),
             terms=TERMS,
             tree_share=tree_share,
             gamma=gamma,
@@ -89,46 +103,55 @@ def test_terms_and_probabilities_are_those_of_the_formulas(
 
 def test_signals_that_are_not_known_are_not_needed() -> None:
     arrays = pair_arrays()
-    few = arrays | {"margins": None, "distances": None, "index_scores": None}
-    got = _core.blend_terms(**few, terms=("", "t", "n", "tc"))
+    few = {name: arrays[name] for name in ("tree_scores", "label_counts")}
+    got = _core.blend_terms(Pairs(**few), terms=("", "t", "n", "tc"))
     np.testing.assert_allclose(got, naive_terms(("", "t", "n", "tc"), arrays, None, 0), rtol=1e-9)
     for name, term in (
         ("margins", "tm"),
         ("margins", "z"),
         ("distances", "q"),
         ("index_scores", "w"),
+        ("sub_scores", "ss"),
+        ("cosines", "ok"),
     ):
         without = arrays | {name: None}
         with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
-            _core.blend_terms(**without, terms=("", term))
+            _core.blend_terms(Pairs(**without), terms=("", term))
         with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
             _core.blend_probabilities(
-                **without, terms=("", term), tree_share=None, gamma=0.0, coefficients=[1.0, 1.0]
+                Pairs(**without),
+                terms=("", term),
+                tree_share=None,
+                gamma=0.0,
+                coefficients=[1.0, 1.0],
             )
     with pytest.raises(ValueError, match="paper's formula needs distances"):
-        _core.blend_terms(**few, terms=("t",), tree_share=0.5, gamma=1.0)
+        _core.blend_terms(Pairs(**few), terms=("t",), tree_share=0.5, gamma=1.0)
 
 
 def test_arguments_of_a_blend_are_checked() -> None:
     arrays = pair_arrays()
-    for name in ("label_counts", "margins", "distances", "index_scores"):
+    for name in arrays.keys() - {"tree_scores"}:
         with pytest.raises(ValueError, match="must have the same length"):
-            _core.blend_terms(**(arrays | {name: arrays[name][:-1]}), terms=("t",))
+            _core.blend_terms(Pairs(**(arrays | {name: arrays[name][:-1]})), terms=("t",))
+    for name in ("coverages", "best_cosine", "name_odds"):
+        with pytest.raises(ValueError, match="all signals of names, or none"):
+            _core.blend_terms(Pairs(**(arrays | {name: None})), terms=("t",))
     with pytest.raises(ValueError, match="terms must not be empty"):
-        _core.blend_terms(**arrays, terms=())
+        _core.blend_terms(Pairs(**arrays), terms=())
     for term in ("x", "t x", "T", "é"):
         with pytest.raises(ValueError, match="needs a signal"):
-            _core.blend_terms(**arrays, terms=(term,))
+            _core.blend_terms(Pairs(**arrays), terms=(term,))
     with pytest.raises(ValueError, match="a coefficient for each term"):
         _core.blend_probabilities(
-            **arrays, terms=("t",), tree_share=None, gamma=0.0, coefficients=[1.0, 2.0]
+            Pairs(**arrays), terms=("t",), tree_share=None, gamma=0.0, coefficients=[1.0, 2.0]
         )
 
 
 def test_scores_of_a_damaged_forest_are_clipped() -> None:
     arrays = pair_arrays()
     arrays["tree_scores"][:4] = [-3, 7, np.inf, -np.inf]
-    got = _core.blend_terms(**arrays, terms=("t",))[:4, 0]
+    got = _core.blend_terms(Pairs(**arrays), terms=("t",))[:4, 0]
     most = np.log(1.0001 / 0.0001)
     np.testing.assert_allclose(got, [-most, most, most, -most], rtol=1e-9)
 

@@ -37,3 +37,18 @@ NEW, NEW_TAGS = make_corpus(60, seed=1)
 def small(**changes):
     trees = LdSMClassifier(n_estimators=5, random_state=0)
     return TextTagger(**{"classifier": trees, **changes})
+
+
+def titles(n: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Titles of three words, whose forms end in anything; tags are named like two of them."""
+    rng = np.random.default_rng(7)
+    syllables = [a + b for a in "bdfghjklmnprstv" for b in "aeiouy"]
+    stems = ["".join(rng.choice(syllables, size=3)) for _ in range(120)]
+    rng = np.random.default_rng(seed)
+    ends = ["", "a", "en", "ssa", "lle", "ksi"]
+    texts, tags = [], []
+    for _ in range(n):
+        chosen = rng.choice(len(stems), size=3, replace=False)
+        texts.append(" ".join(stems[i] + rng.choice(ends) for i in chosen))
+        tags.append([f"{stems[i]}s" for i in chosen[:2]])
+    return texts, tags

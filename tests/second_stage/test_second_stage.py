@@ -229,7 +229,7 @@ def some_pairs(n: int = 4000) -> tuple[Pairs, Any]:
         rng.integers(1, 1000, n),
         rng.normal(size=n).astype(np.float32),
         rng.random(n),
-        rng.random(n).astype(np.float32),
+        *(rng.random(n).astype(np.float32) for _ in range(6)),
     )
     odds = 2 * tree_log_odds(pairs.tree_scores) + 1.5 * pairs.margins - pairs.distances
     return pairs, rng.random(n) < 1 / (1 + np.exp(-odds))
@@ -239,7 +239,7 @@ def some_pairs(n: int = 4000) -> tuple[Pairs, Any]:
 def test_a_blend_is_logistic_regression(kind: str) -> None:
     pairs, truth = some_pairs()
     blend = fit_blend(kind, pairs, truth)
-    terms = _core.blend_terms(*pairs.arrays(), blend.terms)[:, 1:]
+    terms = _core.blend_terms(pairs, blend.terms)[:, 1:]
     scale = terms.std(axis=0)
     twin = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(terms / scale, truth)
     np.testing.assert_allclose(
@@ -271,7 +271,7 @@ def test_extreme_pairs_give_finite_probabilities() -> None:
         np.array([0, 2**40, 1]),
         np.array([-1e30, 1e30, 0], np.float32),
         np.array([0, 1e30, 4]),
-        np.array([0, 3e38, 1e-45], np.float32),
+        *[np.array([0, 3e38, 1e-45], np.float32)] * 6,
     )
     for kind in KINDS:
         signs = np.resize([1.0, 2.0, -3.0], len(KINDS[kind].terms))

@@ -66,7 +66,7 @@ def test_nothing_is_tokenised_at_load(tmp_path, monkeypatch):
         raise AssertionError("a tokenizer was made")
 
     monkeypatch.setattr("sklearn.feature_extraction.text.CountVectorizer.build_tokenizer", refuse)
-    monkeypatch.setattr("ldsm._core.count_known_words", refuse)
+    monkeypatch.setattr("ldsm._core.WordFinder", refuse)
     loaded = ldsm.load(path)
     with pytest.raises(AssertionError, match="a tokenizer was made"):
         loaded.predict(["cod"])

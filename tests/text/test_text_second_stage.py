@@ -59,9 +59,9 @@ def test_an_explanation_is_shown_in_lines(tagger):
         lines[1:3], tagger.predict(["cod of the court"], k=2)[0], strict=True
     ):
         assert line.startswith(f"  {tag}: base ")
-        for part in ("trees", "linear", "features", "frequency"):
+        for part in ("trees", "linear", "features", "frequency", "sub-words"):
             assert f", {part} " in line
-        assert "; words: " in line and line.count(",") == 5
+        assert "; words: " in line
     # The trees alone have no parts to show.
     trees = TextTagger(LdSMClassifier(2, random_state=0)).fit(TEXTS[:50], TAGS[:50])
     told = trees.explain("cod of the court", max_tags=2)

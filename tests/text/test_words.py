@@ -22,7 +22,6 @@ from ldsm.text.words import (
     LEAST_TEXTS,
     MOST_SHARE,
     PAIRS_PER_WORD,
-    WordTable,
     are_plain_words,
     learn_words,
     word_characters,
@@ -161,32 +160,25 @@ def test_any_bytes_are_safe(data):
 
 
 def test_what_the_core_refuses():
-    words = Strings.pack(["cod", "herring"])
-    table = WordTable.of(words)
+    words, none = Strings.pack(["cod", "herring"]), Strings.pack([])
     text, offsets = np.frombuffer(b"cod", np.uint8), np.array([0, 3], np.int64)
     characters = word_characters(text)
 
-    none = np.zeros(0, np.uint64)
+    def finder(words=words, pairs=(), sub_words=none):
+        keys = np.array(pairs, np.uint64)
+        return _core.WordFinder(words.data, words.offsets, keys, sub_words.data, sub_words.offsets)
 
-    def count(slots, offsets=offsets, pairs=none):
-        return _core.count_known_words(
-            text, offsets, characters, words.data, words.offsets, slots, table.seed, pairs
-        )
-
-    assert count(table.slots)[1].tolist() == [0]
-    for slots in (
-        np.full(3, -1, np.int32),  # no power of two
-        np.full(2, -1, np.int32),  # no free slot
-        np.zeros(0, np.int32),
-        np.full(16, 2, np.int32),  # no such word
-        np.zeros(16, np.int32),  # no end to the search
-    ):
-        with pytest.raises(ValueError, match="slot"):
-            count(slots)
-    with pytest.raises(ValueError, match="offsets"):
-        count(table.slots, np.array([0, 4], np.int64))
+    assert finder().count(text, offsets, characters)[1].tolist() == [0]
+    with pytest.raises(ValueError, match="offsets of the texts"):
+        finder().count(text, np.array([0, 4], np.int64), characters)
+    with pytest.raises(ValueError, match="offsets of the words"):
+        finder(Strings(words.data, offsets))
+    with pytest.raises(ValueError, match="offsets of the sub-words"):
+        finder(sub_words=Strings(text, offsets + 1))
     with pytest.raises(ValueError, match="ascend"):
-        count(table.slots, pairs=np.array([2, 1], np.uint64))
+        finder(pairs=[2, 1])
+    with pytest.raises(ValueError, match="offsets"):
+        _core.spell_words(text, np.array([0, 4], np.int64))
     with pytest.raises(ValueError, match="ascend"):
         _core.count_pairs(offsets, np.zeros(3, np.int32), np.array([1, 1], np.uint64))
     with pytest.raises(ValueError, match="offsets"):
@@ -229,10 +221,11 @@ def long_corpus(n_texts=300):
 
 def test_pairs_are_the_most_frequent_ones_of_few_texts():
     texts = long_corpus()
-    X, features = learn_features(default_vectorizer(), texts, 2, with_pairs=lambda n: n == 300)
+    X, features = learn_features(default_vectorizer(), texts, 2, with_parts=lambda n: n == 300)
     words = list(features.words)
     assert "only1" not in words  # of one text
-    assert X.shape[1] == len(words) + len(features.pairs.first) == len(features.names)
+    behind = len(words) + len(features.pairs.first)
+    assert X.shape[1] == behind + len(features.sub_words.idf) == len(features.names)
     by_hand = pairs_by_hand(texts, set(words))
     in_texts: dict[str, int] = {}
     for found in by_hand:
@@ -242,19 +235,19 @@ def test_pairs_are_the_most_frequent_ones_of_few_texts():
     most = PAIRS_PER_WORD * len(words)
     assert len(able) > most
     chosen = sorted(able, key=lambda pair: (-able[pair], pair))[:most]
-    names = features.names[len(words) :]
+    names = features.names[len(words) : behind]
     assert names == sorted(chosen)
     # Each block is scaled by itself; the numbers are those of scikit-learn's vectorizer of pairs.
     pairs = default_vectorizer(min_df=1, ngram_range=(2, 2), vocabulary=names)
     expected = pairs.fit_transform(texts)
     assert np.array_equal(pairs.idf_, features.pairs.idf)
-    same(X[:, len(words) :], expected)
+    same(X[:, len(words) : behind], expected)
     same(X[:, : len(words)], default_vectorizer().fit_transform(texts))
 
 
 def test_pairs_of_new_texts():
     texts = long_corpus()
-    X, features = learn_features(default_vectorizer(), texts, 1, with_pairs=lambda n: True)
+    X, features = learn_features(default_vectorizer(), texts, 1, with_parts=lambda n: True)
     same(features.transform(texts), X)
     new = ["w01 unknown w02", "", texts[0] + " " + texts[1], "w01"]
     n_words = len(features.words)
@@ -265,7 +258,8 @@ def test_pairs_of_new_texts():
         listed = names[found[[row]].indices]
         listed = {name for name in listed if " " in name}
         assert listed == by_hand[row].keys() & set(features.names)
-    lengths = np.sqrt(found[:, n_words:].multiply(found[:, n_words:]).sum(axis=1))
+    pairs = found[:, n_words : n_words + len(features.pairs.first)]
+    lengths = np.sqrt(pairs.multiply(pairs).sum(axis=1))
     assert lengths[2] == pytest.approx(1)
 
 

@@ -73,6 +73,15 @@ class FeatureArrays:
             before[self.indptr], self.indices[chosen], self.values[chosen], n_features
         )
 
+    def between(self, start: int, stop: int) -> FeatureArrays:
+        """The same rows with the features from `start` up to `stop`, which are renumbered."""
+        if start == 0:
+            return self.leading(stop)
+        chosen = (self.indices >= start) & (self.indices < stop)
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
+        indices = self.indices[chosen] - np.int32(start)
+        return FeatureArrays(before[self.indptr], indices, self.values[chosen], stop - start)
+
     def apart_from(self, X: Any) -> FeatureArrays:
         """The same rows, with copies of the offsets and feature numbers that are those of `X`.
 

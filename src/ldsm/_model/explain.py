@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,13 +40,17 @@ class LabelScore:
     shares : dict of str to float
         What each stage adds to the log-odds of the score, which is their sum. "base" is the mean
         over the row's shortlist, or, if that has only this label, what the label would get on a row
-        without features; "trees", "linear", "features" (the index), "tail" (the centroids)
-        and "frequency" (the label's number of training rows) say how far each lifts this label
-        above the base. Without a second stage there is only "trees", infinite for a score of 1.
+        without features; "trees", "linear", "features" (the index), "tail" (the centroids),
+        "frequency" (the label's number of training rows), "sub-words" (their index) and "name"
+        (of the label) say how far each lifts this label above the base. Without a second stage
+        there is only "trees", infinite for a score of 1.
     bias : float or None
         The part of the margin that is the same for every row.
     reasons : list of (int, float)
         Features and what each adds to the margin, strongest first; the bias is the rest.
+    name : (str, float) or None
+        The name of the label that the row matches best, and how much of it the row has, from 0 to
+        1. None if names are not used, or nothing of the name is there.
     """
 
     label: Any
@@ -59,6 +63,7 @@ class LabelScore:
     shares: dict[str, float]
     bias: float | None
     reasons: list[tuple[int, float]]
+    name: tuple[str, float] | None = None
 
 
 def explain_scores(
@@ -91,7 +96,7 @@ def explain_scores(
             for i, score in ((i, float(scores[i])) for i in order)
             if score > 0
         ]  # fmt: skip
-    pairs = stage.pairs(row, lists)
+    pairs, ranked = stage.pairs(row, lists), row.leading(stage.n_ranked)
     shares = stage.blend.shares(pairs)
     if len(listed) > 1:
         shares = _relative(shares, {name: part.mean() for name, part in shares.items()})
@@ -99,7 +104,7 @@ def explain_scores(
         shares = _relative(shares, stage.blend.shares(_on_an_empty_row(stage, lists, row)))
     explained = []
     for i in order:
-        bias, reasons = _reasons(stage.ranker, int(listed[i]), row, max_reasons)
+        bias, reasons = _reasons(stage.ranker, int(listed[i]), ranked, max_reasons)
         explained.append(
             LabelScore(
                 names[i],
@@ -112,9 +117,19 @@ def explain_scores(
                 {name: float(values[i]) for name, values in shares.items()},
                 bias,
                 reasons,
+                _name_match(stage, row, int(listed[i]), names[i]),
             )
         )
     return [label for label in explained if label.score > 0]
+
+
+def _name_match(
+    stage: SecondStage, row: FeatureArrays, column: int, label: Any
+) -> tuple[str, float] | None:
+    if stage.names is None:
+        return None
+    found = stage.names.best_match(row.between(stage.n_ranked, row.n_features), column)
+    return None if found is None else (found[0] or str(label), found[1])
 
 
 def _relative(
@@ -134,13 +149,7 @@ def _on_an_empty_row(stage: SecondStage, lists: Shortlists, row: FeatureArrays) 
     empty = FeatureArrays(
         np.zeros(2, dtype=np.int64), row.indices[:0], row.values[:0], row.n_features
     )
-    scores = lists.index_scores
-    without = replace(
-        lists,
-        tree_scores=np.zeros_like(lists.tree_scores),
-        index_scores=None if scores is None else np.zeros_like(scores),
-    )
-    return stage.pairs(empty, without)
+    return stage.pairs(empty, lists.without_scores())
 
 
 def _reasons(

@@ -66,7 +66,9 @@ def fit_model(
         )
     check_columns("X", data.n_features, _FEATURE_BYTES)
     if former is not None:
-        data = replace(data, n_matched=former.forest.n_features)
+        stage = former.second_stage
+        n_ranked = data.n_ranked if stage is None else stage.n_ranked
+        data = replace(data, n_matched=former.forest.n_features, n_ranked=n_ranked)
     matched = data.matched
     params = resolve(settings, matched.x, len(data.y.indices))
     seed_given = former is not None or isinstance(settings["random_state"], Integral)
@@ -108,13 +110,23 @@ def fit_model(
         )
         if former is not None:
             forest = former.forest.extended(forest)
-    matching = stage = None
+    matching, stage = None, None
     kind = rerank_kind(settings, data.n_rows)
     if params.subsample < 1:
         by_rows, n_jobs = scores_by_rows(settings["leaf_scores"]), work.trees_at_once
-        oob = OutOfBag(forest, matched.x, seed, params.subsample, by_rows, n_jobs)
+        spelled = data.sub_words
+        oob = OutOfBag(
+            forest,
+            matched.x,
+            None if spelled is None else spelled.x,
+            seed,
+            params.subsample,
+            by_rows,
+            n_jobs,
+            None if data.y.counts.all() else (data.y.counts > 0).astype(np.uint8),
+        )
         with_index = kind in (AUTO, "linear")
-        matching = match_training_rows(oob, matched, seed, with_index=with_index)
+        matching = match_training_rows(oob, data, seed, with_index=with_index)
     if kind is not None and matching is not None:
         stage = train_second_stage(kind, data, matching, settings, seed, compress=params.compress)
     seconds = time.perf_counter() - started

@@ -32,7 +32,9 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     store = X.store if isinstance(X, Dataset) else None
     # Pairs of words are for the ranker: they would swamp the trees.
     form = X.text_form if isinstance(X, Dataset) else None
-    n_matched = None if form is None else X.n_features - form.n_pairs
+    n_ranked = None if form is None else X.n_features - form.n_sub_words
+    n_matched = None if form is None or n_ranked is None else n_ranked - form.n_pairs
+    synonyms = X.label_synonyms if isinstance(X, Dataset) else None
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
     warn_if_joined(labels.classes)
@@ -50,7 +52,8 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     feature_names = getattr(noted, "feature_names_in_", None)
     if feature_names is not None:
         feature_names = Strings.pack(feature_names.tolist())
-    return TrainingData(x, labels, feature_names, store, n_matched)
+    sub_words = None if form is None else form.sub_words
+    return TrainingData(x, labels, feature_names, store, n_matched, n_ranked, sub_words, synonyms)
 
 
 def new_rows(estimator: BaseEstimator, X: Any) -> FeatureArrays:

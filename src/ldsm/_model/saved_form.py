@@ -56,6 +56,8 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     arrays |= label_arrays
     if model.feature_names is not None:
         arrays |= names_to_arrays("feature_names", model.feature_names)
+    stage = model.second_stage
+    n_ranked = model.n_features if stage is None else stage.n_ranked
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
         arrays["thresholds"] = threshold.astype(np.float32)
@@ -64,6 +66,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "arity": forest.arity,
         "n_features": model.n_features,
         **({"n_matched": forest.n_features} if forest.n_features < model.n_features else {}),
+        **({"n_ranked": n_ranked} if n_ranked < model.n_features else {}),
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
         "label_dtype": label_dtype,
@@ -97,8 +100,11 @@ def model_from_state(
     n_features = _entry(described, "n_features", int)
     n_matched = _entry({"n_matched": n_features, **described}, "n_matched", int)
     n_labels = _entry(described, "n_labels", int)
-    if not 0 <= n_matched <= n_features <= MOST_FEATURES:
-        raise ValueError(f"its number of features is out of range, {n_features} or {n_matched}")
+    n_ranked = _entry({"n_ranked": n_features, **described}, "n_ranked", int)
+    if not 0 <= n_matched <= n_ranked <= n_features <= MOST_FEATURES:
+        raise ValueError(
+            f"its number of features is out of range, {n_features}, {n_ranked} or {n_matched}"
+        )
     counts = take_array(arrays, "label_counts", np.int64, n_labels)
     if n_labels < 1 or counts.min() < 0 or counts.max() > MOST_ROWS:
         raise ValueError("its label counts are missing or out of range")
@@ -134,7 +140,11 @@ def model_from_state(
     )
     check_forest(forest, everything=verify)
     stage = stage_from_state(
-        described.get("second_stage"), arrays, n_features, n_matched, counts, verify=verify
+        described.get("second_stage"),
+        arrays,
+        (n_matched, n_ranked, n_features),
+        counts,
+        verify=verify,
     )
     if arrays:
         unknown = min(arrays)

@@ -10,8 +10,9 @@ Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Kind(NamedTuple):
     calibrates: bool = False  # only turns its one signal into a probability; keeps the order
 
 
-BASE, TREES = "base", "trees"
+BASE, TREES, NAME = "base", "trees", "name"
 SIGNALS: Mapping[str, Signal] = {
     "t": Signal("tree log-odds", TREES),
     "m": Signal("margin", "linear"),
@@ -47,21 +48,46 @@ SIGNALS: Mapping[str, Signal] = {
     "n": Signal("in no leaf", TREES),  # 1 if only the index names the label
     "q": Signal("distance", "tail"),  # squared, to the label's centroid
     "c": Signal("log rows", "frequency"),  # of the label's training rows
+    "s": Signal("sub-word log score", "sub-words"),
+    "o": Signal("coverage of the name", NAME),  # the share of it that the text has
+    "k": Signal("cosine with the name", NAME),
+    "d": Signal("cosine below the row's best", NAME),
+    "r": Signal("log-odds of the name", NAME),  # how often its match was right
 }
 # The stages that an explanation shows, in this order.
 SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
 _LINEAR = ("", "t", "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
 _INDEXED = (*_LINEAR, "w", "wc", "wm", "wz", "tw", "n", "nm")
+_SUB_WORDS = ("s", "ss", "sc", "sm", "ts")
+_NAMES = ("k", "kk", "o", "ooo", "ok", "kc", "km", "d", "r", "ro", "rooo", "rk")
 _TAIL = ("q", "qc")
+
+
+def _linear_kinds() -> Iterator[tuple[str, Kind]]:
+    """Linear blends with all choices of further parts."""
+    parts = (
+        ("index", _INDEXED[len(_LINEAR) :], "index"),
+        ("subwords", _SUB_WORDS, "sub_index"),
+        ("names", _NAMES, "names"),
+        ("tail", _TAIL, "centroids"),
+    )
+    for chosen in product((False, True), repeat=len(parts)):
+        used = [part for part, wanted in zip(parts, chosen, strict=True) if wanted]
+        name = "+".join(["linear", *(part[0] for part in used)])
+        terms = sum((part[1] for part in used), _LINEAR)
+        if all(chosen[1:3]):
+            terms = (*terms, "ks", "os")
+        yield name, Kind(terms, ("ranker", *(part[2] for part in used)))
+
+
 KINDS: Mapping[str, Kind] = {
     "trees": Kind(("", "t"), (), calibrates=True),
     # Here the signal t is the paper's formula instead of the trees' score.
     "tail": Kind(("", "t"), ("centroids",), calibrates=True),
-    "linear": Kind(_LINEAR, ("ranker",)),
-    "linear+tail": Kind((*_LINEAR, *_TAIL), ("ranker", "centroids")),
-    "linear+index": Kind(_INDEXED, ("ranker", "index")),
-    "linear+index+tail": Kind((*_INDEXED, *_TAIL), ("ranker", "index", "centroids")),
+    **dict(_linear_kinds()),
 }
+# Labels without a training row are known by their names alone.
+UNSEEN_TERMS = ("", "k", "kk", "o", "ooo", "ok", "d")
 LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite; as in the core
 _RIDGE = 1.0
 _STEPS = 100
@@ -76,11 +102,11 @@ class Pairs:
     margins: NDArray[Any] | None = None  # by the ranker
     distances: NDArray[Any] | None = None  # squared, to the label's centroid
     index_scores: NDArray[Any] | None = None
-
-    def arrays(self) -> tuple[Any, Any, Any, Any, Any]:
-        """The signals in the order and the types that the core takes."""
-        distances = None if self.distances is None else self.distances.astype(np.float64)
-        return (self.tree_scores, self.label_counts, self.margins, distances, self.index_scores)
+    sub_scores: NDArray[Any] | None = None  # by the index of sub-words
+    coverages: NDArray[Any] | None = None  # of the label's name
+    cosines: NDArray[Any] | None = None
+    best_cosine: NDArray[Any] | None = None  # the largest of any label of the row
+    name_odds: NDArray[Any] | None = None
 
     def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
         parts: dict[str, Any] = vars(self)
@@ -98,6 +124,8 @@ class Blend:
     coefficients: tuple[float, ...]  # one for each of the terms
     tree_share: float = 1.0  # only for "tail": beta of the paper's formula
     gamma: float = 0.0  # likewise
+    # For labels without a training row, one for each of UNSEEN_TERMS; none: such have no score.
+    unseen: tuple[float, ...] = ()
 
     @property
     def formula(self) -> dict[str, float]:
@@ -110,24 +138,31 @@ class Blend:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return KINDS[self.kind].needs
+        needs = KINDS[self.kind].needs
+        return (*needs, "names") if self.unseen and "names" not in needs else needs
 
     def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
         """The probability that the row has the label."""
-        return _core.blend_probabilities(
-            *pairs.arrays(), self.terms, *self._tail, self.coefficients
-        )
+        out = _core.blend_probabilities(pairs, self.terms, *self._tail, self.coefficients)
+        if self.unseen:
+            unseen = np.flatnonzero(pairs.label_counts == 0)
+            its = _core.blend_probabilities(pairs[unseen], UNSEEN_TERMS, None, 0.0, self.unseen)
+            out[unseen] = its
+        return out
 
     def shares(self, pairs: Pairs) -> dict[str, Floats]:
         """What each source adds to the log-odds; a term of two sources is split between them."""
         n = len(pairs.tree_scores)
         out = {BASE: np.zeros(n)}
+        seen = 1.0 if not self.unseen else (pairs.label_counts > 0).astype(np.float64)
         values = _terms(self.kind, pairs, self.tree_share, self.gamma).T
-        for letters, coefficient, term in zip(self.terms, self.coefficients, values, strict=True):
-            sources = [SIGNALS[letter].source for letter in letters] or [BASE]
-            for source in sources:
-                share = out.setdefault(source, np.zeros(n))
-                share += coefficient * term / len(sources)
+        _add_shares(out, self.terms, self.coefficients, values * seen)
+        if self.unseen:
+            values = _core.blend_terms(pairs, UNSEEN_TERMS).T
+            _add_shares(out, UNSEEN_TERMS, self.unseen, values * (1 - seen))
+            # The base is the same for all: what unseen labels start from is due to their names.
+            out[NAME] += out[BASE] - self.coefficients[0]
+            out[BASE][:] = self.coefficients[0]
         if self.kind == "tail":
             # The tail's share is what it adds to the log-odds of the trees alone.
             alone = tree_log_odds(self.tree_share * pairs.tree_scores.astype(np.float64))
@@ -138,6 +173,27 @@ class Blend:
     @property
     def _tail(self) -> tuple[float | None, float]:
         return _tail_formula(self.kind, self.tree_share, self.gamma)
+
+
+def _add_shares(
+    out: dict[str, Floats], terms: tuple[str, ...], coefficients: tuple[float, ...], values: Floats
+) -> None:
+    for letters, coefficient, term in zip(terms, coefficients, values, strict=True):
+        sources = [SIGNALS[letter].source for letter in letters] or [BASE]
+        for source in sources:
+            share = out.setdefault(source, np.zeros(len(term)))
+            share += coefficient * term / len(sources)
+
+
+def fit_unseen(pairs: Pairs, truth: NDArray[Any], weights: NDArray[np.float64]) -> Floats:
+    """Coefficients for labels without a training row, fitted to others by their names alone."""
+    design = _core.blend_terms(pairs, UNSEEN_TERMS)
+    return _logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
+
+
+def rounded(coefficients: Floats) -> tuple[float, ...]:
+    """Six digits: far finer than the data supports, and coarser than how machines differ."""
+    return tuple(float(f"{value:.6g}") for value in coefficients)
 
 
 def fit_blend(
@@ -159,10 +215,7 @@ def fit_blend(
     coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
     if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
-    # Six digits: far finer than the data supports, and coarser than the rounding differences
-    # between machines.
-    rounded = tuple(float(f"{value:.6g}") for value in coefficients)
-    return Blend(kind, rounded, tree_share, gamma)
+    return Blend(kind, rounded(coefficients), tree_share, gamma)
 
 
 def tail_scores(pairs: Pairs, tree_share: float, gamma: float) -> Floats:
@@ -181,7 +234,7 @@ def tree_log_odds(scores: Floats) -> Floats:
 def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> Floats:
     """Values of the terms, one row per pair."""
     formula = _tail_formula(kind, tree_share, gamma)
-    return _core.blend_terms(*pairs.arrays(), KINDS[kind].terms, *formula)
+    return _core.blend_terms(pairs, KINDS[kind].terms, *formula)
 
 
 def _tail_formula(kind: str, tree_share: float, gamma: float) -> tuple[float | None, float]:

@@ -1,9 +1,9 @@
-"""Shortlists: each row's candidates, by the trees and by an index from features to labels."""
+"""Shortlists: each row's candidates, by the trees, by indexes of features and by labels' names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,27 @@ from .._arrays.features import FeatureArrays
 from .._runtime.threads import CancelFlag, in_threads
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, FoldedIndex
+from .names import NameIndex
 
-_CHUNK = 8192  # rows; a multiple of 8, so that chunks of packed bits start at whole bytes
+_CHUNK = 512  # rows; a multiple of 8, so that chunks of packed bits start at whole bytes
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class Shortlists:
-    """The shortlist of each row, labels ascending, with the scores of the matchers."""
+    """The shortlist of each row, labels ascending, with the scores of the matchers.
+
+    A score is None if there is no such matcher.
+    """
 
     indptr: NDArray[np.int64]
     labels: NDArray[np.int32]
-    tree_scores: NDArray[np.float32]
-    index_scores: NDArray[np.float32] | None  # None if the trees match alone
+    tree_scores: Floats
+    index_scores: Floats | None = None
+    sub_scores: Floats | None = None  # by the index of sub-words
+    coverages: Floats | None = None  # how much of the label's name the row has
+    cosines: Floats | None = None  # of the row with the name
+    best_cosine: Floats | None = None  # the largest of any label of the row
 
     @classmethod
     def joined(cls, parts: Sequence[Shortlists]) -> Shortlists:
@@ -35,22 +44,23 @@ class Shortlists:
             return parts[0]
         ends = np.cumsum([0] + [part.indptr[-1] for part in parts[:-1]])
         indptr = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=True)]
-        by_index = [part.index_scores for part in parts if part.index_scores is not None]
-        return cls(
-            np.concatenate([np.zeros(1, np.int64), *indptr]),
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([part.tree_scores for part in parts]),
-            np.concatenate(by_index) if by_index else None,
-        )
+        first, *others = (field.name for field in fields(cls))
+        arrays: dict[str, Any] = {first: np.concatenate([np.zeros(1, np.int64), *indptr])}
+        for name in others:
+            values = [getattr(part, name) for part in parts]
+            arrays[name] = None if values[0] is None else np.concatenate(values)
+        return cls(**arrays)
 
-    def rows(self, chosen: NDArray[np.int64]) -> Shortlists:
-        """The shortlists of some rows, in the given order."""
-        lengths = np.diff(self.indptr)[chosen]
-        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-        entries = np.repeat(self.indptr[chosen], lengths) + within
-        by_index = None if self.index_scores is None else self.index_scores[entries]
-        return Shortlists(indptr, self.labels[entries], self.tree_scores[entries], by_index)
+    def brief(self) -> Shortlists:
+        """Without the scores that only a blend needs."""
+        return Shortlists(self.indptr, self.labels, self.tree_scores, coverages=self.coverages)
+
+    def without_scores(self) -> Shortlists:
+        """The same labels, as they would stand on the list of a row that nothing is known of."""
+        scores = [field.name for field in fields(self)][2:]
+        known = {name: values for name in scores if (values := getattr(self, name)) is not None}
+        changes: dict[str, Any] = {name: np.zeros_like(values) for name, values in known.items()}
+        return replace(self, **changes)
 
     def tree_matrix(self, n_labels: int) -> sp.csr_array:
         """The trees' scores as a matrix of rows x labels."""
@@ -64,15 +74,16 @@ def match(
     forest: Forest,
     x: FeatureArrays,
     length: int,
-    index: FeatureIndex | None,
+    index: FeatureIndex | None = None,
     *,
     by_rows: bool,
-    allowed: NDArray[np.uint8] | None = None,
-    cancel: CancelFlag | None = None,
+    sub_index: FeatureIndex | None = None,
+    **options: Any,
 ) -> Shortlists:
     """The shortlists of new rows, at most `length` labels each."""
+    sub_indexes = [] if sub_index is None else [sub_index]
     indexes = [] if index is None else [index]
-    return _matched(forest, x, length, indexes, by_rows, allowed=allowed, cancel=cancel)
+    return _matched(forest, x, length, indexes, by_rows, sub_indexes=sub_indexes, **options)
 
 
 def _matched(
@@ -81,11 +92,35 @@ def _matched(
     length: int,
     indexes: Sequence[FeatureIndex],
     by_rows: bool,
+    *,
+    sub_words: FeatureArrays | None = None,
     **options: Any,
 ) -> Shortlists:
     own = x.leading(forest.n_features).checked
-    found = _core.shortlists(forest, by_rows, own, length, indexes, **options)
-    return Shortlists(*found[:3], found[3] if indexes else None)
+    parts = None if sub_words is None else sub_words.checked
+    found = _core.shortlists(forest, by_rows, own, length, indexes, sub_words=parts, **options)
+    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, best = found
+    named = options.get("names") is not None
+    return Shortlists(
+        indptr,
+        labels,
+        tree_scores,
+        index_scores if indexes else None,
+        sub_scores if options.get("sub_indexes") else None,
+        coverages if named else None,
+        cosines if named else None,
+        np.repeat(best, np.diff(indptr)) if named else None,
+    )
+
+
+@dataclass(frozen=True)
+class Matchers:
+    """What finds labels besides the trees."""
+
+    index: FoldedIndex | None = None
+    sub_index: FoldedIndex | None = None
+    names: NameIndex | None = None
+    match_names: bool = False  # whether names find labels, or only score those that others find
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,35 +129,57 @@ class OutOfBag:
 
     forest: Forest
     x: FeatureArrays
+    sub_words: FeatureArrays | None
     seed: int
     subsample: float
     by_rows: bool
     n_jobs: int
+    allowed: NDArray[np.uint8] | None = None  # 1 for each label that a list may hold; None: all
 
     def match(
         self,
         length: int,
-        index: FoldedIndex | None,
+        matchers: Matchers,
         rows: NDArray[np.int64] | None = None,
     ) -> Shortlists:
-        """The shortlists of all rows, or of some. A row that every tree saw has no tree scores."""
+        """The shortlists of some rows, or of all: then with the scores that all rows need.
+
+        A row that every tree saw has no tree scores.
+        """
         n_rows, n_trees = self.x.n_rows, self.forest.n_trees
-        indexes = () if index is None else index.parts
         # One bit per row and tree, to keep the masks of a large forest small.
         masks = (_core.bag_mask(self.seed, t, n_rows, self.subsample) for t in range(n_trees))
         bags = np.stack([np.packbits(self._chosen(mask, rows)) for mask in masks])
-        x = self.x if rows is None else self.x.take(rows)
-        folds = None if index is None else self._chosen(index.folds, rows)
+        x, sub_words = (
+            part if rows is None or part is None else part.take(rows)
+            for part in (self.x, self.sub_words)
+        )
+        assert x is not None
+        folded = matchers.index or matchers.sub_index
+        folds = None if folded is None else self._chosen(folded.folds, rows)
+        indexes, sub_indexes = (
+            () if index is None else index.parts for index in (matchers.index, matchers.sub_index)
+        )
 
         def match(task: int, cancel: CancelFlag) -> Shortlists:
             start, stop = task * _CHUNK, min((task + 1) * _CHUNK, x.n_rows)
             part = bags[:, start // 8 : (stop + 7) // 8]
-            skip = np.ascontiguousarray(np.unpackbits(part, axis=1, count=stop - start).T)
-            fold = None if folds is None else folds[start:stop]
-            return _matched(
-                self.forest, x.rows(start, stop), length, indexes, self.by_rows,
-                skip=skip, fold=fold, cancel=cancel,
-            )  # fmt: skip
+            lists = _matched(
+                self.forest,
+                x.rows(start, stop),
+                length,
+                indexes,
+                self.by_rows,
+                sub_words=None if sub_words is None else sub_words.rows(start, stop),
+                sub_indexes=sub_indexes,
+                names=matchers.names,
+                match_names=matchers.match_names,
+                allowed=self.allowed,
+                skip=np.ascontiguousarray(np.unpackbits(part, axis=1, count=stop - start).T),
+                fold=None if folds is None else folds[start:stop],
+                cancel=cancel,
+            )
+            return lists.brief() if rows is None else lists
 
         return Shortlists.joined(in_threads(match, -(-x.n_rows // _CHUNK), self.n_jobs))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,12 @@ from .._runtime.threads import CancelFlag
 from .._trees.forest import Forest
 from .blend import Blend, Pairs
 from .feature_index import FeatureIndex
+from .names import NameIndex
 from .shortlists import Shortlists, match
 from .vectors import LabelVectors
 
 Scores = NDArray[np.float32]
+Part = FeatureIndex | LabelVectors | NameIndex
 SHORTLIST = 100  # labels per row, unless more are found worth having
 
 
@@ -27,10 +30,14 @@ class SecondStage:
     blend: Blend
     label_counts: NDArray[np.int64]  # training rows per label
     length: int  # of a shortlist
+    n_ranked: int  # the first features, which ranker and centroids use; behind them: sub-words
     # Parts that are None unless the blend needs them.
     index: FeatureIndex | None = None
+    sub_index: FeatureIndex | None = None
+    names: NameIndex | None = None
     ranker: LabelVectors | None = None
     centroids: LabelVectors | None = None
+    match_names: bool = False  # whether names find labels, or only score those that others find
 
     def shortlists(
         self,
@@ -42,20 +49,43 @@ class SecondStage:
         cancel: CancelFlag | None = None,
     ) -> Shortlists:
         """The candidates of each row."""
+        sub_words, unseen = None, self._unseen
+        if self.sub_index is not None or self.names is not None:
+            sub_words = x.between(self.n_ranked, x.n_features)
+        if unseen is not None and not self.blend.unseen:
+            allowed, unseen = 1 - unseen if allowed is None else allowed & (1 - unseen), None
         return match(
-            forest, x, self.length, self.index, by_rows=by_rows, allowed=allowed, cancel=cancel
+            forest,
+            x,
+            self.length,
+            self.index,
+            by_rows=by_rows,
+            sub_words=sub_words,
+            sub_index=self.sub_index,
+            names=self.names,
+            match_names=self.match_names,
+            unseen=unseen,
+            allowed=allowed,
+            cancel=cancel,
         )
+
+    @cached_property
+    def _unseen(self) -> NDArray[np.uint8] | None:
+        """1 for each label that is known by its name alone; None if there are no such."""
+        unseen = self.label_counts == 0
+        return unseen.astype(np.uint8) if self.names is not None and unseen.any() else None
 
     def pairs(self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None) -> Pairs:
         """The signals of the labels on each row's shortlist."""
         indptr, labels = lists.indptr, lists.labels
         margins = distances = None
+        ranked = x.leading(self.n_ranked)
         if self.ranker is not None:
-            margins = self.ranker.products(x, indptr, labels, cancel)
+            margins = self.ranker.products(ranked, indptr, labels, cancel)
         if self.centroids is not None:
-            distances = self.centroids.squared_distances(x, indptr, labels, cancel)
-        tree_scores = np.minimum(lists.tree_scores, 1)  # may be infinite in a damaged file
-        return Pairs(tree_scores, self.label_counts[labels], margins, distances, lists.index_scores)
+            distances = self.centroids.squared_distances(ranked, indptr, labels, cancel)
+        odds = None if self.names is None else self.names.odds(labels)
+        return pairs_of(lists, self.label_counts, margins, distances, odds)
 
     def scores(
         self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None
@@ -63,8 +93,30 @@ class SecondStage:
         """Probabilities of the labels on each row's shortlist."""
         return self.blend.probabilities(self.pairs(x, lists, cancel))
 
-    def parts(self) -> Iterator[tuple[str, FeatureIndex | LabelVectors]]:
+    def parts(self) -> Iterator[tuple[str, Part]]:
         """What the blend needs, by name."""
         for name in self.blend.needs:
-            part: FeatureIndex | LabelVectors = getattr(self, name)
+            part: Part = getattr(self, name)
             yield name, part
+
+
+def pairs_of(
+    lists: Shortlists,
+    label_counts: NDArray[np.int64],
+    margins: NDArray[np.float32] | None = None,
+    distances: NDArray[np.float64] | None = None,
+    name_odds: NDArray[np.float32] | None = None,
+) -> Pairs:
+    """The signals of the listed labels."""
+    return Pairs(
+        np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file
+        label_counts[lists.labels],
+        margins,
+        distances,
+        lists.index_scores,
+        lists.sub_scores,
+        lists.coverages,
+        lists.cosines,
+        lists.best_cosine,
+        name_odds,
+    )

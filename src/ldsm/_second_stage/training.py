@@ -8,7 +8,7 @@ continues with all rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._runtime.threads import in_threads, worker_count
+from .._runtime.threads import CancelFlag, in_threads, worker_count
 from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
-from .blend import Blend, Pairs, fit_blend, tail_scores
-from .feature_index import FoldedIndex, train_index
-from .shortlists import OutOfBag, Shortlists
-from .stage import SHORTLIST, SecondStage
+from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
+from .feature_index import train_index
+from .names import name_index
+from .shortlists import Matchers, OutOfBag, Shortlists
+from .stage import SHORTLIST, SecondStage, pairs_of
 from .vectors import LabelVectors
 
 # Chosen on held-out training rows (docs/tuning.md).
@@ -55,8 +56,9 @@ class Matching:
     """How training rows are matched, and new rows will be."""
 
     lists: Shortlists  # of all training rows
+    held: Shortlists  # of those that are held out, with all scores
     length: int
-    index: FoldedIndex | None
+    matchers: Matchers
 
 
 def match_training_rows(
@@ -65,30 +67,51 @@ def match_training_rows(
     """Shortlists of the training rows.
 
     With `with_index`, held-out rows decide whether an index finds more of their labels than the
-    trees alone, and whether longer lists find many more.
+    trees alone, whether sub-words and names find more still, and whether longer lists find many
+    more.
     """
-    if not with_index:
-        length = min(SHORTLIST, data.n_labels)
-        return Matching(oob.match(length, None), length, None)
     sample = np.flatnonzero(held_out_rows(data.n_rows, seed))
+
+    def matching(length: int, matchers: Matchers) -> Matching:
+        length = min(length, data.n_labels)
+        lists = oob.match(length, matchers)
+        if matchers.names is not None:
+            truth = _shared(lists, data.y)
+            assert lists.coverages is not None
+            names = matchers.names.counted(lists.labels, lists.coverages, truth)
+            matchers, lists = replace(matchers, names=names), replace(lists, coverages=None)
+        return Matching(lists, oob.match(length, matchers, sample), length, matchers)
+
+    if not with_index:
+        return matching(SHORTLIST, Matchers())
     y = data.y.take(sample)
     lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
 
-    def found(length: int, index: FoldedIndex | None) -> int:
-        lists = oob.match(length, index, sample)
-        return int(_shared(lists.indptr, lists.labels, y.indptr, y.indices, data.n_labels).sum())
+    def found(length: int, matchers: Matchers) -> int:
+        return int(_shared(oob.match(length, matchers, sample), y).sum())
 
-    index: FoldedIndex | None = train_index(data, seed)
-    if found(lengths[-1], None) > found(lengths[-1], index):
-        index = None
-    length, so_far = lengths[0], found(lengths[0], index)
+    matchers, most = Matchers(), found(lengths[-1], Matchers())
+
+    def add(**changes: Any) -> None:
+        nonlocal matchers, most
+        more = replace(matchers, **changes)
+        if (its := found(lengths[-1], more)) >= most:
+            matchers, most = more, its
+
+    add(index=train_index(data.matched, seed))
+    if (form := data.sub_word_form) is not None and (spelled := data.sub_words) is not None:
+        if form.indexed:
+            add(sub_index=train_index(spelled, seed))
+        names = name_index(data.y.classes.tolist(), form, data.label_synonyms)
+        matchers = replace(matchers, names=names)
+        add(match_names=True)
+    length, so_far = lengths[0], found(lengths[0], matchers)
     for longer in lengths[1:]:
-        more = found(longer, index)
+        more = found(longer, matchers)
         if length >= data.n_labels or more < LONGER_IF[length] * so_far:
             break
         length, so_far = longer, more
-    length = min(length, data.n_labels)
-    return Matching(oob.match(length, index), length, index)
+    return matching(length, matchers)
 
 
 def train_second_stage(
@@ -136,16 +159,14 @@ class _Training:
         *,
         compress: bool,
     ) -> None:
-        self.x, self.y, self.matching = data.x, data.y, matching
+        self.x, self.y, self.matching = data.ranked, data.y, matching
         self.settings, self.seed, self.compress = settings, seed, compress
         self.held_out = held_out_rows(data.n_rows, seed)
         self.held_rows = np.flatnonzero(self.held_out)
-        self.held = matching.lists.rows(self.held_rows)
-        own = self.y.take(self.held_rows)
-        self.truth = _shared(
-            self.held.indptr, self.held.labels, own.indptr, own.indices, data.n_labels
-        )
+        self.held = matching.held
+        self.truth = _shared(self.held, self.y.take(self.held_rows))
         self.weights = self._pair_weights()
+        self.cross_fitted: dict[str, NDArray[np.float64]] = {}  # precision by kind of blend
 
     @property
     def can_blend(self) -> bool:
@@ -168,21 +189,52 @@ class _Training:
 
     def linear_stage(self, *, choose: bool) -> SecondStage:
         """With `choose`, the blend has the centroids too if it clearly gains from them."""
+        matchers = self.matching.matchers
         ranker, margins = self._ranker()
-        kind = "linear" if self.matching.index is None else "linear+index"
+        kind = "linear" if matchers.index is None else "linear+index"
+        if matchers.sub_index is not None:
+            kind = f"{kind}+subwords"
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
+        if matchers.names is not None and self._gains(f"{kind}+names", kind, pairs):
+            kind = f"{kind}+names"
         if choose and self._gains(f"{kind}+tail", kind, pairs):
             kind = f"{kind}+tail"
-        return self._stage(self._fitted(kind, pairs), ranker)
+        blend = self._fitted(kind, pairs)
+        if matchers.names is not None and not self.y.counts.all():
+            blend = replace(blend, unseen=self._unseen(pairs))
+        return self._stage(blend, ranker)
+
+    def _unseen(self, pairs: Pairs) -> tuple[float, ...]:
+        """How labels that no row has are scored: as others are, by their names alone.
+
+        They are rather like rare labels, so frequent ones count for less. Without enough true and
+        false matches there is nothing to go by: then they have no score.
+        """
+        assert pairs.cosines is not None
+        used = pairs.cosines > 0
+        truth = self.truth[used]
+        if min(np.count_nonzero(truth), np.count_nonzero(~truth)) < FEWEST_PAIRS:
+            return ()
+        weights = 1 / np.sqrt(pairs.label_counts[used])
+        return rounded(fit_unseen(pairs[used], truth, weights))
 
     def _stage(self, blend: Blend, ranker: LabelVectors | None = None) -> SecondStage:
-        index = self.matching.index
+        matchers = self.matching.matchers
+        index, sub_index = (
+            None if folded is None else folded.whole
+            for folded in (matchers.index, matchers.sub_index)
+        )
+        named = "names" in blend.needs
         return SecondStage(
             blend,
             self.y.counts,
             self.matching.length,
-            index=None if index is None else index.whole,
+            self.x.n_features,
+            index=index,
+            sub_index=sub_index,
+            names=matchers.names if named else None,
+            match_names=named and matchers.match_names,
             ranker=ranker,
             centroids=self._centroids() if "centroids" in blend.needs else None,
         )
@@ -252,15 +304,19 @@ class _Training:
             self.x.take(self.held_rows), self.held.indptr, self.held.labels
         )
 
-    def _held_pairs(self, **signals: NDArray[Any] | None) -> Pairs:
-        held = self.held
-        counts = self.y.counts[held.labels]
-        return Pairs(held.tree_scores, counts, index_scores=held.index_scores, **signals)
+    def _held_pairs(self, **signals: Any) -> Pairs:
+        held, names = self.held, self.matching.matchers.names
+        if names is not None:
+            assert held.coverages is not None
+            odds = names.odds_without(held.labels, held.coverages, self.truth)
+            signals["name_odds"] = odds
+        return pairs_of(held, self.y.counts, **signals)
 
     def _gains(self, richer: str, kind: str, pairs: Pairs) -> bool:
         """Whether a richer blend, which costs memory and time, gains more than a standard error."""
-        its, plain = (self._precision(self._cross_fitted(k, pairs)) for k in (richer, kind))
-        gain = its - plain
+        missing = [k for k in (richer, kind) if k not in self.cross_fitted]
+        self.cross_fitted |= self._cross_fitted(missing, pairs)
+        gain = self.cross_fitted[richer] - self.cross_fitted[kind]
         return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     def _pair_weights(self) -> NDArray[np.float64]:
@@ -283,15 +339,18 @@ class _Training:
         used = self.weights > 0 if chosen is None else chosen & (self.weights > 0)
         return fit_blend(kind, pairs[used], self.truth[used], self.weights[used], **formula)
 
-    def _cross_fitted(self, kind: str, pairs: Pairs) -> NDArray[np.float64]:
-        """Scores of each half of the rows by a blend fitted on the other half."""
+    def _cross_fitted(self, kinds: list[str], pairs: Pairs) -> dict[str, NDArray[np.float64]]:
+        """Precision of each half of the rows by blends fitted on the other half."""
         row = np.repeat(np.arange(len(self.held_rows)), np.diff(self.held.indptr))
-        scores = np.empty(len(row))
-        for half in (0, 1):
-            scored = row % 2 == half
+        scores = {kind: np.empty(len(row)) for kind in kinds}
+
+        def fit(task: int, cancel: CancelFlag) -> None:
+            kind, scored = kinds[task // 2], row % 2 == task % 2
             blend = self._fitted(kind, pairs, ~scored)
-            scores[scored] = blend.probabilities(pairs[scored])
-        return scores
+            scores[kind][scored] = blend.probabilities(pairs[scored])
+
+        in_threads(fit, 2 * len(kinds), worker_count(self.settings["n_jobs"]))
+        return {kind: self._precision(values) for kind, values in scores.items()}
 
     def _precision(
         self, scores: NDArray[Any], gain: NDArray[np.float64] | None = None
@@ -308,18 +367,11 @@ class _Training:
         return np.bincount(row, hits * weight / 3, len(lengths)).astype(np.float64)
 
 
-def _shared(
-    indptr: NDArray[np.int64],
-    labels: NDArray[np.int32],
-    own_indptr: NDArray[np.int64],
-    own_labels: NDArray[np.int32],
-    n_labels: int,
-) -> NDArray[np.bool_]:
+def _shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
     """Which labels of some rows' lists are among the rows' own."""
-    rows = np.arange(len(indptr) - 1)
-    listed, own = (
-        _keys(rows, *lists, n_labels) for lists in ((indptr, labels), (own_indptr, own_labels))
-    )
+    rows = np.arange(y.n_rows)
+    listed = _keys(rows, lists.indptr, lists.labels, y.n_labels)
+    own = _keys(rows, y.indptr, y.indices, y.n_labels)
     return np.isin(listed, own, assume_unique=True)
 
 

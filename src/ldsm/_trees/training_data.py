@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.labels import LabelArrays, label_arrays
 from .._storage.strings import Strings
-from ..datasets.dataset import StoreLocation
+from ..datasets.dataset import StoreLocation, SubWordForm
 from ..datasets.store import open_located
 
 _opening = threading.Lock()
@@ -31,7 +32,10 @@ class TrainingData:
     y: LabelArrays
     feature_names: Strings | None = None
     store: StoreLocation | None = None  # that holds the same rows
-    n_matched: int | None = None  # the first features, which matchers use; None: all
+    n_matched: int | None = None  # the first features, which trees and index use; None: all
+    n_ranked: int | None = None  # likewise, of the ranker; behind them are sub-words
+    sub_word_form: SubWordForm | None = None
+    label_synonyms: Mapping[str, Sequence[str]] | None = None  # names of labels that have others
 
     @property
     def n_rows(self) -> int:
@@ -57,10 +61,22 @@ class TrainingData:
 
     @cached_property
     def matched(self) -> TrainingData:
-        """The same rows with the features that trees and index use; the ranker uses all."""
+        """The same rows with the features that trees and index use."""
         if self.n_matched is None or self.n_matched >= self.n_features:
             return self
-        return replace(self, x=self.x.leading(self.n_matched), n_matched=None)
+        return TrainingData(self.x.leading(self.n_matched), self.y, self.feature_names, self.store)
+
+    @cached_property
+    def ranked(self) -> FeatureArrays:
+        """The features that the ranker uses."""
+        return self.x if self.n_ranked is None else self.x.leading(self.n_ranked)
+
+    @cached_property
+    def sub_words(self) -> TrainingData | None:
+        """The sub-words of the same rows, if there are any."""
+        if self.n_ranked is None or self.n_ranked >= self.n_features:
+            return None
+        return TrainingData(self.x.between(self.n_ranked, self.n_features), self.y)
 
     def opened(self) -> TrainingData:
         return self

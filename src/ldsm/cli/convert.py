@@ -170,7 +170,8 @@ def _vectorized(reader: Reader, path: Path, words: WordOptions) -> Iterator[tupl
         words.vectorizer(),
         collector.texts(),
         None,
-        with_pairs=lambda n_texts: not words.words and is_ranked(defaults(), n_texts),
+        with_parts=lambda n_texts: not words.words and is_ranked(defaults(), n_texts),
+        label_names=collector.names,
     )
     Y, names, _ = collector.matrix(1)
     form, columns = kept_form(features), Strings.pack(features.names)

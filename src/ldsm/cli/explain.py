@@ -112,6 +112,10 @@ def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: i
         for s in scores
     ]
     screen.table(["label", "log-odds", *stages], rows, title="what each stage adds")
+    if any(s.name is not None for s in scores):
+        rows = [[str(s.tag), s.name[0], f"{s.name[1]:.0%}"] for s in scores if s.name is not None]
+        columns = ["label", "name", "of it in the text"]
+        screen.table(columns, rows, title="names that match", text=["label", "name"])
     if scores[0].bias is None:
         return
     rows = []
@@ -141,7 +145,7 @@ def _show_strongest(
     for column in columns:
         features, weights = stage.ranker.vector(column)
         # The bias, last, is no feature.
-        able = np.flatnonzero((features < x.n_features) & (weights > 0))
+        able = np.flatnonzero((features < stage.n_ranked) & (weights > 0))
         best = features[able[np.lexsort((able, -weights[able]))[:_WORDS]]].tolist()
         found = [names[f] for f in best if f in here]
         missing = [names[f] for f in best if f not in here]

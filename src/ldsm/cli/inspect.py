@@ -101,6 +101,11 @@ def _list_labels(screen: Screen, model: Model) -> None:
     screen.table(["label", "training rows"], [[str(names[i]), counts[i]] for i in order])
 
 
+# What the weights of a part belong to, if not to labels.
+_OWNERS = {"index": "feature", "sub_index": "sub_word", "names": "sub_word"}
+_TITLES = {"sub_index": "index of sub-words", "names": "index of names"}
+
+
 def describe_stage(stage: SecondStage) -> dict[str, Any]:
     """The second stage: its blend, and the sizes of its parts."""
     blend = stage.blend
@@ -115,11 +120,11 @@ def describe_stage(stage: SecondStage) -> dict[str, Any]:
     described |= blend.formula
     for name, part in stage.parts():
         entries = np.diff(part.offsets)
-        owner = "feature" if name == "index" else "label"
+        owner = _OWNERS.get(name, "label")
         described[name] = {
             "bytes": part.nbytes,
             f"{owner}s": int(np.count_nonzero(entries)),
-            f"weights_per_{owner}": float(entries.mean()),
+            f"weights_per_{owner}": float(entries.mean()) if len(entries) else 0.0,
         }
     return described
 
@@ -132,11 +137,11 @@ def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
         if name in stage:
             shown[title] = f"{stage[name]:g}"
     shown["shortlist"] = f"{stage['shortlist']} labels"
-    for name in ("index", "ranker", "centroids"):
+    for name in ("index", "sub_index", "names", "ranker", "centroids"):
         if name in stage:
-            owner = "feature" if name == "index" else "label"
-            part = stage[name]
-            shown[name] = size(part["bytes"])
-            shown[f"{name}: {owner}s"] = number(part[f"{owner}s"])
-            shown[f"{name}: weights per {owner}"] = f"{part[f'weights_per_{owner}']:,.1f}"
+            owner, part = _OWNERS.get(name, "label"), stage[name]
+            title, words = _TITLES.get(name, name), owner.replace("_", "-")
+            shown[title] = size(part["bytes"])
+            shown[f"{title}: {words}s"] = number(part[f"{owner}s"])
+            shown[f"{title}: weights per {words}"] = f"{part[f'weights_per_{owner}']:,.1f}"
     return shown

@@ -57,6 +57,16 @@ def train(
             help=f"Tune the threshold for sets on held-out rows, {_VALIDATION:.0%} by default.",
         ),
     ] = False,
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="What labels are called, and further labels: two columns (.tsv, .csv) or SKOS "
+            "(.ttl, .rdf, .nt). For texts only.",
+        ),
+    ] = None,
     seed: SeedOption = None,
     checkpoint: Annotated[
         Path | None,
@@ -85,17 +95,21 @@ def train(
     continues from there and ends with the same model. The folder is not deleted; remove it when you
     no longer need it.
 
+    --vocabulary names labels by what they are called, each on lines of its own: label, tab, name.
+    Names are compared with the texts, so labels that no row has can be predicted, too.
+
     With --dask, DATA must be a store (see `ldsm convert`), and --checkpoint is required. All
     workers must see both under the same path. The model is the same as without --dask.
     """
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
         raise wrong_use(f"{output} cannot be written.", "--output")
-    inputs = reader.inputs(data, *filter(None, [params.file]))
+    inputs = reader.inputs(data, *filter(None, [params.file, vocabulary]))
     check_output(output, "a model", inputs, overwrite)
-    if dask is not None and (validation is not None or tune_threshold or params.get("warm_start")):
+    on_this_machine = (validation, vocabulary, tune_threshold or None, params.get("warm_start"))
+    if dask is not None and any(option is not None for option in on_this_machine):
         raise wrong_use(
-            "cannot be combined with --validation, --tune-threshold or --warm-start, which change "
-            "the rows or the model on this machine.",
+            "cannot be combined with --validation, --vocabulary, --tune-threshold or --warm-start, "
+            "which change the rows or the model on this machine.",
             DASK,
         )
     if validation is None and tune_threshold:
@@ -138,6 +152,10 @@ def train(
             estimator = _estimator(data, rows, words, params)
             documents = None if rows is not None else reader.documents(data)
             corpus = rows if documents is None else Tally().counted(documents, said)
+            if vocabulary is not None:
+                if isinstance(estimator, LdSMClassifier):
+                    raise wrong_use(f"{data} holds features, not texts.", "--vocabulary")
+                options["vocabulary"] = vocabulary
             model = Model(output, estimator.fit(corpus, **options))
     seconds = time.perf_counter() - started
     scores = None
@@ -189,7 +207,15 @@ def _with_more_trees(
     aligned, _ = in_columns(model.estimator, rows, output)
     X = model_features(model.estimator, aligned, output)
     model.classifier.set_params(**params)
-    model.classifier.fit(replace(aligned, X=X, texts=None), **options)
+    form = model.estimator.features_.form if isinstance(model.estimator, TextTagger) else None
+    stage = model.fitted.second_stage
+    names = (
+        None
+        if stage is None or stage.names is None
+        else stage.names.synonyms(model.fitted.classes.tolist())
+    )
+    rows = replace(aligned, X=X, texts=None, text_form=form, label_synonyms=names)
+    model.classifier.fit(rows, **options)
     return model
 
 

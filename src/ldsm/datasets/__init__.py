@@ -14,6 +14,7 @@ from .store import open_store, save_store
 from .svmlight import iter_svmlight, load_svmlight, save_svmlight
 from .synthetic import PRESETS, make_xmc
 from .tables import iter_table, load_table, save_table
+from .vocabulary import read_vocabulary
 from .xmlrepo import iter_xmlrepo, load_xmlrepo, save_xmlrepo
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "load_xmlrepo",
     "make_xmc",
     "open_store",
+    "read_vocabulary",
     "save_jsonl",
     "save_store",
     "save_svmlight",

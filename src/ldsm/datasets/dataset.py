@@ -35,16 +35,29 @@ class PairForm(NamedTuple):
     idf: NDArray[np.float32]
 
 
+class SubWordForm(NamedTuple):
+    """Parts of words: features behind those of the pairs."""
+
+    words: Strings  # runs of characters, blanks at the ends of a word included
+    idf: NDArray[np.float32]
+    indexed: bool  # whether texts have all of them, or only those of the labels' names
+
+
 class TextForm(NamedTuple):
     """How features were made from texts: what a store keeps of it besides the words."""
 
     settings: Mapping[str, Any]
     idf: NDArray[np.float32] | None
     pairs: PairForm | None = None
+    sub_words: SubWordForm | None = None
 
     @property
     def n_pairs(self) -> int:
         return 0 if self.pairs is None else len(self.pairs.first)
+
+    @property
+    def n_sub_words(self) -> int:
+        return 0 if self.sub_words is None else len(self.sub_words.idf)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +79,8 @@ class Dataset:
     text_form : TextForm, optional
         How `X` was made from texts, if it was; `feature_names` are the words. A TextTagger can be
         fitted on such features. Set by ``ldsm convert --vectorize``.
+    label_synonyms : mapping of str to sequence of str, optional
+        What labels are called, where that is not the label itself.
 
     Attributes
     ----------
@@ -93,6 +108,7 @@ class Dataset:
     label_names: Sequence[str] | None = None
     source: str = ""
     text_form: TextForm | None = None
+    label_synonyms: Mapping[str, Sequence[str]] | None = None
     # Not an argument of `replace`, so that changed rows never refer to the store of the old ones.
     store: StoreLocation | None = field(default=None, init=False)
 

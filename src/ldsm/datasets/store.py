@@ -33,7 +33,7 @@ from .._storage.manifest import (
 )
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
-from .dataset import Dataset, PairForm, StoreLocation, TextForm
+from .dataset import Dataset, PairForm, StoreLocation, SubWordForm, TextForm
 
 _FORMAT = "ldsm-store"
 _VERSION = 2  # 1 was never released
@@ -54,6 +54,9 @@ _DTYPES = {
     "pair_first": "<i4",
     "pair_second": "<i4",
     "pair_idf": "<f4",
+    "sub_words": "|u1",
+    "sub_word_offsets": "<i8",
+    "sub_word_idf": "<f4",
 }
 # New arrays are written next to the old ones, so their names get a random part.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
@@ -207,6 +210,9 @@ class _Writer:
         if form is not None and form.pairs is not None:
             for name, values in form.pairs._asdict().items():
                 self._array(f"pair_{name}").append(values)
+        if form is not None and form.sub_words is not None:
+            self._put_strings("sub_words", "sub_word_offsets", form.sub_words.words)
+            self._array("sub_word_idf").append(form.sub_words.idf)
         meta: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -215,6 +221,7 @@ class _Writer:
             "labels": self.n_labels,
             "source": printable(self.first.source),
             **({} if form is None else {"text": dict(form.settings)}),
+            **({"indexed_sub_words": form.sub_words.indexed} if form and form.sub_words else {}),
             "arrays": {name: array.finish() for name, array in self.arrays.items()},
         }
         self.meta = meta
@@ -296,7 +303,19 @@ class _Reader:
             pairs = PairForm(*(self._array(f"pair_{name}") for name in PairForm._fields))
             if len(set(map(len, pairs))) > 1 or len(pairs.first) > self.meta["features"]:
                 raise self._damaged("the arrays of its pairs do not fit each other in size")
-        return TextForm(settings, idf, pairs)
+        return TextForm(settings, idf, pairs, self._sub_words())
+
+    def _sub_words(self) -> SubWordForm | None:
+        if "sub_word_idf" not in self.meta["arrays"]:
+            return None
+        idf = self._array("sub_word_idf")
+        indexed = self.meta.get("indexed_sub_words")
+        if len(idf) > self.meta["features"] or type(indexed) is not bool:
+            raise self._damaged("its sub-words do not fit its features")
+        words = self._strings("sub_words", "sub_word_offsets", len(idf))
+        if words is None:
+            raise self._damaged("its sub-words are missing")
+        return SubWordForm(words, idf, indexed)
 
     def _damaged(self, reason: str) -> ValueError:
         return ValueError(f"The store {printable(self.folder)} is damaged: {reason}.")

@@ -11,9 +11,9 @@ from itertools import islice
 
 from .._arrays.joined_labels import find_joined
 from .._runtime.wording import argument
+from .._storage.csv_rows import BrokenRow, csv_rows
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import UTF8, format_suffix, malformed, read_lines, writing
-from .csv_rows import BrokenRow, csv_rows
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 

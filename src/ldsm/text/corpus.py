@@ -91,9 +91,13 @@ class TagCollector:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
+    def names(self) -> list[str]:
+        """The tags so far, sorted."""
+        return sorted(self._number)
+
     def matrix(self, min_count: int) -> tuple[sp.csr_array, list[str], dict[str, int]]:
         """0/1 matrix of documents x tags, the names of its tags, and the rare tags left out."""
-        names = sorted(self._number)
+        names = self.names()
         column = np.empty(len(names), dtype=np.int32)
         column[[self._number[name] for name in names]] = np.arange(len(names))
         indptr = np.array(self._ends, dtype=np.int64)

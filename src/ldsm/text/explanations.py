@@ -14,6 +14,7 @@ from .._trees.row_paths import Leaf, Step, TreePath, pull_of
 
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
+_SHOWN_MATCH = 1 / 3  # of a name: less is hardly a match
 _DEEPEST_INDENT = 60  # the lines of a very deep tree must not become ever longer
 
 _SHARED = (
@@ -24,6 +25,7 @@ _SHARED = (
     "distance",
     "shares",
     "bias",
+    "name",
 )  # with LabelScore
 
 Weighted = list[tuple[str, float]]
@@ -83,6 +85,8 @@ class TagScore:
     bias : float or None
     words : list of (word, contribution)
         Words for the tag (above 0) and against it in its linear classifier, strongest first.
+    name : (str, float) or None
+        The name of the tag that the text matches best, and how much of it the text has.
     """
 
     tag: str
@@ -94,12 +98,15 @@ class TagScore:
     shares: dict[str, float]
     bias: float | None
     words: Weighted
+    name: tuple[str, float] | None = None
 
     def __str__(self) -> str:
-        shares = _listed(list(self.shares.items()), "+.2f")
-        if self.bias is None:
-            return f"{escaped(self.tag)}: {shares}"
-        return f"{escaped(self.tag)}: {shares}; words: {_listed(self.words, '+.2f')}"
+        parts = [f"{escaped(self.tag)}: {_listed(list(self.shares.items()), '+.2f')}"]
+        if self.bias is not None:
+            parts.append(f"words: {_listed(self.words, '+.2f')}")
+        if self.name is not None and self.name[1] >= _SHOWN_MATCH:
+            parts.append(f"the name {escaped(self.name[0])!r} matches by {self.name[1]:.0%}")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True)

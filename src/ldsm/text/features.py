@@ -7,7 +7,7 @@ until the vectorizer of a file is first used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,8 +25,9 @@ from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._runtime.threads import worker_count
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
-from ..datasets.dataset import Dataset, PairForm, TextForm
+from ..datasets.dataset import Dataset, PairForm, SubWordForm, TextForm
 from ..datasets.documents import fit_words, no_words
+from .sub_words import chosen_sub_words, shown, sub_word_idf
 from .token_patterns import is_linear
 from .words import (
     WordTable,
@@ -157,6 +158,7 @@ class TextFeatures:
     words: Strings
     idf: NDArray[Any] | None
     pairs: PairForm | None = None
+    sub_words: SubWordForm | None = None
 
     @classmethod
     def of(cls, vectorizer: TfidfVectorizer) -> TextFeatures:
@@ -167,17 +169,27 @@ class TextFeatures:
 
     @cached_property
     def names(self) -> list[str]:
-        """The words, and behind them the pairs."""
+        """The words, behind them the pairs, and behind these the sub-words."""
         words: list[str] = self.vectorizer.get_feature_names_out().tolist()
-        if self.pairs is None:
-            return words
-        first, second = self.pairs.first.tolist(), self.pairs.second.tolist()
-        return [*words, *(f"{words[a]} {words[b]}" for a, b in zip(first, second, strict=True))]
+        names = list(words)
+        if self.pairs is not None:
+            first, second = self.pairs.first.tolist(), self.pairs.second.tolist()
+            names += [f"{words[a]} {words[b]}" for a, b in zip(first, second, strict=True)]
+        if self.sub_words is not None:
+            names += shown(self.sub_words.words)
+        return names
+
+    @property
+    def n_features(self) -> int:
+        parts = (self.pairs, self.sub_words)
+        return len(self.words) + sum(len(part.idf) for part in parts if part is not None)
 
     @property
     def form(self) -> TextForm | None:
         """What a store keeps, if it is at hand: `kept_form` also asks the vectorizer."""
-        return TextForm(self.settings, self.idf, self.pairs) if self.settings else None
+        if not self.settings:
+            return None
+        return TextForm(self.settings, self.idf, self.pairs, self.sub_words)
 
     def transform(self, texts: list[str]) -> Any:
         """The features of texts."""
@@ -185,22 +197,35 @@ class TextFeatures:
             return self.vectorizer.transform(texts)
         dtype = DTYPES[self.settings["dtype"]]
         counts = self._table.counts(texts, lowercase=self.settings["lowercase"], dtype=dtype)
-        return weighed(counts, self.settings, self._every_idf, len(self.words))
+        return weighed(counts, self.settings, self._every_idf, self._starts)
 
     @cached_property
     def _every_idf(self) -> NDArray[Any] | None:
-        if self.pairs is None or self.idf is None:
-            return self.idf
-        return np.concatenate([self.idf, self.pairs.idf])
+        if self.idf is None:
+            return None
+        others = [form.idf for form in (self.pairs, self.sub_words) if form is not None]
+        return np.concatenate([self.idf, *others])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The first column of the pairs and that of the sub-words, as far as there are any."""
+        starts = [len(self.words)]
+        if self.pairs is not None:
+            starts.append(starts[-1] + len(self.pairs.first))
+        return starts if self.sub_words is not None else starts[:-1]
 
     @cached_property
     def _are_plain_words(self) -> bool:
         settings = self.settings
         return bool(settings) and are_plain_words(unfitted_vectorizer(settings, None))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_table"}
+
     @cached_property
     def _table(self) -> WordTable:
-        return WordTable.of(self.words, self.pairs)
+        sub_words = None if self.sub_words is None else self.sub_words.words
+        return WordTable.of(self.words, self.pairs, sub_words)
 
     @cached_property
     def vectorizer(self) -> TfidfVectorizer:
@@ -218,12 +243,14 @@ def learn_features(
     texts: Iterable[str],
     n_jobs: int | None,
     *,
-    with_pairs: Callable[[int], bool] = lambda n_texts: False,
+    with_parts: Callable[[int], bool] = lambda n_texts: False,
+    label_names: Callable[[], Iterable[str]] = lambda: (),
 ) -> tuple[Any, TextFeatures]:
     """Learn the words of texts; their features, and how those of others are made.
 
-    If `with_pairs` says so of their number, and the core counts their words, pairs of words that
-    follow each other are features, too.
+    If `with_parts` says so of their number, and the core counts their words, pairs of words that
+    follow each other and sub-words are features, too. Which sub-words, depends on `label_names`,
+    which is asked once the texts are read.
     """
     settings = vectorizer_settings(vectorizer)
     if (
@@ -240,15 +267,20 @@ def learn_features(
         raise no_words(vectorizer, learned.counts.shape[0], problem)
     counts = chosen.counts.astype(vectorizer.dtype)
     idf = _idf(counts, vectorizer) if vectorizer.use_idf else None
-    X = weighed(counts, settings, idf, len(chosen.words))
-    if not with_pairs(X.shape[0]):
+    X = weighed(counts, settings, idf)
+    if not with_parts(X.shape[0]):
         return X, TextFeatures(settings, chosen.words, idf)
     found = chosen_pairs(learned, chosen.column)
     counts = found.counts.astype(vectorizer.dtype)
     pair_idf = _idf(counts, vectorizer)
-    form = PairForm(found.first, found.second, pair_idf.astype(np.float32))
-    Z = weighed(counts, settings, pair_idf, 0)
-    return sp.hstack([X, Z], format="csr"), TextFeatures(settings, chosen.words, idf, form)
+    pairs = PairForm(found.first, found.second, pair_idf.astype(np.float32))
+    parts = [X, weighed(counts, settings, pair_idf)]
+    spelled = chosen_sub_words(learned, label_names())
+    sub_words = SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed)
+    counts = spelled.counts.astype(vectorizer.dtype)
+    parts.append(weighed(counts, settings, sub_words.idf))
+    X = sp.hstack(parts, format="csr")
+    return X, TextFeatures(settings, chosen.words, idf, pairs, sub_words)
 
 
 def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
@@ -259,9 +291,12 @@ def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
 
 
 def weighed(
-    counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None, n_words: int
+    counts: Any,
+    settings: Mapping[str, Any],
+    idf: NDArray[Any] | None,
+    starts: Sequence[int] = (),
 ) -> Any:
-    """The features of counts, made in place; words and pairs, behind them, are scaled apart.
+    """The features of counts, made in place; columns are scaled apart from those before `starts`.
 
     scikit-learn, whose numbers these are, takes much longer over a single text.
     """
@@ -274,19 +309,21 @@ def weighed(
         counts.data *= idf[counts.indices]
     scale = {"l1": inplace_csr_row_normalize_l1, "l2": inplace_csr_row_normalize_l2}
     if settings["norm"] in scale:
-        scale[settings["norm"]](_in_two(counts, n_words))
+        scale[settings["norm"]](_in_parts(counts, starts))
     return counts
 
 
-def _in_two(counts: Any, n_words: int) -> Any:
-    """The same numbers with two rows for each: its words and its pairs."""
-    if n_words in (0, counts.shape[1]):
+def _in_parts(counts: Any, starts: Sequence[int]) -> Any:
+    """The same numbers with several rows for each: its words, its pairs, its sub-words."""
+    if not starts:
         return counts
-    before = np.concatenate([[0], np.cumsum(counts.indices < n_words)])
-    in_row = np.diff(before[counts.indptr])
-    indptr = np.empty(2 * counts.shape[0] + 1, dtype=counts.indptr.dtype)
-    indptr[::2], indptr[1::2] = counts.indptr, counts.indptr[:-1] + in_row
-    shape = (2 * counts.shape[0], counts.shape[1])
+    width = len(starts) + 1
+    indptr = np.empty(width * counts.shape[0] + 1, dtype=counts.indptr.dtype)
+    indptr[::width] = counts.indptr
+    for part, start in enumerate(starts, 1):
+        before = np.concatenate([[0], np.cumsum(counts.indices < start)])
+        indptr[part::width] = counts.indptr[:-1] + np.diff(before[counts.indptr])
+    shape = (width * counts.shape[0], counts.shape[1])
     return sp.csr_array((counts.data, counts.indices, indptr), shape=shape)
 
 
@@ -303,24 +340,36 @@ def features_state(features: TextFeatures) -> tuple[dict[str, Any], Arrays]:
     settings, arrays = vectorizer_state(features.vectorizer)
     if features.pairs is not None:
         arrays |= {f"pairs.{name}": values for name, values in features.pairs._asdict().items()}
+    if features.sub_words is not None:
+        arrays |= names_to_arrays("sub_words", features.sub_words.words)
+        arrays["sub_words.idf"] = features.sub_words.idf
     return settings, arrays
 
 
 def kept_form(features: TextFeatures) -> TextForm:
     """What a store keeps; a ValueError for a vectorizer that cannot be saved."""
     settings, arrays = vectorizer_state(features.vectorizer)
-    return TextForm(settings, arrays.get("idf"), features.pairs)
+    return TextForm(settings, arrays.get("idf"), features.pairs, features.sub_words)
 
 
 def features_from_state(
-    settings: Mapping[str, Any], arrays: Arrays, *, verify: bool, trust_pattern: bool
+    settings: Mapping[str, Any],
+    arrays: Arrays,
+    *,
+    indexed: bool,
+    verify: bool,
+    trust_pattern: bool,
 ) -> TextFeatures:
     """What `features_state` stored; its arrays are removed from `arrays`."""
     words, idf = names_from_arrays("words", arrays, verify=verify), arrays.pop("idf", None)
     pairs = None
     if "pairs.first" in arrays:
         pairs = PairForm(*(take(arrays, f"pairs.{name}") for name in PairForm._fields))
-    form = TextForm(settings, idf, pairs)
+    sub_words = None
+    if "sub_words.idf" in arrays:
+        spelled = names_from_arrays("sub_words", arrays, verify=verify)
+        sub_words = SubWordForm(spelled, take(arrays, "sub_words.idf"), indexed)
+    form = TextForm(settings, idf, pairs, sub_words)
     return checked_features(form, words, verify=verify, trust_pattern=trust_pattern)
 
 
@@ -328,7 +377,7 @@ def checked_features(
     form: TextForm, words: Strings, *, verify: bool = True, trust_pattern: bool = False
 ) -> TextFeatures:
     """The features that a file describes; a ValueError if it cannot be."""
-    settings, idf, pairs = form
+    settings, idf, pairs, sub_words = form
     if settings.keys() != SETTINGS.keys():
         unknown = min(settings.keys() ^ SETTINGS.keys())
         raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
@@ -349,13 +398,19 @@ def checked_features(
         raise ValueError("it has an array 'idf' that its vectorizer does not use")
     if pairs is not None:
         _check_pairs(pairs, len(words), idf)
-    return TextFeatures(settings, words, idf, pairs)
+    if sub_words is not None:
+        its = sub_words.idf
+        if idf is None or its.shape != (len(sub_words.words),) or its.dtype != np.float32:
+            raise ValueError("the arrays of its sub-words have a wrong type or length")
+        if verify and not np.isfinite(its).all():
+            raise ValueError("the idf of its sub-words is not finite")
+    return TextFeatures(settings, words, idf, pairs, sub_words)
 
 
 def features_of(data: Dataset) -> TextFeatures:
     """How the features of a Dataset were made from texts."""
     assert data.text_form is not None and data.feature_names is not None
-    n_words = data.n_features - data.text_form.n_pairs
+    n_words = data.n_features - data.text_form.n_pairs - data.text_form.n_sub_words
     words = Strings.pack(data.feature_names[:n_words])
     try:
         return checked_features(data.text_form, words)

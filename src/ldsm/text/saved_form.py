@@ -42,6 +42,8 @@ def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
         "default_classifier": tagger.classifier is None,
         "min_tag_count": int(tagger.min_tag_count),
     }
+    if (sub_words := tagger.features_.sub_words) is not None:
+        text["indexed_sub_words"] = sub_words.indexed
     rare = RareTags.of(tagger.rare_tags_)
     arrays |= names_to_arrays("rare_tags", rare.names)
     arrays["rare_tag_counts"] = rare.counts
@@ -65,14 +67,16 @@ def restore_tagger(
     for name in ("default_vectorizer", "given_words", "default_classifier"):
         if not isinstance(text[name], bool):
             raise ValueError(f"its header has no proper entry {name!r}")
+    indexed = text.get("indexed_sub_words", False)
+    if not isinstance(indexed, bool):
+        raise ValueError("its header has no proper entry 'indexed_sub_words'")
     features = features_from_state(
-        text["vectorizer"], rest, verify=verify, trust_pattern=trust_pattern
+        text["vectorizer"], rest, indexed=indexed, verify=verify, trust_pattern=trust_pattern
     )
     rare = names_from_arrays("rare_tags", rest, verify=verify)
     counts = take_array(rest, "rare_tag_counts", np.int64, len(rare))
     classifier = classifier_from_state(header, rest, verify=verify)
-    n_pairs = 0 if features.pairs is None else len(features.pairs.first)
-    if classifier.n_features_in_ != len(features.words) + n_pairs:
+    if classifier.n_features_in_ != features.n_features:
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
     tagger.classifier_ = classifier

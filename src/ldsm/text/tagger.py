@@ -27,6 +27,7 @@ from .._trees.growing import ProgressCallback
 from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
+from ..datasets.vocabulary import label_names, with_labels
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
 from .features import (
@@ -111,6 +112,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         texts: Any,
         tags: Any = None,
         *,
+        vocabulary: Any = None,
         callback: ProgressCallback | None = None,
         checkpoint_dir: PathLike | None = None,
     ) -> TextTagger:
@@ -128,6 +130,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             texts (`Dataset.text_form`). Any iterable will do; it is read once.
         tags : iterable of lists of str, optional
             The tags of each document; a list may be empty.
+        vocabulary : path, iterable of str, or mapping of str to str or list of str, optional
+            What tags are called, where that is not the tag itself, and further tags: a file for
+            `ldsm.datasets.read_vocabulary` (two columns, or SKOS), a list of tags, or tags with
+            their names. The names of tags are compared with the words of a document. So tags that
+            no document has can be predicted, too.
         callback, checkpoint_dir
             See `LdSMClassifier.fit`; the documents are read again each time.
 
@@ -142,25 +149,39 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
         if isinstance(texts, Dataset) and texts.text_form is not None and tags is None:
             return self._fit_features(
-                texts, classifier, callback=callback, checkpoint_dir=checkpoint_dir
+                texts, classifier, vocabulary, callback=callback, checkpoint_dir=checkpoint_dir
             )
+        if vocabulary is not None and self.vectorizer is not None:
+            raise ValueError("With a vocabulary, vectorizer must be None: names need sub-words.")
         collector = TagCollector(read_pairs(texts, tags))
+        called: dict[str, list[str]] = {}
+
+        def all_names() -> Iterator[str]:
+            if vocabulary is not None:
+                called.update(label_names(vocabulary, collector.names()))
+            yield from collector.names()
+            for names in called.values():
+                yield from names
+
         X, features = learn_features(
             vectorizer,
             collector.texts(),
             classifier.n_jobs,
-            with_pairs=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
+            with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
+            label_names=all_names,
         )
         Y, names, rare = collector.matrix(self.min_tag_count)
         self._check_tags(names, rare, len(collector))
         data = Dataset(sp.csr_array(X), Y, label_names=names, text_form=features.form)
+        if vocabulary is not None:
+            data = _named(data, called, rare)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
         self.classifier_ = classifier
         self.hold_text(features, RareTags.of(rare))
         return self
 
     def _fit_features(
-        self, data: Dataset, classifier: LdSMClassifier, **options: Any
+        self, data: Dataset, classifier: LdSMClassifier, vocabulary: Any, **options: Any
     ) -> TextTagger:
         """Learn from features that were made from texts earlier."""
         if self.vectorizer is not None:
@@ -173,6 +194,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self._check_tags(names[kept], rare, len(data))
         if rare:
             data = replace(data, Y=data.Y[:, kept], label_names=names[kept].tolist())
+        if vocabulary is not None:
+            data = _named(data, label_names(vocabulary, names.tolist()), rare)
         classifier.fit(data, **options)
         self.classifier_ = classifier
         self.hold_text(features, RareTags.of(rare))
@@ -232,6 +255,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             digest.update(self.vectorizer_.idf_.tobytes())
         for array in self.features_.pairs or ():
             digest.update(array.tobytes())
+        if (sub_words := self.features_.sub_words) is not None:
+            digest.update(json.dumps(list(sub_words.words)).encode())
+            digest.update(sub_words.idf.tobytes())
         return digest.hexdigest()
 
     # -- predicting ---------------------------------------------------------------------------
@@ -463,6 +489,18 @@ def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
     params = classifier.get_params(deep=False)
     check_params(params, "LdSMClassifier")
     return is_ranked(params, n_texts)
+
+
+def _named(data: Dataset, names: Mapping[str, list[str]], rare: Mapping[str, int]) -> Dataset:
+    """The data with the names of its tags, and with those that no document has."""
+    assert data.text_form is not None and data.label_names is not None
+    if data.text_form.sub_words is None:
+        raise ValueError(
+            "A vocabulary needs a linear second stage (rerank='linear', or 'auto' with enough "
+            f"documents) and features with sub-words. Got {data!r}."
+        )
+    Y, labels = with_labels(data.Y, data.label_names, names.keys() - rare.keys())
+    return replace(data, Y=Y, label_names=labels, label_synonyms=names)
 
 
 def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:

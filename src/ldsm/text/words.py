@@ -6,11 +6,9 @@ lower case of a text is, Python says: the words are the same to the last one.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,19 +18,17 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .. import _core
 from .._arrays.matrices import csr
+from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
 from .._runtime.threads import CancelFlag, in_threads
 from .._storage.strings import Strings
 from ..datasets.dataset import PairForm
 
-Packed = tuple[NDArray[np.uint8], NDArray[np.int64]]
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 _CHUNK_BYTES = 1 << 21  # of texts counted together; so many for each thread are held in memory
 # A pair must occur in so many texts, and in no more than a share of them: "of the" says nothing.
 LEAST_TEXTS = 3
 MOST_SHARE = 0.05
 PAIRS_PER_WORD = 2
-_BMP = 0x10000  # beyond are characters that hardly any text has
-_LAST = 0x110000
 
 
 def are_plain_words(vectorizer: TfidfVectorizer) -> bool:
@@ -71,8 +67,7 @@ def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> Le
 
         for found in in_threads(count, len(some), n_jobs):
             its_indptr, its_words, its_counts, text, ends, its_offsets, its_sequence = found
-            raw, bounds = text.tobytes(), pairwise(ends.tolist())
-            named = [number.setdefault(raw[a:b], len(number)) for a, b in bounds]
+            named = [number.setdefault(word, len(number)) for word in unpacked(text, ends)]
             its_numbers = np.array(named, dtype=np.int32)
             indices.append(its_numbers[its_words])
             counts.append(its_counts)
@@ -94,76 +89,46 @@ def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> Le
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Finds the words of a vocabulary in texts."""
+    """Finds words, pairs and sub-words in texts."""
 
-    words: Strings
-    slots: NDArray[np.int32]
-    seed: int
-    pairs: NDArray[np.uint64]
+    finder: _core.WordFinder
+    n_columns: int
 
     @classmethod
-    def of(cls, words: Strings, pairs: PairForm | None = None) -> WordTable:
-        # Drawn anew in every process: no text can be made whose words collide.
-        seed = secrets.randbits(63)
-        data = np.ascontiguousarray(words.data, dtype=np.uint8)
-        offsets = np.ascontiguousarray(words.offsets, dtype=np.int64)
-        slots = _core.word_slots(data, offsets, seed)
-        return cls(Strings(data, offsets), slots, seed, pair_keys(pairs))
+    def of(
+        cls, words: Strings, pairs: PairForm | None = None, sub_words: Strings | None = None
+    ) -> WordTable:
+        sub_words = Strings.pack([]) if sub_words is None else sub_words
+        keys = pair_keys(pairs)
+        finder = _core.WordFinder(*_bytes(words), keys, *_bytes(sub_words))
+        return cls(finder, len(words) + len(keys) + len(sub_words))
 
     def counts(self, texts: list[str], *, lowercase: bool, dtype: Any) -> sp.csr_array:
-        """How often each text has each word and, in columns behind, each pair."""
-        packed = _packed([_encoded(text, lowercase) for text in texts])
-        indptr, words, counts = _core.count_known_words(
-            *packed,
-            word_characters(packed[0]),
-            self.words.data,
-            self.words.offsets,
-            self.slots,
-            self.seed,
-            self.pairs,
-        )
-        shape = (len(texts), len(self.words) + len(self.pairs))
-        matrix = sp.csr_array((counts.astype(dtype), words, indptr), shape=shape)
+        """How often each text has each word and, in columns behind, each pair and sub-word."""
+        text = packed([encoded(text, lowercase=lowercase) for text in texts])
+        indptr, numbers, counts = self.finder.count(*text, word_characters(text[0]))
+        shape = (len(texts), self.n_columns)
+        matrix = sp.csr_array((counts.astype(dtype), numbers, indptr), shape=shape)
         matrix.sort_indices()
         return matrix
 
 
-def word_characters(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """1 for each character, by its number, that words are made of; as many as the text needs."""
-    beyond = len(text) > 0 and int(text.max()) >= 0xF0  # four bytes each
-    return _word_characters(_LAST if beyond else _BMP)
-
-
-@cache
-def _word_characters(n: int) -> NDArray[np.uint8]:
-    table = np.fromiter((chr(i).isalnum() for i in range(n)), dtype=np.uint8, count=n)
-    table[ord("_")] = 1
-    return table
+def _bytes(strings: Strings) -> Packed:
+    data = np.ascontiguousarray(strings.data, dtype=np.uint8)
+    return data, np.ascontiguousarray(strings.offsets, dtype=np.int64)
 
 
 def _chunks(texts: Iterable[str], lowercase: bool) -> Iterator[Packed]:
     """The texts, some at a time; each is let go as soon as it is encoded."""
-    encoded, size = list[bytes](), 0
+    some, size = list[bytes](), 0
     for text in texts:
-        encoded.append(_encoded(text, lowercase))
-        size += len(encoded[-1])
+        some.append(encoded(text, lowercase=lowercase))
+        size += len(some[-1])
         if size >= _CHUNK_BYTES:
-            yield _packed(encoded)
-            encoded, size = [], 0
-    if encoded:
-        yield _packed(encoded)
-
-
-def _encoded(text: str, lowercase: bool) -> bytes:
-    """The text as bytes. Lone surrogates, which no word contains, are let through."""
-    return (text.lower() if lowercase else text).encode("utf-8", "surrogatepass")
-
-
-def _packed(encoded: list[bytes]) -> Packed:
-    """Bytes and offsets."""
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+            yield packed(some)
+            some, size = [], 0
+    if some:
+        yield packed(some)
 
 
 def pair_keys(pairs: PairForm | None) -> NDArray[np.uint64]:
@@ -226,7 +191,7 @@ def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWo
     column = np.full(n_words, -1, dtype=np.int64)
     column[order] = np.arange(len(order))
     words = [learned.words[i] for i in order]
-    return ChosenWords(Strings(*_packed(words)), _taken(counts, column, len(order)), column)
+    return ChosenWords(Strings(*packed(words)), _taken(counts, column, len(order)), column)
 
 
 def _in_texts(share: Any, n_texts: int) -> float:

@@ -1,0 +1,44 @@
+#include "word_finder.hpp"
+
+#include "each_word.hpp"
+#include "sub_words.hpp"
+#include "word_counter.hpp"
+
+namespace ldsm {
+
+StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
+    uint64_t size = 16;
+    while (size < 2 * static_cast<uint64_t>(strings.n)) size *= 2;
+    slots_.assign(size, -1);
+    for (int64_t number = 0; number < strings.n; ++number) {
+        uint64_t slot = hash_(strings[number]) & (size - 1);
+        while (slots_[slot] >= 0) slot = (slot + 1) & (size - 1);
+        slots_[slot] = static_cast<int32_t>(number);
+    }
+}
+
+WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& characters,
+                             Monitor& monitor) const {
+    const int32_t first_pair = words_.size(), first_sub_word = first_pair + pairs_.size();
+    WordCounter counter;
+    SubWords parts;
+    for (int64_t i = 0; i < texts.n; ++i) {
+        if (i % kTextsBetweenChecks == 0) monitor.check();
+        int32_t before = -1;
+        each_word(texts[i], characters, [&](std::string_view word) {
+            const int32_t found = words_(word), pair = pairs_(before, found);
+            if (found >= 0) counter.count(found);
+            if (pair >= 0) counter.count(first_pair + pair);
+            before = found;
+            if (sub_words_.size() == 0) return;
+            parts.each(word, [&](std::string_view part) {
+                const int32_t sub_word = sub_words_(part);
+                if (sub_word >= 0) counter.count(first_sub_word + sub_word);
+            });
+        });
+        counter.finish_text();
+    }
+    return counter.take();
+}
+
+}  // namespace ldsm

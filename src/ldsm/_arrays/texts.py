@@ -1,0 +1,55 @@
+"""Texts as the core reads them: bytes and offsets, and which characters words are made of."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+
+Packed = tuple[NDArray[np.uint8], NDArray[np.int64]]
+_BMP = 0x10000  # beyond are characters that hardly any text has
+_LAST = 0x110000
+
+
+def encoded(text: str, *, lowercase: bool) -> bytes:
+    """The text as bytes. Lone surrogates, which no word contains, are let through."""
+    return (text.lower() if lowercase else text).encode("utf-8", "surrogatepass")
+
+
+def packed(strings: list[bytes]) -> Packed:
+    """Bytes and offsets."""
+    offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    return np.frombuffer(b"".join(strings), dtype=np.uint8), offsets
+
+
+def unpacked(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]:
+    """The strings that bytes and offsets hold."""
+    raw = data.tobytes()
+    return [raw[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+def word_characters(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """1 for each character, by its number, that words are made of; as many as the text needs."""
+    beyond = len(text) > 0 and int(text.max()) >= 0xF0  # four bytes each
+    return _word_characters(_LAST if beyond else _BMP)
+
+
+@cache
+def _word_characters(n: int) -> NDArray[np.uint8]:
+    table = np.fromiter((chr(i).isalnum() for i in range(n)), dtype=np.uint8, count=n)
+    table[ord("_")] = 1
+    return table
+
+
+def words_of(
+    strings: list[bytes],
+) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.int32]]:
+    """All words of some short texts, and of each text its distinct ones, as numbers."""
+    text = packed(strings)
+    indptr, numbers, _, words, offsets, *_ = _core.count_words(*text, word_characters(text[0]))
+    return unpacked(words, offsets), indptr, numbers

@@ -1,0 +1,169 @@
+"""The third matcher: labels whose names have sub-words in common with the text.
+
+It knows labels that no training row has. How much a match is worth, the blend learns; how often the
+match of a label's name was right, training rows tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays.features import FeatureArrays
+from .._arrays.texts import encoded, packed, unpacked, words_of
+from .._storage.strings import Strings
+from .._trees.forest import narrowed
+from ..datasets.dataset import SubWordForm
+from .frozen_arrays import FrozenArrays
+
+# A name counts as matched if the text has so much of it, by the weight of its sub-words.
+MATCHED = 0.8
+# The share of right matches of a label is taken to be that of all labels, until so many are seen.
+_PRIOR_MATCHES = 2.0
+_LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class NameIndex(FrozenArrays):
+    """For each sub-word the names that have it; one or more names for each label."""
+
+    offsets: NDArray[np.int64]  # n_sub_words + 1
+    names: NDArray[np.int32]  # ascending within a sub-word
+    idf: NDArray[np.float32]  # of the sub-words
+    norms: NDArray[np.float32]  # of the names: the length of their sub-words' idf, 0 for none
+    owners: NDArray[np.int32]  # the label of each name, ascending
+    # The names as bytes; none if they are those of the labels.
+    text: NDArray[np.uint8]
+    text_offsets: NDArray[np.int64]
+    # By label: on how many shortlists of training rows its name was matched, and the row had it.
+    matched: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def odds(self, labels: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Log-odds that a label is right if its name is matched."""
+        return self._odds(self.matched[labels], self.right[labels])
+
+    def odds_without(
+        self,
+        labels: NDArray[np.int32],
+        coverages: NDArray[np.float32],
+        truth: NDArray[np.bool_],
+    ) -> NDArray[np.float32]:
+        """The same for pairs of training rows, as if their row had not been seen."""
+        seen = coverages >= MATCHED
+        return self._odds(self.matched[labels] - seen, self.right[labels] - (seen & truth))
+
+    def _odds(self, matched: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float32]:
+        share = self.right.sum() / max(1, self.matched.sum())
+        share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+        yes = right + _PRIOR_MATCHES * share
+        no = matched - right + _PRIOR_MATCHES * (1 - share)
+        # A damaged file may have matched fewer than were right.
+        odds = np.log(np.maximum(yes, 1e-9) / np.maximum(no, 1e-9))
+        return np.asarray(odds, dtype=np.float32)
+
+    def counted(
+        self, labels: NDArray[np.int32], coverages: NDArray[np.float32], truth: NDArray[np.bool_]
+    ) -> NameIndex:
+        """With the matches on the shortlists of training rows."""
+        n, seen = len(self.matched), coverages >= MATCHED
+        return replace(
+            self,
+            matched=np.bincount(labels[seen], minlength=n).astype(np.int64),
+            right=np.bincount(labels[seen & truth], minlength=n).astype(np.int64),
+        )
+
+    def synonyms(self, labels: Sequence[str]) -> dict[str, list[str]] | None:
+        """The names of each label; None if they are the labels themselves."""
+        if len(self.text_offsets) == 1:
+            return None
+        names: dict[str, list[str]] = {}
+        for name, owner in zip(
+            Strings(self.text, self.text_offsets), self.owners.tolist(), strict=True
+        ):
+            names.setdefault(labels[owner], []).append(name)
+        return names
+
+    def best_match(self, row: FeatureArrays, label: int) -> tuple[str | None, float] | None:
+        """The name of a label that matches a row of sub-words best, and how much of it the row has.
+
+        The name is None if it is the label itself. None: nothing of any name.
+        """
+        bounds = [self.offsets[row.indices + i].tolist() for i in (0, 1)]
+        parts = [self.names[a:b] for a, b in zip(*bounds, strict=True)]
+        names = np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
+        lengths = [len(part) for part in parts]
+        own = self.owners[names] == label
+        idf = np.repeat(self.idf[row.indices].astype(np.float64), lengths)[own]
+        values = np.repeat(row.values.astype(np.float64), lengths)[own]
+        found, place = np.unique(names[own], return_inverse=True)
+        if len(found) == 0:
+            return None
+        norms = self.norms[found].astype(np.float64)
+        coverages = np.bincount(place, idf**2) / norms**2
+        best = int(np.argmax(coverages * np.bincount(place, idf * values) / norms))
+        text = Strings(self.text, self.text_offsets)
+        name = text[int(found[best])] if len(text) else None
+        return name, min(1.0, float(coverages[best]))
+
+
+def name_index(
+    labels: Sequence[str], form: SubWordForm, names: Mapping[str, Sequence[str]] | None = None
+) -> NameIndex:
+    """The index of the labels' names: those that `names` gives, or the label itself."""
+    spelled: list[str] = []
+    owners: list[int] = []
+    for number, label in enumerate(labels):
+        own = (names or {}).get(label) or (label,)
+        spelled += own
+        owners += [number] * len(own)
+    words, indptr, numbers = words_of([encoded(name, lowercase=True) for name in spelled])
+    ones = np.ones(len(numbers), dtype=np.float32)
+    of_words = sp.csr_array((ones, numbers, indptr), shape=(len(spelled), len(words)))
+    matrix = (of_words @ spelling(words, form.words)).tocsc()
+    idf = np.ascontiguousarray(form.idf, dtype=np.float32)
+    squares = np.repeat(idf.astype(np.float64) ** 2, np.diff(matrix.indptr))
+    norms = np.sqrt(np.bincount(matrix.indices, squares, len(spelled)))
+    matrix.sort_indices()
+    kept = Strings.pack(spelled if names else [])
+    zero = np.zeros(len(labels), dtype=np.int64)
+    return NameIndex(
+        matrix.indptr.astype(np.int64),
+        narrowed(matrix.indices.astype(np.int32), max(0, len(spelled) - 1)),
+        idf,
+        norms.astype(np.float32),
+        np.array(owners, dtype=np.int32),
+        kept.data,
+        kept.offsets,
+        zero,
+        zero.copy(),
+    )
+
+
+def spelling(words: list[bytes], sub_words: Strings) -> sp.csr_array:
+    """How often each word has each of the given sub-words."""
+    number = {part: i for i, part in enumerate(unpacked(sub_words.data, sub_words.offsets))}
+    indptr, parts, counts, text, offsets = _core.spell_words(*packed(words))
+    column = np.array([number.get(part, -1) for part in unpacked(text, offsets)], dtype=np.int64)
+    return chosen_columns((counts, parts, indptr), column, len(number))
+
+
+def chosen_columns(
+    arrays: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
+    column: NDArray[np.int64],
+    n_columns: int,
+) -> sp.csr_array:
+    """The counts of the features that have a new column: -1 for the others."""
+    counts, features, indptr = arrays
+    columns = column[features] if len(features) else np.zeros(0, np.int64)
+    kept = columns >= 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return sp.csr_array(
+        (counts[kept], columns[kept].astype(np.int32), before[indptr]),
+        shape=(len(indptr) - 1, n_columns),
+    )

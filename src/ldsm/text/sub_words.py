@@ -1,0 +1,92 @@
+"""Which sub-words are features of texts: parts of words, see ``core/sub_words.hpp``.
+
+The forms of a word, and words that contain it, have sub-words in common: this is how words that
+were never seen are understood, and how a label is found by its name. Texts of a few words have all
+their sub-words as features; longer texts, which have enough words to go by, only those that occur
+in labels' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays.texts import encoded, packed, unpacked, words_of
+from .._second_stage.names import chosen_columns
+from .._storage.strings import Strings
+from .words import LearnedWords
+
+# A sub-word of no name must occur in so many texts.
+LEAST_TEXTS = 3
+# Those in more than this share of the texts say little, and are most of what a text has.
+MOST_SHARE = 0.1
+# More than so many a text, on average, or in all, are not kept: that would take too long, and too
+# much memory.
+MOST_PER_TEXT = 200
+MOST_IN_ALL = 5e7
+
+
+class ChosenSubWords(NamedTuple):
+    """Sub-words, and how often each text has them."""
+
+    words: Strings
+    counts: sp.csr_array
+    indexed: bool  # whether texts have all of them, or only those of names
+
+
+def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWords:
+    """The sub-words of texts, given the names of their labels."""
+    n_texts, n_words = learned.counts.shape
+    named, *_ = words_of([encoded(name, lowercase=True) for name in names])
+    indptr, parts, counts, text, offsets = _core.spell_words(*packed([*learned.words, *named]))
+    spelled = unpacked(text, offsets)
+    split = int(indptr[n_words])  # behind are the words of names
+    of_names = np.zeros(len(spelled), dtype=bool)
+    of_names[parts[split:]] = True
+    rows = np.bincount(learned.counts.indices, minlength=n_words)
+    # At most so many texts have the sub-word: a text may have two words that do.
+    texts = np.bincount(
+        parts[:split], np.repeat(rows, np.diff(indptr[: n_words + 1])), len(spelled)
+    )
+    able = texts <= MOST_SHARE * n_texts
+    every = able & (of_names | (texts >= LEAST_TEXTS))
+    indexed = bool(texts[every].sum() <= min(MOST_PER_TEXT * n_texts, MOST_IN_ALL))
+    kept = np.flatnonzero(every if indexed else able & of_names)
+    order = sorted(kept.tolist(), key=spelled.__getitem__)
+    column = np.full(len(spelled), -1, dtype=np.int64)
+    column[order] = np.arange(len(order))
+    spelling = chosen_columns(
+        (counts[:split], parts[:split], indptr[: n_words + 1]), column, len(order)
+    )
+    words = Strings(*packed([spelled[i] for i in order]))
+    return ChosenSubWords(words, _products(learned.counts, spelling), indexed)
+
+
+def _products(counts: sp.csr_array, spelling: sp.csr_array) -> sp.csr_array:
+    """How often each text has each sub-word."""
+    found = sp.csr_array(counts @ spelling)
+    found.sort_indices()
+    return found
+
+
+def shown(sub_words: Iterable[str]) -> list[str]:
+    """Sub-words as features are named: a hyphen stands for the rest of the word."""
+    out = []
+    for part in sub_words:
+        starts, ends = part.startswith(" "), part.endswith(" ")
+        word = part.strip(" ")
+        whole = starts and ends
+        out.append(f"'{word}'" if whole else f"{'' if starts else '-'}{word}{'' if ends else '-'}")
+    return out
+
+
+def sub_word_idf(counts: sp.csr_array) -> NDArray[np.float32]:
+    """As of words: 1 for a sub-word of all texts, and the more the fewer texts have it."""
+    n_texts, n_columns = counts.shape
+    texts = np.bincount(counts.indices, minlength=n_columns)
+    return np.asarray(np.log((1 + n_texts) / (1 + texts)) + 1, dtype=np.float32)

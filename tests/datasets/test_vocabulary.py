@@ -1,0 +1,112 @@
+"""What labels are called: tables and SKOS."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+
+import pytest
+
+from ldsm import datasets
+from ldsm.datasets.vocabulary import Concept, label_names
+
+SKOS = """
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix : <http://example.org/> .
+:c1 a skos:Concept ; skos:prefLabel "fishing"@en, "kalastus"@fi ;
+    skos:altLabel "fishery"@en, "catch of fish"@en, "pyynti"@fi .
+:c2 a skos:Concept ; skos:prefLabel "beef"@en, "naudanliha"@fi ; skos:hiddenLabel "bef"@en .
+:c3 a skos:Concept ; skos:prefLabel "old"@en ; owl:deprecated true .
+:c4 a skos:Collection ; skos:prefLabel "group"@en .
+"""
+
+
+def written(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("v.tsv", "label\tname\nfish\tfishing\nfish\tfishery\nbeef\n\nmeat\t\n"),
+        ("v.csv", 'fish,fishing\nfish,"fishery"\nbeef\nmeat,\n'),
+        ("v.txt.gz", "fish\tfishing\tF1\nfish\tfishery\nfish\tfishing\nbeef\nmeat\n"),
+    ],
+)
+def test_tables(tmp_path, name, text):
+    concepts = datasets.read_vocabulary(written(tmp_path, name, text))
+    assert [c.identifier for c in concepts] == ["fish", "beef", "meat"]
+    names = label_names(concepts, ["fish", "unlisted"])
+    assert names == {"fish": ["fishing", "fishery"], "beef": ["beef"], "meat": ["meat"]}
+
+
+def test_data_may_use_the_name_instead_of_the_identifier(tmp_path):
+    path = written(tmp_path, "subjects.tsv", "<http://a/1>\tfishing\n<http://a/2>\tbeef\n")
+    assert label_names(path, ["http://a/2"]) == {"http://a/1": ["fishing"], "http://a/2": ["beef"]}
+    assert label_names(path, ["beef"]) == {"fishing": ["fishing"], "beef": ["beef"]}
+
+
+def test_skos(tmp_path):
+    path = written(tmp_path, "v.ttl", SKOS)
+    assert len(datasets.read_vocabulary(path)) == 2
+    assert label_names(path, ["kalastus"]) == {
+        "kalastus": ["kalastus", "pyynti"],
+        "naudanliha": ["naudanliha"],
+    }
+    english = label_names(path, ["beef", "kalastus", "fishing"])
+    assert english == {"fishing": ["fishing", "catch of fish", "fishery"], "beef": ["beef", "bef"]}
+    by_uri = label_names(path, ["http://example.org/c1"])
+    assert by_uri["http://example.org/c2"] == ["beef", "naudanliha", "bef"]
+
+
+def test_a_real_vocabulary(benchmark_data):
+    path = benchmark_data / "annif-archaeology" / "yso-archaeology.ttl"
+    names = label_names(path, ["http://www.yso.fi/onto/yso/p10073"])
+    assert "mykeneläinen kulttuuri" in names["http://www.yso.fi/onto/yso/p10073"]
+    assert len(names) > 100
+
+
+def test_given_in_python():
+    names = {"a": ["x"], "b": ["y", "z"], "c": ["c"]}
+    assert label_names({"a": "x", "b": ["y", "z"], "c": []}, ["a"]) == names
+    assert label_names(["a", "b"], ["b"]) == {"a": ["a"], "b": ["b"]}
+    assert label_names([Concept("a", {"en": "x"})], ["a"]) == {"a": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("v.xlsx", "", "must be a file whose name ends in .csv, .tsv"),
+        ("v.csv", "", "must have at least one label"),
+        ("v.csv", "a,b\n,c\n", "v.csv:2: a line without a label. The line: ',c'"),
+        ("v.csv", 'a,"b\n', "v.csv:1: a cell in quotes never ends"),
+        ("v.ttl", "this is not turtle", "v.ttl is not SKOS as turtle"),
+    ],
+)
+def test_bad_files(tmp_path, name, text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        datasets.read_vocabulary(written(tmp_path, name, text))
+
+
+def test_bad_vocabularies():
+    for vocabulary, message in (
+        (3, "'vocabulary' parameter must be a file, a list of labels"),
+        ([3], "labels and names must be str. Got 3"),
+        ({"a": 3}, "names of 'a' must be a str or a list"),
+        ({"a": [None]}, "must be str. Got None"),
+        (["\ud800"], "must be str"),
+        ([], "must name labels of the data, such as 'a'. Got none of them, but 'nothing'"),
+        (["b"], "must name labels of the data, such as 'a'. Got none of them, but 'b'"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            label_names(vocabulary, ["a"])
+
+
+def test_skos_without_rdflib_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rdflib", None)
+    with pytest.raises(ValueError, match=r"pip install 'ldsm\[skos\]'"):
+        datasets.read_vocabulary(written(tmp_path, "v.ttl", SKOS))

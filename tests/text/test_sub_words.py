@@ -1,0 +1,104 @@
+"""Sub-words as features of texts."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldsm import _core
+from ldsm._arrays.texts import packed, unpacked
+from ldsm.text import default_vectorizer, sub_words
+from ldsm.text.features import learn_features
+from ldsm.text.sub_words import shown
+from text_corpus import titles
+
+
+def parts_of(word):
+    """Runs of 3 and of 5 characters of the word between two blanks."""
+    padded, found = f" {word} ", []
+    for n in (3, 5):
+        runs = [padded[i : i + n] for i in range(len(padded) - n + 1)]
+        found += runs if len(padded) > n else [padded]
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(max_size=12), max_size=6))
+def test_sub_words_are_runs_of_characters(words):
+    words = [word for word in words if not any(0xD800 <= ord(c) < 0xE000 for c in word)]
+    coded = packed([word.encode() for word in words])
+    indptr, numbers, counts, text, offsets = _core.spell_words(*coded)
+    names = [part.decode() for part in unpacked(text, offsets)]
+    assert len(set(names)) == len(names)
+    for i, word in enumerate(words):
+        its = slice(*indptr[i : i + 2])
+        found = {names[n]: c for n, c in zip(numbers[its], counts[its], strict=True)}
+        expected = parts_of(word)
+        assert found == {part: expected.count(part) for part in expected}
+
+
+def test_broken_bytes_are_safe():
+    for word in (b"\xff\xfe", b"\xe2\x82", b"\xf0\x9f", b"a\x80b" * 3, bytes(range(256))):
+        indptr, numbers, *_ = _core.spell_words(*packed([word]))
+        assert indptr.tolist() == [0, len(numbers)]
+
+
+def learned(texts, names):
+    return learn_features(
+        default_vectorizer(), texts, 1, with_parts=lambda n: True, label_names=lambda: names
+    )
+
+
+def test_features_of_short_texts_are_all_their_sub_words():
+    texts, _ = titles(400)
+    X, features = learned(texts, ["zzz"])
+    form = features.sub_words
+    assert form.indexed
+    start = len(features.words) + len(features.pairs.first)
+    known = list(form.words)
+    assert known == sorted(known, key=str.encode) and " zz" in known
+    counts = {}
+    for row, text in enumerate(texts):
+        for word in text.split():
+            for part in parts_of(word):
+                counts.setdefault(part, {}).setdefault(row, 0)
+                counts[part][row] += 1
+    most = {p: sum(p in parts_of(w) for t in texts for w in set(t.split())) for p in counts}
+    able = {p for p in counts if 3 <= most[p] <= sub_words.MOST_SHARE * len(texts)}
+    assert able | set(parts_of("zzz")) == set(known) and len(able) > 30
+    # Weights as of words: 1 + log of the count, times idf, each row of unit length.
+    dense = np.zeros((len(texts), len(known)))
+    for j, part in enumerate(known):
+        for row, count in counts.get(part, {}).items():
+            dense[row, j] = (1 + np.log(count)) * form.idf[j]
+        texts_with = len(counts.get(part, {}))
+        assert form.idf[j] == pytest.approx(np.log((1 + len(texts)) / (1 + texts_with)) + 1)
+    dense /= np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
+    np.testing.assert_allclose(X[:, start:].toarray(), dense, rtol=1e-5, atol=1e-7)
+    again = sp.csr_array(features.transform(texts))
+    for mine, its in ((again.data, X.data), (again.indices, X.indices), (again.indptr, X.indptr)):
+        assert np.array_equal(mine, its)
+    copied = pickle.loads(pickle.dumps(features))
+    assert (copied.transform(texts[:5]) != again[:5]).nnz == 0
+
+
+def test_longer_texts_have_those_of_names_only(monkeypatch):
+    texts, tags = titles(400)
+    stem = tags[0][0][:-1]
+    monkeypatch.setattr(sub_words, "MOST_PER_TEXT", 1)
+    _, features = learned(texts, [stem, "other"])
+    assert not features.sub_words.indexed
+    parts = {*parts_of(stem), *parts_of("other")}
+    assert parts >= set(features.sub_words.words) >= set(parts_of("other"))
+    monkeypatch.setattr(sub_words, "MOST_PER_TEXT", 200)
+    monkeypatch.setattr(sub_words, "MOST_IN_ALL", 10)
+    assert not learned(texts, [stem])[1].sub_words.indexed
+
+
+def test_how_sub_words_are_shown():
+    assert shown([" fi", "fish", "sh ", " ab "]) == ["fi-", "-fish-", "-sh", "'ab'"]
