@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import doctest
 import importlib
+import json
 import pkgutil
 import random
 import re
@@ -140,3 +141,32 @@ def test_doctests(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
+
+
+VOCABULARY = (ROOT / "docs" / "vocabulary.md").read_text() if (ROOT / "docs").exists() else ""
+
+
+def test_vocabulary_page(tmp_path, monkeypatch, capsys):
+    """Its table, its command and its Python go on from each other."""
+    monkeypatch.chdir(tmp_path)
+    (table,), (command,), (code,) = (
+        blocks(kind, VOCABULARY) for kind in ("tsv", "console", "python")
+    )
+    Path("names.tsv").write_text(table)
+    rng = random.Random(0)
+    subjects = {
+        "fisheries": "fishing fleet net",
+        "farming": "cattle field crop",
+        "law": "court act",
+    }
+    with open("papers.jsonl", "w") as file:
+        for i in range(900):
+            tag = sorted(subjects)[i % 3]
+            words = [*subjects[tag].split(), *(f"w{rng.randrange(300)}" for _ in range(6))]
+            rng.shuffle(words)
+            file.write(json.dumps({"text": " ".join(words), "labels": [tag]}) + "\n")
+    done = within(capsys)(*shlex.split(command.removeprefix("$ ldsm")))
+    assert done.code == 0 and "aquaculture" in ldsm.load("tags.ldsm").classes_
+    names = {}
+    exec(compile(code, "docs/vocabulary.md", "exec"), names)
+    assert "aquaculture" in names["tagger"].classes_
