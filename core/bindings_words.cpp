@@ -62,11 +62,14 @@ class Finder {
             refuse("There must be fewer words, pairs and sub-words.");
     }
     nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
-                    const Cancel& cancel) const {
+                    int64_t head_words, int more_times, const Cancel& cancel) const {
         const NamesView texts = strings(text, offsets, "texts");
         const WordCharacters table = word_characters(characters);
         Monitor monitor = make_monitor(cancel);
-        WordCounts counts = without_gil([&] { return finder_.count(texts, table, monitor); });
+        if (head_words < 0 || more_times < 0 || more_times > 100)
+            refuse("The beginning of a text must have 0 words or more, and count 0 to 100 times.");
+        const Head head{head_words, more_times};
+        WordCounts counts = without_gil([&] { return finder_.count(texts, table, head, monitor); });
         return hand_over_all(counts.indptr, counts.words, counts.counts);
     }
 
@@ -113,9 +116,11 @@ void bind_words(nb::module_& m) {
         .def(nb::init<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>>(),
              as_is("words"), as_is("word_offsets"), as_is("pairs"), as_is("sub_words"),
              as_is("sub_word_offsets"))
-        .def("count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
-             nb::kw_only(), as_is("cancel") = nb::none(),
-             "What texts have of them as (indptr, numbers, counts).");
+        .def(
+            "count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
+            nb::kw_only(), "head_words"_a = 0, "more_times"_a = 0, as_is("cancel") = nb::none(),
+            "What texts have of them as (indptr, numbers, counts). The first words of longer texts "
+            "count more times.");
     m.def("spell_words", &spell, as_is("text"), as_is("offsets"), nb::kw_only(),
           as_is("cancel") = nb::none(),
           "The sub-words of words as (indptr, numbers, counts), all of them as bytes and offsets.");

@@ -18,14 +18,14 @@ StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
 }
 
 WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& characters,
-                             Monitor& monitor) const {
+                             const Head& head, Monitor& monitor) const {
     const int32_t first_pair = words_.size(), first_sub_word = first_pair + pairs_.size();
     WordCounter counter;
     SubWords parts;
-    for (int64_t i = 0; i < texts.n; ++i) {
-        if (i % kTextsBetweenChecks == 0) monitor.check();
+    const auto count = [&](std::string_view text, auto&& visit) {
         int32_t before = -1;
-        each_word(texts[i], characters, [&](std::string_view word) {
+        each_word(text, characters, [&](std::string_view word) {
+            visit(word);
             const int32_t found = words_(word), pair = pairs_(before, found);
             if (found >= 0) counter.count(found);
             if (pair >= 0) counter.count(first_pair + pair);
@@ -36,6 +36,19 @@ WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& chara
                 if (sub_word >= 0) counter.count(first_sub_word + sub_word);
             });
         });
+    };
+    for (int64_t i = 0; i < texts.n; ++i) {
+        if (i % kTextsBetweenChecks == 0) monitor.check();
+        const std::string_view text = texts[i];
+        int64_t n_words = 0;
+        size_t end_of_head = 0;
+        count(text, [&](std::string_view word) {
+            if (n_words++ < head.words)
+                end_of_head = static_cast<size_t>(word.data() - text.data()) + word.size();
+        });
+        if (n_words > head.words)
+            for (int again = 0; again < head.more_times; ++again)
+                count(text.substr(0, end_of_head), [](std::string_view) {});
         counter.finish_text();
     }
     return counter.take();

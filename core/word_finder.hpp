@@ -32,13 +32,19 @@ class StringNumbers {
     std::vector<int32_t> slots_;
 };
 
+// The beginning of a text, which counts again unless it is the whole text.
+struct Head {
+    int64_t words;
+    int more_times;
+};
+
 class WordFinder {
   public:
     WordFinder(const NamesView& words, const PairsView& pairs, const NamesView& sub_words)
         : words_(words), pairs_(pairs), sub_words_(sub_words) {}
 
     // Pairs are numbered on from the words, sub-words from the pairs.
-    WordCounts count(const NamesView& texts, const WordCharacters& characters,
+    WordCounts count(const NamesView& texts, const WordCharacters& characters, const Head& head,
                      Monitor& monitor) const;
 
   private:

@@ -156,6 +156,8 @@ class WordFinder:
         offsets: NDArray[np.int64],
         characters: NDArray[np.uint8],
         *,
+        head_words: int = 0,
+        more_times: int = 0,
         cancel: Ints | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
 

@@ -174,6 +174,9 @@ def test_crafted_names_are_refused(tmp_path, name, change):
         ("model", "n_ranked", -1),
         ("model", "n_ranked", 10**9),
         ("text", "indexed_sub_words", "yes"),
+        ("text", "head_words", -1),
+        ("text", "head_words", 10**9),
+        ("text", "head_words", "30"),
     ],
 )
 def test_crafted_headers_are_refused(tmp_path, where, entry, value):

@@ -19,6 +19,8 @@ from ldsm.text import default_vectorizer
 from ldsm.text.features import learn_features
 from ldsm.text.saved_form import tagger_to_state
 from ldsm.text.words import (
+    HEAD_MORE_TIMES,
+    HEAD_WORDS,
     LEAST_TEXTS,
     MOST_SHARE,
     PAIRS_PER_WORD,
@@ -213,10 +215,10 @@ def pairs_by_hand(texts, words):
     return counts
 
 
-def long_corpus(n_texts=300):
+def long_corpus(n_texts=300, length=25):
     rng = np.random.default_rng(0)
     words = [f"w{i:02}" for i in range(40)]
-    return [" ".join(rng.choice(words, size=30)) + f" only{i}" for i in range(n_texts)]
+    return [" ".join(rng.choice(words, size=length)) + f" only{i}" for i in range(n_texts)]
 
 
 def test_pairs_are_the_most_frequent_ones_of_few_texts():
@@ -261,6 +263,29 @@ def test_pairs_of_new_texts():
     pairs = found[:, n_words : n_words + len(features.pairs.first)]
     lengths = np.sqrt(pairs.multiply(pairs).sum(axis=1))
     assert lengths[2] == pytest.approx(1)
+
+
+def test_the_first_words_of_longer_texts_count_more():
+    texts = [*long_corpus(length=60), "w01 w02 w01", " ".join(["w03"] * HEAD_WORDS)]
+    X, features = learn_features(default_vectorizer(), texts, 1, with_parts=lambda n: True)
+    assert features.head_words == HEAD_WORDS
+    same(features.transform(texts), X)
+    tokens = [text.split() for text in texts]
+    more = [
+        " ".join(some[:HEAD_WORDS] * HEAD_MORE_TIMES + some) if len(some) > HEAD_WORDS else text
+        for some, text in zip(tokens, texts, strict=True)
+    ]
+    n_words = len(features.words)
+    same(X[:, :n_words], default_vectorizer().fit_transform(more))
+    # Pairs and sub-words count more, too, but nothing is put together that was apart.
+    one, other = features.names[n_words : n_words + 2]
+    counted = features.transform([f"{one} {'unknown ' * 40} {other}"])
+    weights = {features.names[i]: counted[0, i] for i in counted.indices.tolist()}
+    ratio = (1 + np.log(1 + HEAD_MORE_TIMES)) * features.pairs.idf[0] / features.pairs.idf[1]
+    assert weights[one] / weights[other] == pytest.approx(ratio, rel=1e-5)
+    plain = learn_features(default_vectorizer(), texts, 1)[1]
+    assert plain.head_words == 0
+    same(plain.transform(texts), default_vectorizer().fit_transform(texts))
 
 
 def ordered_corpus(n_texts=1500):

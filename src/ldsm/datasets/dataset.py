@@ -50,6 +50,7 @@ class TextForm(NamedTuple):
     idf: NDArray[np.float32] | None
     pairs: PairForm | None = None
     sub_words: SubWordForm | None = None
+    head_words: int = 0  # so many first words of longer texts count more times
 
     @property
     def n_pairs(self) -> int:

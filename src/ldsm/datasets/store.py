@@ -222,6 +222,7 @@ class _Writer:
             "source": printable(self.first.source),
             **({} if form is None else {"text": dict(form.settings)}),
             **({"indexed_sub_words": form.sub_words.indexed} if form and form.sub_words else {}),
+            **({"head_words": form.head_words} if form and form.head_words else {}),
             "arrays": {name: array.finish() for name, array in self.arrays.items()},
         }
         self.meta = meta
@@ -303,7 +304,7 @@ class _Reader:
             pairs = PairForm(*(self._array(f"pair_{name}") for name in PairForm._fields))
             if len(set(map(len, pairs))) > 1 or len(pairs.first) > self.meta["features"]:
                 raise self._damaged("the arrays of its pairs do not fit each other in size")
-        return TextForm(settings, idf, pairs, self._sub_words())
+        return TextForm(settings, idf, pairs, self._sub_words(), self.meta.get("head_words", 0))
 
     def _sub_words(self) -> SubWordForm | None:
         if "sub_word_idf" not in self.meta["arrays"]:

@@ -30,16 +30,19 @@ from ..datasets.documents import fit_words, no_words
 from .sub_words import chosen_sub_words, shown, sub_word_idf
 from .token_patterns import is_linear
 from .words import (
+    HEAD_WORDS,
     WordTable,
     are_plain_words,
     chosen_pairs,
     chosen_words,
     learn_words,
     pair_keys,
+    with_head,
 )
 
 # Longer sequences of words or characters are of no use, and their number has no bound.
 LONGEST_NGRAM = 20
+MOST_HEAD_WORDS = 10_000
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
@@ -159,6 +162,7 @@ class TextFeatures:
     idf: NDArray[Any] | None
     pairs: PairForm | None = None
     sub_words: SubWordForm | None = None
+    head_words: int = 0  # of longer texts, which count more times; 0: none
 
     @classmethod
     def of(cls, vectorizer: TfidfVectorizer) -> TextFeatures:
@@ -189,14 +193,19 @@ class TextFeatures:
         """What a store keeps, if it is at hand: `kept_form` also asks the vectorizer."""
         if not self.settings:
             return None
-        return TextForm(self.settings, self.idf, self.pairs, self.sub_words)
+        return TextForm(self.settings, self.idf, self.pairs, self.sub_words, self.head_words)
 
     def transform(self, texts: list[str]) -> Any:
         """The features of texts."""
         if not self._are_plain_words:
             return self.vectorizer.transform(texts)
         dtype = DTYPES[self.settings["dtype"]]
-        counts = self._table.counts(texts, lowercase=self.settings["lowercase"], dtype=dtype)
+        counts = self._table.counts(
+            texts,
+            lowercase=self.settings["lowercase"],
+            dtype=dtype,
+            head_words=self.head_words,
+        )
         return weighed(counts, self.settings, self._every_idf, self._starts)
 
     @cached_property
@@ -261,6 +270,9 @@ def learn_features(
     ):
         return fit_words(vectorizer, texts), TextFeatures.of(vectorizer)
     learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=worker_count(n_jobs))
+    with_all = with_parts(learned.counts.shape[0])
+    if with_all:
+        learned = with_head(learned)
     chosen = chosen_words(learned, vectorizer)
     if chosen is None:
         problem = "no terms remain" if learned.words else "empty vocabulary"
@@ -268,7 +280,7 @@ def learn_features(
     counts = chosen.counts.astype(vectorizer.dtype)
     idf = _idf(counts, vectorizer) if vectorizer.use_idf else None
     X = weighed(counts, settings, idf)
-    if not with_parts(X.shape[0]):
+    if not with_all:
         return X, TextFeatures(settings, chosen.words, idf)
     found = chosen_pairs(learned, chosen.column)
     counts = found.counts.astype(vectorizer.dtype)
@@ -280,7 +292,7 @@ def learn_features(
     counts = spelled.counts.astype(vectorizer.dtype)
     parts.append(weighed(counts, settings, sub_words.idf))
     X = sp.hstack(parts, format="csr")
-    return X, TextFeatures(settings, chosen.words, idf, pairs, sub_words)
+    return X, TextFeatures(settings, chosen.words, idf, pairs, sub_words, HEAD_WORDS)
 
 
 def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
@@ -349,7 +361,9 @@ def features_state(features: TextFeatures) -> tuple[dict[str, Any], Arrays]:
 def kept_form(features: TextFeatures) -> TextForm:
     """What a store keeps; a ValueError for a vectorizer that cannot be saved."""
     settings, arrays = vectorizer_state(features.vectorizer)
-    return TextForm(settings, arrays.get("idf"), features.pairs, features.sub_words)
+    return TextForm(
+        settings, arrays.get("idf"), features.pairs, features.sub_words, features.head_words
+    )
 
 
 def features_from_state(
@@ -357,6 +371,7 @@ def features_from_state(
     arrays: Arrays,
     *,
     indexed: bool,
+    head_words: int,
     verify: bool,
     trust_pattern: bool,
 ) -> TextFeatures:
@@ -369,7 +384,7 @@ def features_from_state(
     if "sub_words.idf" in arrays:
         spelled = names_from_arrays("sub_words", arrays, verify=verify)
         sub_words = SubWordForm(spelled, take(arrays, "sub_words.idf"), indexed)
-    form = TextForm(settings, idf, pairs, sub_words)
+    form = TextForm(settings, idf, pairs, sub_words, head_words)
     return checked_features(form, words, verify=verify, trust_pattern=trust_pattern)
 
 
@@ -377,7 +392,9 @@ def checked_features(
     form: TextForm, words: Strings, *, verify: bool = True, trust_pattern: bool = False
 ) -> TextFeatures:
     """The features that a file describes; a ValueError if it cannot be."""
-    settings, idf, pairs, sub_words = form
+    settings, idf, pairs, sub_words, head_words = form
+    if type(head_words) is not int or not 0 <= head_words <= MOST_HEAD_WORDS:
+        raise ValueError(f"its texts cannot begin with {head_words!r:.40} words")
     if settings.keys() != SETTINGS.keys():
         unknown = min(settings.keys() ^ SETTINGS.keys())
         raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
@@ -404,7 +421,7 @@ def checked_features(
             raise ValueError("the arrays of its sub-words have a wrong type or length")
         if verify and not np.isfinite(its).all():
             raise ValueError("the idf of its sub-words is not finite")
-    return TextFeatures(settings, words, idf, pairs, sub_words)
+    return TextFeatures(settings, words, idf, pairs, sub_words, head_words)
 
 
 def features_of(data: Dataset) -> TextFeatures:

@@ -44,6 +44,8 @@ def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
     }
     if (sub_words := tagger.features_.sub_words) is not None:
         text["indexed_sub_words"] = sub_words.indexed
+    if tagger.features_.head_words:
+        text["head_words"] = tagger.features_.head_words
     rare = RareTags.of(tagger.rare_tags_)
     arrays |= names_to_arrays("rare_tags", rare.names)
     arrays["rare_tag_counts"] = rare.counts
@@ -71,7 +73,12 @@ def restore_tagger(
     if not isinstance(indexed, bool):
         raise ValueError("its header has no proper entry 'indexed_sub_words'")
     features = features_from_state(
-        text["vectorizer"], rest, indexed=indexed, verify=verify, trust_pattern=trust_pattern
+        text["vectorizer"],
+        rest,
+        indexed=indexed,
+        head_words=text.get("head_words", 0),
+        verify=verify,
+        trust_pattern=trust_pattern,
     )
     rare = names_from_arrays("rare_tags", rest, verify=verify)
     counts = take_array(rest, "rare_tag_counts", np.int64, len(rare))

@@ -56,9 +56,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     vectorizer : TfidfVectorizer, optional
         The vectorizer, with any parameters; cloned in fit. `ldsm.text.default_vectorizer` takes
         parameters, too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``. None: its words, and
-        where a linear second stage follows also pairs of words that follow each other in the text:
-        the most frequent ones, two for each word, of those in 3 or more documents and at most 5 %
-        of them. Trees and index use the words, the linear classifiers both.
+        where a linear second stage follows also pairs of words that follow each other in the text
+        (the most frequent ones, two for each word, of those in 3 or more documents and at most 5 %
+        of them) and sub-words, parts of words. Trees and index use the words, the linear
+        classifiers words and pairs, an index of its own and the names of the tags the sub-words.
+        The first 30 words of longer documents count three times.
     min_tag_count : int, default=1
         Tags with fewer documents are not learned; they are listed in `rare_tags_`.
 
@@ -255,6 +257,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             digest.update(self.vectorizer_.idf_.tobytes())
         for array in self.features_.pairs or ():
             digest.update(array.tobytes())
+        if self.features_.head_words:
+            digest.update(str(self.features_.head_words).encode())
         if (sub_words := self.features_.sub_words) is not None:
             digest.update(json.dumps(list(sub_words.words)).encode())
             digest.update(sub_words.idf.tobytes())

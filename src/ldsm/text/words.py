@@ -29,6 +29,8 @@ _CHUNK_BYTES = 1 << 21  # of texts counted together; so many for each thread are
 LEAST_TEXTS = 3
 MOST_SHARE = 0.05
 PAIRS_PER_WORD = 2
+# Titles and summaries come first: so many words of a longer text count so many more times.
+HEAD_WORDS, HEAD_MORE_TIMES = 30, 2
 
 
 def are_plain_words(vectorizer: TfidfVectorizer) -> bool:
@@ -52,6 +54,8 @@ class LearnedWords(NamedTuple):
     # The texts one word after the other.
     offsets: NDArray[np.int64]
     sequence: NDArray[np.int32]
+    # Likewise the beginnings of long ones, if these count more.
+    heads: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
 
 def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> LearnedWords:
@@ -87,6 +91,21 @@ def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> Le
     return LearnedWords(list(number), matrix, *texts_of_words)
 
 
+def with_head(learned: LearnedWords) -> LearnedWords:
+    """With the first words of longer texts counted more times; in the texts themselves, too."""
+    lengths = np.diff(learned.offsets)
+    rows = np.flatnonzero(lengths > HEAD_WORDS)
+    first = (learned.offsets[rows][:, None] + np.arange(HEAD_WORDS)).ravel()
+    words = learned.sequence[first]
+    heads = np.zeros(len(lengths) + 1, dtype=np.int64)
+    heads[rows + 1] = HEAD_WORDS
+    more = np.full(len(words), HEAD_MORE_TIMES, dtype=np.int32)
+    extra = sp.csr_array((more, words, np.cumsum(heads)), shape=learned.counts.shape)
+    return learned._replace(
+        counts=sp.csr_array(learned.counts + extra), heads=(np.cumsum(heads), words)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class WordTable:
     """Finds words, pairs and sub-words in texts."""
@@ -103,10 +122,17 @@ class WordTable:
         finder = _core.WordFinder(*_bytes(words), keys, *_bytes(sub_words))
         return cls(finder, len(words) + len(keys) + len(sub_words))
 
-    def counts(self, texts: list[str], *, lowercase: bool, dtype: Any) -> sp.csr_array:
+    def counts(
+        self, texts: list[str], *, lowercase: bool, dtype: Any, head_words: int = 0
+    ) -> sp.csr_array:
         """How often each text has each word and, in columns behind, each pair and sub-word."""
         text = packed([encoded(text, lowercase=lowercase) for text in texts])
-        indptr, numbers, counts = self.finder.count(*text, word_characters(text[0]))
+        indptr, numbers, counts = self.finder.count(
+            *text,
+            word_characters(text[0]),
+            head_words=head_words,
+            more_times=HEAD_MORE_TIMES if head_words else 0,
+        )
         shape = (len(texts), self.n_columns)
         matrix = sp.csr_array((counts.astype(dtype), numbers, indptr), shape=shape)
         matrix.sort_indices()
@@ -156,8 +182,15 @@ def chosen_pairs(learned: LearnedWords, column: NDArray[np.int64]) -> ChosenPair
     most = PAIRS_PER_WORD * int(np.count_nonzero(column >= 0))
     # Ties go to the pairs that come first; they are kept in their order.
     kept = np.sort(able[np.lexsort((able, -texts[able]))[:most]])
+    shape = (n_texts, len(kept))
     indptr, numbers, counts = _core.count_pairs(learned.offsets, sequence, pairs[kept])
-    matrix = sp.csr_array((counts, numbers, indptr), shape=(n_texts, len(kept)))
+    matrix = sp.csr_array((counts, numbers, indptr), shape=shape)
+    if learned.heads is not None:
+        offsets, first = learned.heads
+        sequence = column[first].astype(np.int32)
+        indptr, numbers, counts = _core.count_pairs(offsets, sequence, pairs[kept])
+        more = sp.csr_array((HEAD_MORE_TIMES * counts, numbers, indptr), shape=shape)
+        matrix = sp.csr_array(matrix + more)
     matrix.sort_indices()
     first, second = pairs[kept] >> np.uint64(32), pairs[kept] & np.uint64(0xFFFFFFFF)
     return ChosenPairs(first.astype(np.int32), second.astype(np.int32), matrix)
