@@ -17,6 +17,19 @@ StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
     }
 }
 
+WordFinder::WordFinder(const NamesView& words, const PairsView& pairs, const NamesView& sub_words)
+    : words_(words), pairs_(pairs), sub_words_(sub_words) {
+    if (sub_words.n == 0) return;
+    SubWords spelled;
+    for (int64_t word = 0; word < words.n; ++word) {
+        spelled.each(words[word], [&](std::string_view part) {
+            const int32_t sub_word = sub_words_(part);
+            if (sub_word >= 0) parts_.push_back(sub_word);
+        });
+        part_offsets_.push_back(static_cast<int64_t>(parts_.size()));
+    }
+}
+
 WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& characters,
                              const Head& head, Monitor& monitor) const {
     const int32_t first_pair = words_.size(), first_sub_word = first_pair + pairs_.size();
@@ -31,6 +44,11 @@ WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& chara
             if (pair >= 0) counter.count(first_pair + pair);
             before = found;
             if (sub_words_.size() == 0) return;
+            if (found >= 0) {
+                for (int64_t p = part_offsets_[found]; p < part_offsets_[found + 1]; ++p)
+                    counter.count(first_sub_word + parts_[p]);
+                return;
+            }
             parts.each(word, [&](std::string_view part) {
                 const int32_t sub_word = sub_words_(part);
                 if (sub_word >= 0) counter.count(first_sub_word + sub_word);

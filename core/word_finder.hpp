@@ -40,8 +40,7 @@ struct Head {
 
 class WordFinder {
   public:
-    WordFinder(const NamesView& words, const PairsView& pairs, const NamesView& sub_words)
-        : words_(words), pairs_(pairs), sub_words_(sub_words) {}
+    WordFinder(const NamesView& words, const PairsView& pairs, const NamesView& sub_words);
 
     // Pairs are numbered on from the words, sub-words from the pairs.
     WordCounts count(const NamesView& texts, const WordCharacters& characters, const Head& head,
@@ -51,6 +50,9 @@ class WordFinder {
     StringNumbers words_;
     PairNumbers pairs_;
     StringNumbers sub_words_;
+    // The sub-words of each word, so that only unknown words are taken apart.
+    std::vector<int64_t> part_offsets_{0};
+    std::vector<int32_t> parts_;
 };
 
 }  // namespace ldsm

@@ -21,6 +21,7 @@ from sklearn.utils.sparsefuncs_fast import (
     inplace_csr_row_normalize_l2,
 )
 
+from .._arrays.matrices import side_by_side
 from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._runtime.threads import worker_count
 from .._storage.container import Arrays, take
@@ -291,8 +292,9 @@ def learn_features(
     sub_words = SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed)
     counts = spelled.counts.astype(vectorizer.dtype)
     parts.append(weighed(counts, settings, sub_words.idf))
-    X = sp.hstack(parts, format="csr")
-    return X, TextFeatures(settings, chosen.words, idf, pairs, sub_words, HEAD_WORDS)
+    return side_by_side(parts), TextFeatures(
+        settings, chosen.words, idf, pairs, sub_words, HEAD_WORDS
+    )
 
 
 def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:

@@ -174,7 +174,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         )
         Y, names, rare = collector.matrix(self.min_tag_count)
         self._check_tags(names, rare, len(collector))
-        data = Dataset(sp.csr_array(X), Y, label_names=names, text_form=features.form)
+        data = Dataset(X, Y, label_names=names, text_form=features.form)
         if vocabulary is not None:
             data = _named(data, called, rare)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
