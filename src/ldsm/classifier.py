@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ._model.explain import LabelScore, explain_scores
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
 from ._model.inputs import labelled_rows, new_rows, one_row, training_data
+from ._model.relabel import with_names, without_labels
 from ._model.saved_form import model_from_state, model_to_state
 from ._model.thresholds import (
     Threshold,
@@ -460,6 +461,30 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         allowed = self._allowed(labels)
         columns = None if allowed is None else np.flatnonzero(allowed).tolist()
         return explain_scores(self._fitted, one_row(self, x), k, max_reasons, columns)
+
+    # -- changing labels ----------------------------------------------------------------------
+
+    def drop_labels(self, labels: Iterable[Any]) -> LdSMClassifier:
+        """Forget some labels: they are no longer predicted, and the file is smaller.
+
+        All others score as they did before, among the labels that are left. Columns of
+        predictions are those of `classes_`, as ever.
+
+        Examples
+        --------
+        >>> from ldsm import LdSMClassifier
+        >>> X, y = [[0, 1], [1, 0]] * 5, [["a", "c"], ["b"]] * 5
+        >>> LdSMClassifier(2).fit(X, y).drop_labels(["a"]).predict([[0, 1]])
+        [['c']]
+        """
+        return hold_model(self, without_labels(self._fitted, labels))
+
+    def rename_labels(self, names: Mapping[Any, Any]) -> LdSMClassifier:
+        """Give labels other names, ``{old: new}``; their scores stay as they are.
+
+        Labels in alphabetical order stay so. Two labels cannot become one.
+        """
+        return hold_model(self, with_names(self._fitted, names))
 
     # -- saving -------------------------------------------------------------------------------
 

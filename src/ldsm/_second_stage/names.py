@@ -78,6 +78,13 @@ class NameIndex(FrozenArrays):
             right=np.bincount(labels[seen & truth], minlength=n).astype(np.int64),
         )
 
+    def spelled_out(self, labels: Sequence[str]) -> NameIndex:
+        """With the names themselves, if they have been those of the labels until now."""
+        if len(self.text_offsets) > 1:
+            return self
+        names = Strings.pack(labels)
+        return replace(self, text=names.data, text_offsets=names.offsets)
+
     def synonyms(self, labels: Sequence[str]) -> dict[str, list[str]] | None:
         """The names of each label; None if they are the labels themselves."""
         if len(self.text_offsets) == 1:

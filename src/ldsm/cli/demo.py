@@ -101,9 +101,10 @@ def demo(
 def _compare(
     screen: Screen, tagger: TextTagger, train: Dataset, test: Dataset, n_jobs: int
 ) -> list[Method]:
-    """The model and the baselines, on the same features, threads and held-out rows."""
+    """The model and the baselines on the same threads and held-out rows; the SVM uses the words."""
     learned, held_out = Evaluation(tagger, train), Evaluation(tagger, test)
-    X, words, Y = held_out.x.matrix(), learned.x.matrix(), learned.truth
+    n_words, Y = held_out.model.forest.n_features, learned.truth
+    X, words = (rows.x.leading(n_words).matrix() for rows in (held_out, learned))
     (best, _), best_seconds = _timed(lambda: held_out.best(max(KS)))
     popular, popular_seconds = _timed(lambda: popular_labels(Y, len(test), max(KS)))
     with screen.progress(f"training {Y.shape[1]} linear models") as report:

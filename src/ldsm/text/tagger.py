@@ -434,6 +434,23 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             max_tags=max_tags,
         )
 
+    # -- changing tags ------------------------------------------------------------------------
+
+    def drop_labels(self, tags: Iterable[str]) -> TextTagger:
+        """Forget some tags; see `LdSMClassifier.drop_labels`."""
+        check_is_fitted(self, "classifier_")
+        self.classifier_.drop_labels(tags)
+        return self
+
+    def rename_labels(self, names: Mapping[str, str]) -> TextTagger:
+        """Give tags other names, ``{old: new}``; see `LdSMClassifier.rename_labels`.
+
+        Texts are still compared with what the tag was called.
+        """
+        check_is_fitted(self, "classifier_")
+        self.classifier_.rename_labels(names)
+        return self
+
     # -- saving -------------------------------------------------------------------------------
 
     def save(self, path: PathLike) -> None:

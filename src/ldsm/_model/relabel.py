@@ -1,0 +1,223 @@
+"""Give the labels of a fitted model other columns: forget some, rename them, make room for more.
+
+Every part of a model that knows labels by their numbers is changed here, and nothing else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._second_stage.feature_index import FeatureIndex
+from .._second_stage.names import NameIndex
+from .._second_stage.stage import SecondStage
+from .._second_stage.vectors import LabelVectors
+from .._storage.strings import Strings
+from .._trees.forest import Forest, narrowed
+from .fitted import FittedModel
+from .names import LabelNames
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class NewColumns:
+    """Where each old column goes."""
+
+    place: Numbers  # by old column: the new one, -1 for none
+    n_labels: int
+
+    @property
+    def source(self) -> Numbers:
+        """By new column: the old one, -1 for a new label."""
+        source = np.full(self.n_labels, -1, dtype=np.int64)
+        kept = np.flatnonzero(self.place >= 0)
+        source[self.place[kept]] = kept
+        return source
+
+    def taken(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
+        """Values by new column; `fill` for new labels."""
+        source = self.source
+        return np.where(source >= 0, values[source], np.asarray(fill, dtype=values.dtype))
+
+    def within(
+        self, offsets: Numbers, labels: NDArray[Any], values: NDArray[Any]
+    ) -> tuple[Numbers, NDArray[Any], NDArray[Any]]:
+        """Lists of labels with their values; labels ascend within a list."""
+        columns = self.place[labels]
+        kept = np.flatnonzero(columns >= 0)
+        new_offsets = np.concatenate([[0], np.cumsum(columns >= 0)])[offsets]
+        columns = columns[kept]
+        lists = np.repeat(np.arange(len(offsets) - 1), np.diff(new_offsets))
+        order = np.lexsort((columns, lists))
+        chosen = narrowed(columns[order].astype(np.int32), self.n_labels - 1)
+        return new_offsets.astype(np.int64), chosen, values[kept[order]]
+
+
+def without_labels(model: FittedModel, labels: Iterable[Any]) -> FittedModel:
+    """The model without some labels; all others score as they did on the same shortlists."""
+    dropped = _columns_of(model, labels)
+    kept = np.setdiff1d(np.arange(model.n_labels), dropped)
+    if len(kept) == 0:
+        raise ValueError("A model must keep at least one label. Got all of them to drop.")
+    place = np.full(model.n_labels, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    new = in_columns(model, NewColumns(place, len(kept)), model.classes[kept])
+    return noted(new, {"dropped": len(dropped)})
+
+
+def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
+    """The model with other names for some labels; nothing else changes, but their order."""
+    columns = _columns_of(model, names.keys())
+    classes = model.classes.astype(object)
+    classes[columns] = list(names.values())
+    kinds = {type(label) for label in model.classes.tolist()}
+    for label in names.values():
+        if type(label) not in kinds:
+            raise ValueError(
+                f"A label must be renamed to one of its kind, {_listed(kinds)}. Got {label!r:.80}."
+            )
+    if len(set(classes.tolist())) < len(classes):
+        twice = next(label for label in names.values() if classes.tolist().count(label) > 1)
+        raise ValueError(f"Labels must stay different. Got {twice!r:.80} for two of them.")
+    order = np.arange(len(classes))
+    if _ascend(model.classes.tolist()):  # then they do so afterwards
+        order = np.array(sorted(order.tolist(), key=lambda i: classes[i]), dtype=np.int64)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    if model.second_stage is not None and model.second_stage.names is not None:
+        spelled = model.second_stage.names.spelled_out(model.classes.tolist())
+        stage = replace(model.second_stage, names=spelled)
+        model = replace(model, second_stage=stage)
+    dtype = model.classes.dtype
+    typed = np.array(classes[order].tolist(), dtype="U" if dtype.kind == "U" else dtype)
+    new = in_columns(model, NewColumns(place, len(order)), typed)
+    return noted(new, {"renamed": len(names)})
+
+
+def in_columns(model: FittedModel, columns: NewColumns, classes: NDArray[Any]) -> FittedModel:
+    """The same model with its labels in other columns; new labels know nothing yet."""
+    counts = columns.taken(model.label_counts, 0)
+    threshold: Any = model.threshold
+    if isinstance(threshold, np.ndarray):
+        threshold = columns.taken(threshold, 0.5)
+    stage = model.second_stage
+    return replace(
+        model,
+        forest=_forest(model.forest, columns),
+        second_stage=None if stage is None else _stage(stage, columns, counts),
+        labels=LabelNames.of(classes),
+        label_counts=counts,
+        threshold=threshold,
+    )
+
+
+def noted(model: FittedModel, what: Mapping[str, Any]) -> FittedModel:
+    """The model with an entry in its history."""
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    history = [*model.training.get("history", []), {"when": now, **what}]
+    training = {**model.training, "labels": model.n_labels, "history": history}
+    return replace(model, training=training)
+
+
+def _forest(forest: Forest, columns: NewColumns) -> Forest:
+    offsets, labels, counts = columns.within(
+        forest.histogram_offsets, forest.histogram_labels, forest.histogram_counts
+    )
+    if not len(forest.weight_units):
+        labels = labels.astype(np.int32)
+    return replace(
+        forest,
+        n_labels=columns.n_labels,
+        histogram_offsets=offsets,
+        histogram_labels=labels,
+        histogram_counts=counts,
+    )
+
+
+def _stage(stage: SecondStage, columns: NewColumns, counts: Numbers) -> SecondStage:
+    return replace(
+        stage,
+        label_counts=counts,
+        index=_index(stage.index, columns),
+        sub_index=_index(stage.sub_index, columns),
+        names=_names(stage.names, columns),
+        ranker=_vectors(stage.ranker, columns),
+        centroids=_vectors(stage.centroids, columns),
+    )
+
+
+def _index(index: FeatureIndex | None, columns: NewColumns) -> FeatureIndex | None:
+    if index is None:
+        return None
+    return FeatureIndex(*columns.within(index.offsets, index.labels, index.codes), index.units)
+
+
+def _vectors(vectors: LabelVectors | None, columns: NewColumns) -> LabelVectors | None:
+    if vectors is None:
+        return None
+    starts, lengths = vectors.offsets[:-1], np.diff(vectors.offsets)
+    source = columns.source
+    known = source >= 0
+    new_lengths = np.where(known, lengths[source], 0)
+    offsets = np.concatenate([[0], np.cumsum(new_lengths)]).astype(np.int64)
+    first = np.repeat(starts[source] - offsets[:-1], new_lengths)
+    entries = first + np.arange(offsets[-1])
+    units = vectors.units if not len(vectors.units) else columns.taken(vectors.units, 0)
+    return LabelVectors(offsets, vectors.features[entries], vectors.weights[entries], units)
+
+
+def _names(index: NameIndex | None, columns: NewColumns) -> NameIndex | None:
+    if index is None:
+        return None
+    owners = columns.place[index.owners]
+    order = np.argsort(owners, kind="stable")
+    order = order[owners[order] >= 0]
+    place = np.full(len(owners), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    renumbered = NewColumns(place, max(1, len(order)))
+    offsets, names, _ = renumbered.within(index.offsets, index.names, index.names)
+    spelled = Strings(index.text, index.text_offsets)
+    text = Strings.pack([spelled[i] for i in order.tolist()]) if len(spelled) else spelled
+    return NameIndex(
+        offsets,
+        names,
+        index.idf,
+        index.norms[order],
+        owners[order].astype(np.int32),
+        text.data,
+        text.offsets,
+        columns.taken(index.matched, 0),
+        columns.taken(index.right, 0),
+    )
+
+
+def _columns_of(model: FittedModel, labels: Iterable[Any]) -> Numbers:
+    if isinstance(labels, str | bytes):
+        raise ValueError(
+            f"labels must be a list of labels. Got {labels!r:.80}: put it into a list."
+        )
+    column = {label: i for i, label in enumerate(model.classes.tolist())}
+    chosen = list(dict.fromkeys(labels))
+    if not chosen:
+        raise ValueError("There must be at least one label to change. Got none.")
+    for label in chosen:
+        if label not in column:
+            raise ValueError(f"The model has no label {label!r:.80}.")
+    return np.array([column[label] for label in chosen], dtype=np.int64)
+
+
+def _ascend(labels: list[Any]) -> bool:
+    if len({type(label) for label in labels}) > 1:
+        return False
+    return all(a < b for a, b in pairwise(labels))
+
+
+def _listed(kinds: Iterable[type]) -> str:
+    return " or ".join(sorted(kind.__name__ for kind in kinds))
