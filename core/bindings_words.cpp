@@ -22,7 +22,7 @@ WordCharacters word_characters(const In<uint8_t>& table) {
     return {table.data(), static_cast<uint32_t>(table.size())};
 }
 
-PairsView pairs_view(const In<uint64_t>& pairs) {
+WordPairsView pairs_view(const In<uint64_t>& pairs) {
     check_aligned(pairs, "The pairs");
     for (size_t i = 1; i < pairs.size(); ++i)
         if (pairs.data()[i] <= pairs.data()[i - 1]) refuse("The pairs must ascend.");
@@ -97,7 +97,7 @@ nb::tuple find(In<int64_t> indptr, In<int32_t> words, int32_t least, const Cance
 nb::tuple count_given_pairs(In<int64_t> indptr, In<int32_t> words, In<uint64_t> pairs,
                             const Cancel& cancel) {
     const int64_t n = check_sequences(indptr, words);
-    const PairsView known = pairs_view(pairs);
+    const WordPairsView known = pairs_view(pairs);
     Monitor monitor = make_monitor(cancel);
     WordCounts counts =
         without_gil([&] { return count_pairs(indptr.data(), words.data(), n, known, monitor); });

@@ -22,7 +22,7 @@ inline uint64_t spread(uint64_t pair) {
 // The number of a pair among ascending ones.
 class PairNumbers {
   public:
-    explicit PairNumbers(const PairsView& pairs) : pairs_(pairs) {
+    explicit PairNumbers(const WordPairsView& pairs) : pairs_(pairs) {
         if (pairs.n == 0) return;
         uint64_t size = 16;
         while (size < 2 * static_cast<uint64_t>(pairs.n)) size *= 2;
@@ -45,7 +45,7 @@ class PairNumbers {
     int32_t size() const { return static_cast<int32_t>(pairs_.n); }
 
   private:
-    PairsView pairs_;
+    WordPairsView pairs_;
     std::vector<int32_t> slots_;
 };
 

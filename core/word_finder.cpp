@@ -17,7 +17,8 @@ StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
     }
 }
 
-WordFinder::WordFinder(const NamesView& words, const PairsView& pairs, const NamesView& sub_words)
+WordFinder::WordFinder(const NamesView& words, const WordPairsView& pairs,
+                       const NamesView& sub_words)
     : words_(words), pairs_(pairs), sub_words_(sub_words) {
     if (sub_words.n == 0) return;
     SubWords spelled;

@@ -40,7 +40,7 @@ struct Head {
 
 class WordFinder {
   public:
-    WordFinder(const NamesView& words, const PairsView& pairs, const NamesView& sub_words);
+    WordFinder(const NamesView& words, const WordPairsView& pairs, const NamesView& sub_words);
 
     // Pairs are numbered on from the words, sub-words from the pairs.
     WordCounts count(const NamesView& texts, const WordCharacters& characters, const Head& head,

@@ -73,7 +73,7 @@ PairTexts find_pairs(const int64_t* indptr, const int32_t* words, int64_t n_text
 }
 
 WordCounts count_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts,
-                       const PairsView& pairs, Monitor& monitor) {
+                       const WordPairsView& pairs, Monitor& monitor) {
     const PairNumbers number(pairs);
     WordCounter counter;
     for (int64_t text = 0; text < n_texts; ++text) {

@@ -41,7 +41,7 @@ WordCounts count_words(const NamesView& texts, const WordCharacters& characters,
                        WordSequences& sequences, Monitor& monitor);
 
 // Pairs of words that follow each other, each as (first << 32 | second), ascending.
-struct PairsView {
+struct WordPairsView {
     const uint64_t* pairs;
     int64_t n;
 };
@@ -57,6 +57,6 @@ PairTexts find_pairs(const int64_t* indptr, const int32_t* words, int64_t n_text
 
 // How often the texts have the given pairs, which are numbered from 0.
 WordCounts count_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts,
-                       const PairsView& pairs, Monitor& monitor);
+                       const WordPairsView& pairs, Monitor& monitor);
 
 }  // namespace ldsm
