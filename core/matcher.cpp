@@ -54,10 +54,12 @@ ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const Matc
     ShortlistArrays out;
     const bool indexed = !params.indexes.empty(), spelled = !params.sub_indexes.empty(),
                named = params.names != nullptr, new_labels = named && params.unseen != nullptr;
-    const FeatureRows& sub_words = spelled || named ? *params.sub_words : x;
-    IndexVotes features(x, indexed ? forest.n_labels : 0),
-        parts(sub_words, spelled ? forest.n_labels : 0);
-    NameVotes names(sub_words, named ? params.names->n_names : 0, named ? forest.n_labels : 0);
+    // What is not in use gets no rows, so that they are not scaled for nothing.
+    constexpr FeatureRows kNone{};
+    IndexVotes features(indexed ? x : kNone, indexed ? forest.n_labels : 0),
+        parts(spelled ? *params.sub_words : kNone, spelled ? forest.n_labels : 0);
+    NameVotes names(named ? *params.sub_words : kNone, named ? params.names->n_names : 0,
+                    named ? forest.n_labels : 0);
     std::vector<uint8_t> seen, unseen;
     if (named) seen = allowed_of(params, forest.n_labels, false);
     if (new_labels) unseen = allowed_of(params, forest.n_labels, true);

@@ -11,8 +11,6 @@
 
 namespace ldsm {
 
-namespace {}  // namespace
-
 WordCounts count_words(const NamesView& texts, const WordCharacters& characters, Vocabulary& found,
                        WordSequences& sequences, Monitor& monitor) {
     GrowingVocabulary vocabulary(found);

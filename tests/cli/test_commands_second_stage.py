@@ -152,7 +152,7 @@ def test_explanation_of_a_text_by_stages(run, folder):
     lines = run("explain", folder / "notes.ldsm", text, "-k", 3).lines
     heads = [line.split("\t")[0] for line in lines]
     assert lines[0] == "label\tscore\ttrees"
-    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfeatures\tfrequency\tsub-words"
+    assert lines[4] == "label\tlog-odds\tbase\ttrees\tlinear\tfeatures\tfrequency"
     assert lines[8] == "label\tmargin\tbias\tfor\tagainst" and heads[12] == "word"
     assert heads[1:4] == heads[5:8] == heads[9:12] == [score.tag for score in expected.scores]
     for line in lines[5:8]:
@@ -200,7 +200,7 @@ def test_a_vocabulary_names_labels_that_no_row_has(run, tmp_path):
     found = run("predict", model, asked, "-k", 5, "--json").json
     assert hidden in str(found)
     told = run("explain", model, asked, "-k", 5).lines
-    assert "label\tname\tof it in the text" in told
+    assert "label\tname\tshare found in the text" in told
     shown = run("inspect", model).lines
     assert any(line.startswith("index of names: sub-words\t") for line in shown)
     # More trees later on: the names are still known.
@@ -215,3 +215,13 @@ def test_a_vocabulary_is_for_texts(run, folder, tmp_path):
     vocabulary = ("--vocabulary", tmp_path / "v.tsv")
     done = run("train", folder / "train.txt", "-o", tmp_path / "m.ldsm", *vocabulary)
     assert done.code == 2 and "holds features, not texts" in done.err
+    for more in (("--warm-start",), ("--min-df", 3)):
+        done = run("train", folder / "notes.jsonl", "-o", tmp_path / "m.ldsm", *vocabulary, *more)
+        assert done.code == 2 and "cannot be combined with" in done.err
+    texts, tags = titles(600)
+    datasets.save_jsonl(datasets.Dataset.from_texts(texts, tags), tmp_path / "a.jsonl")
+    (tmp_path / "v.tsv").write_bytes(f"{tags[0][0]}\tväline\n".encode("latin-1"))
+    command = ("train", tmp_path / "a.jsonl", "-o", tmp_path / "m.ldsm", *vocabulary)
+    done = run(*command)
+    assert done.code == 1 and "v.tsv:1" in done.err and "--encoding latin-1" in done.err
+    assert run(*command, "--encoding", "latin-1", "--n-estimators", 2).code == 0

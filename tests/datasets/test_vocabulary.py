@@ -41,7 +41,22 @@ def test_tables(tmp_path, name, text):
     concepts = datasets.read_vocabulary(written(tmp_path, name, text))
     assert [c.identifier for c in concepts] == ["fish", "beef", "meat"]
     names = label_names(concepts, ["fish", "unlisted"])
-    assert names == {"fish": ["fishing", "fishery"], "beef": ["beef"], "meat": ["meat"]}
+    assert names == {"fish": ["fish", "fishing", "fishery"], "beef": ["beef"], "meat": ["meat"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("uri,label_fi,label_en,notation\nhttp://a/1,kala,fish,7\n", ["kala", "fish"]),
+        ("tag,name\na,b\n", ["a", "b"]),
+        ("labels\na\n", ["a"]),
+        ("name\na\n", ["a"]),  # a label that is called so
+        ("id,shelf\na,b\n", ["a", "b"]),
+    ],
+)
+def test_headers(tmp_path, text, names):
+    known = label_names(written(tmp_path, "v.csv", text), ["a", "http://a/1"])
+    assert known[max(known)] == names if "http" in text else known["a"] == names
 
 
 def test_data_may_use_the_name_instead_of_the_identifier(tmp_path):
@@ -71,10 +86,10 @@ def test_a_real_vocabulary(benchmark_data):
 
 
 def test_given_in_python():
-    names = {"a": ["x"], "b": ["y", "z"], "c": ["c"]}
-    assert label_names({"a": "x", "b": ["y", "z"], "c": []}, ["a"]) == names
+    names = {"a": ["a", "x"], "b": ["b", "y", "z"], "c": ["c"]}
+    assert label_names({"a": "x", "b": ["y", "z", " "], "c": []}, ["a"]) == names
     assert label_names(["a", "b"], ["b"]) == {"a": ["a"], "b": ["b"]}
-    assert label_names([Concept("a", {"en": "x"})], ["a"]) == {"a": ["x"]}
+    assert label_names([Concept("http://a", {"en": "x"})], ["http://a"]) == {"http://a": ["x"]}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +114,8 @@ def test_bad_vocabularies():
         ({"a": 3}, "names of 'a' must be a str or a list"),
         ({"a": [None]}, "must be str. Got None"),
         (["\ud800"], "must be str"),
+        (["a", " "], "must not be empty. Got ' '"),
+        ({"": "a"}, "must not be empty"),
         ([], "must name labels of the data, such as 'a'. Got none of them, but 'nothing'"),
         (["b"], "must name labels of the data, such as 'a'. Got none of them, but 'b'"),
     ):

@@ -19,6 +19,7 @@ import pytest
 import ldsm
 from cli_runs import within
 from ldsm import datasets
+from text_corpus import titles
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
@@ -153,18 +154,11 @@ def test_vocabulary_page(tmp_path, monkeypatch, capsys):
         blocks(kind, VOCABULARY) for kind in ("tsv", "console", "python")
     )
     Path("names.tsv").write_text(table)
-    rng = random.Random(0)
-    subjects = {
-        "fisheries": "fishing fleet net",
-        "farming": "cattle field crop",
-        "law": "court act",
-    }
     with open("papers.jsonl", "w") as file:
-        for i in range(900):
-            tag = sorted(subjects)[i % 3]
-            words = [*subjects[tag].split(), *(f"w{rng.randrange(300)}" for _ in range(6))]
-            rng.shuffle(words)
-            file.write(json.dumps({"text": " ".join(words), "labels": [tag]}) + "\n")
+        for i, (text, tags) in enumerate(zip(*titles(1500), strict=True)):
+            if i % 20 == 0:
+                text, tags = f"{text} fishing fleet", [*tags, "fisheries"]
+            file.write(json.dumps({"text": text, "labels": tags}) + "\n")
     done = within(capsys)(*shlex.split(command.removeprefix("$ ldsm")))
     assert done.code == 0 and "aquaculture" in ldsm.load("tags.ldsm").classes_
     names = {}

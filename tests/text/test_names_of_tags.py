@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 import ldsm
-from ldsm import LdSMClassifier, TextTagger
+from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.container import write
 from ldsm.text import default_vectorizer
 from ldsm.text.saved_form import tagger_to_state
@@ -115,7 +116,7 @@ def test_other_names_of_tags_are_matched_and_told(tmp_path):
     ("options", "vocabulary", "message"),
     [
         ({"vectorizer": default_vectorizer()}, [HIDDEN], "vectorizer must be None"),
-        ({"classifier": LdSMClassifier(2, rerank=None)}, [HIDDEN], "needs a linear second"),
+        ({"classifier": LdSMClassifier(2, rerank=None)}, [HIDDEN], "and a linear second stage"),
         ({"classifier": LdSMClassifier(2)}, ["nothing"], "must name labels of the data"),
         ({"classifier": LdSMClassifier(2)}, "no-such-file.tsv", "No such file"),
     ],
@@ -123,6 +124,32 @@ def test_other_names_of_tags_are_matched_and_told(tmp_path):
 def test_vocabularies_that_cannot_be_used(options, vocabulary, message):
     with pytest.raises((ValueError, OSError), match=message):
         TextTagger(**options).fit(TEXTS, TAGS, vocabulary=vocabulary)
+
+
+def test_a_vocabulary_that_cannot_help_is_told_of():
+    codes = {tag: f"{i:03}" for i, tag in enumerate(sorted({t for tags in TAGS for t in tags}))}
+    coded = [[codes[tag] for tag in tags] for tags in TAGS]
+    with pytest.warns(UserWarning, match="1 tags that no document has cannot be predicted"):
+        TextTagger(LdSMClassifier(2)).fit(TEXTS, coded, vocabulary=[*codes.values(), "999"])
+
+
+def test_features_that_are_made_already_take_no_vocabulary():
+    X = tagger().vectorize(TEXTS)
+    named = [HIDDEN, "b"]
+    data = datasets.Dataset(X, np.ones((len(TEXTS), 2)), label_names=named)
+    data = replace(data, text_form=tagger().features_.form, feature_names=tagger().features_.names)
+    with pytest.raises(ValueError, match="A vocabulary needs texts"):
+        TextTagger().fit(data, vocabulary=named)
+
+
+def test_synonyms_of_a_dataset_are_a_vocabulary():
+    data = datasets.Dataset.from_texts(TEXTS, KNOWN)
+    names = {tag: [tag] for some in TAGS for tag in some}
+    model = TextTagger(LdSMClassifier(5)).fit(replace(data, label_synonyms=names))
+    assert (
+        model.fingerprint_ == TextTagger(LdSMClassifier(5)).fit(data, vocabulary=names).fingerprint_
+    )
+    assert HIDDEN in model.classes_
 
 
 def test_rare_tags_stay_out_of_the_model():
@@ -168,9 +195,10 @@ def test_crafted_names_are_refused(tmp_path, name, change):
     ("where", "entry", "value"),
     [
         ("second_stage", "unseen", [1.0]),
-        ("second_stage", "unseen", ["x"] * 7),
-        ("second_stage", "unseen", [1e31] * 7),
+        ("second_stage", "unseen", ["x"] * 6),
+        ("second_stage", "unseen", [1e31] * 6),
         ("second_stage", "match_names", 1),
+        ("second_stage", "most_cosine", "x"),
         ("model", "n_ranked", -1),
         ("model", "n_ranked", 10**9),
         ("text", "indexed_sub_words", "yes"),

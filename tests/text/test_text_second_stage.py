@@ -59,7 +59,7 @@ def test_an_explanation_is_shown_in_lines(tagger):
         lines[1:3], tagger.predict(["cod of the court"], k=2)[0], strict=True
     ):
         assert line.startswith(f"  {tag}: base ")
-        for part in ("trees", "linear", "features", "frequency", "sub-words"):
+        for part in ("trees", "linear", "features", "frequency"):
             assert f", {part} " in line
         assert "; words: " in line
     # The trees alone have no parts to show.

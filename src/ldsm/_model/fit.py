@@ -68,7 +68,13 @@ def fit_model(
     if former is not None:
         stage = former.second_stage
         n_ranked = data.n_ranked if stage is None else stage.n_ranked
-        data = replace(data, n_matched=former.forest.n_features, n_ranked=n_ranked)
+        data = replace(
+            data,
+            n_matched=former.forest.n_features,
+            n_ranked=n_ranked,
+            # What labels are called counts only if it has been of use before.
+            with_names=stage is not None and stage.names is not None,
+        )
     matched = data.matched
     params = resolve(settings, matched.x, len(data.y.indices))
     seed_given = former is not None or isinstance(settings["random_state"], Integral)

@@ -87,7 +87,7 @@ KINDS: Mapping[str, Kind] = {
     **dict(_linear_kinds()),
 }
 # Labels without a training row are known by their names alone.
-UNSEEN_TERMS = ("", "k", "kk", "o", "ooo", "ok", "d")
+UNSEEN_TERMS = ("", "k", "o", "ooo", "ok", "d")
 LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite; as in the core
 _RIDGE = 1.0
 _STEPS = 100
@@ -126,6 +126,8 @@ class Blend:
     gamma: float = 0.0  # likewise
     # For labels without a training row, one for each of UNSEEN_TERMS; none: such have no score.
     unseen: tuple[float, ...] = ()
+    # Cosines with names count no more than this: beyond it is nothing that was learned from.
+    most_cosine: float = 0.0
 
     @property
     def formula(self) -> dict[str, float]:

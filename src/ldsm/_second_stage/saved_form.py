@@ -30,6 +30,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         header["unseen"] = list(stage.blend.unseen)
     else:
         del header["unseen"]
+    if not stage.blend.most_cosine:
+        del header["most_cosine"]
     if stage.match_names:
         header["match_names"] = True
     arrays = {
@@ -80,8 +82,8 @@ def stage_from_state(
 
 
 def _blend(header: dict[str, Any]) -> Blend:
-    unseen = header.pop("unseen", [])
-    if header.keys() | {"unseen"} != Blend.__dataclass_fields__.keys():
+    unseen, most_cosine = header.pop("unseen", []), header.pop("most_cosine", 0.0)
+    if header.keys() | {"unseen", "most_cosine"} != Blend.__dataclass_fields__.keys():
         raise ValueError("its header has no proper entry 'second_stage'")
     kind, coefficients = header["kind"], header["coefficients"]
     if type(kind) is not str or kind not in KINDS:
@@ -92,7 +94,7 @@ def _blend(header: dict[str, Any]) -> Blend:
         raise ValueError("its second stage has a wrong number of coefficients for unseen labels")
     if unseen and "ranker" not in KINDS[kind].needs:
         raise ValueError("its second stage cannot know unseen labels")
-    numbers = [*coefficients, *unseen, header["tree_share"], header["gamma"]]
+    numbers = [*coefficients, *unseen, most_cosine, header["tree_share"], header["gamma"]]
     if not all(type(n) in (int, float) and abs(n) <= LARGEST for n in numbers):
         raise ValueError(f"a coefficient of its second stage is not a number up to {LARGEST:g}")
     return Blend(
@@ -101,6 +103,7 @@ def _blend(header: dict[str, Any]) -> Blend:
         float(numbers[-2]),
         float(numbers[-1]),
         tuple(map(float, unseen)),
+        float(most_cosine),
     )
 
 

@@ -85,7 +85,8 @@ class SecondStage:
         if self.centroids is not None:
             distances = self.centroids.squared_distances(ranked, indptr, labels, cancel)
         odds = None if self.names is None else self.names.odds(labels)
-        return pairs_of(lists, self.label_counts, margins, distances, odds)
+        most = self.blend.most_cosine
+        return pairs_of(lists, self.label_counts, margins, distances, odds, most)
 
     def scores(
         self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None
@@ -106,8 +107,13 @@ def pairs_of(
     margins: NDArray[np.float32] | None = None,
     distances: NDArray[np.float64] | None = None,
     name_odds: NDArray[np.float32] | None = None,
+    most_cosine: float = 0.0,
 ) -> Pairs:
     """The signals of the listed labels."""
+    cosines, best = (
+        None if values is None else np.minimum(values, np.float32(most_cosine))
+        for values in (lists.cosines, lists.best_cosine)
+    )
     return Pairs(
         np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file
         label_counts[lists.labels],
@@ -116,7 +122,7 @@ def pairs_of(
         lists.index_scores,
         lists.sub_scores,
         lists.coverages,
-        lists.cosines,
-        lists.best_cosine,
+        cosines,
+        best,
         name_odds,
     )

@@ -45,6 +45,9 @@ _HELD_OUT_STREAM = 2**63
 # A shortlist of so many labels is doubled where that finds so much more of the true ones. Beyond
 # 100, the ranker's time grows more than precision does.
 LONGER_IF = {50: 1.01, 100: 1.05}
+# Sub-words and names must find so many times as many true labels: else codes, which look like words
+# of some texts by chance, would pass for names.
+MORE_BY_SPELLING = 1.005
 # For each true pair, so many false ones are enough to fit a blend.
 FALSE_PER_TRUE = 10
 # A random stream of the false pairs.
@@ -92,19 +95,21 @@ def match_training_rows(
 
     matchers, most = Matchers(), found(lengths[-1], Matchers())
 
-    def add(**changes: Any) -> None:
+    def add(least: float = 1.0, **changes: Any) -> None:
+        """Use more, if that finds at least so many times as many true labels."""
         nonlocal matchers, most
         more = replace(matchers, **changes)
-        if (its := found(lengths[-1], more)) >= most:
+        if (its := found(lengths[-1], more)) >= least * most:
             matchers, most = more, its
 
     add(index=train_index(data.matched, seed))
     if (form := data.sub_word_form) is not None and (spelled := data.sub_words) is not None:
         if form.indexed:
-            add(sub_index=train_index(spelled, seed))
-        names = name_index(data.y.classes.tolist(), form, data.label_synonyms)
-        matchers = replace(matchers, names=names)
-        add(match_names=True)
+            add(MORE_BY_SPELLING, sub_index=train_index(spelled, seed))
+        if data.with_names:
+            names = name_index(data.y.classes.tolist(), form, data.label_synonyms)
+            matchers = replace(matchers, names=names)
+            add(MORE_BY_SPELLING, match_names=True)
     length, so_far = lengths[0], found(lengths[0], matchers)
     for longer in lengths[1:]:
         more = most if longer == lengths[-1] else found(longer, matchers)
@@ -166,7 +171,14 @@ class _Training:
         self.held = matching.held
         self.truth = _shared(self.held, self.y.take(self.held_rows))
         self.weights = self._pair_weights()
+        self.most_cosine = self._most_cosine()
         self.cross_fitted: dict[str, NDArray[np.float64]] = {}  # precision by kind of blend
+
+    def _most_cosine(self) -> float:
+        """What nearly all true labels' names have at most; 0 if there is nothing to tell by."""
+        if self.held.cosines is None or not self.truth.any():
+            return 0.0
+        return float(f"{np.quantile(self.held.cosines[self.truth], 0.99):.6g}")
 
     @property
     def can_blend(self) -> bool:
@@ -196,14 +208,24 @@ class _Training:
             kind = f"{kind}+subwords"
         distances = self._held_distances() if choose else None
         pairs = self._held_pairs(margins=margins, distances=distances)
-        if matchers.names is not None and self._gains(f"{kind}+names", kind, pairs):
+        # Lists that names have filled are scored by them, too.
+        if self._have_names() and (
+            matchers.match_names or self._gains(f"{kind}+names", kind, pairs)
+        ):
             kind = f"{kind}+names"
         if choose and self._gains(f"{kind}+tail", kind, pairs):
             kind = f"{kind}+tail"
-        blend = self._fitted(kind, pairs)
+        blend = replace(self._fitted(kind, pairs), most_cosine=self.most_cosine)
         if matchers.names is not None and not self.y.counts.all():
             blend = replace(blend, unseen=self._unseen(pairs))
+        if "names" not in blend.needs:
+            blend = replace(blend, most_cosine=0.0)
         return self._stage(blend, ranker)
+
+    def _have_names(self) -> bool:
+        """Whether there is something to learn from about names: true labels that are named."""
+        coverages = self.held.coverages
+        return coverages is not None and int(np.sum(self.truth & (coverages > 0))) >= FEWEST_PAIRS
 
     def _unseen(self, pairs: Pairs) -> tuple[float, ...]:
         """How labels that no row has are scored: as others are, by their names alone.
@@ -309,7 +331,7 @@ class _Training:
         if names is not None:
             assert held.coverages is not None
             odds = names.odds_without(held.labels, held.coverages, self.truth)
-            signals["name_odds"] = odds
+            signals |= {"name_odds": odds, "most_cosine": self.most_cosine}
         return pairs_of(held, self.y.counts, **signals)
 
     def _gains(self, richer: str, kind: str, pairs: Pairs) -> bool:

@@ -36,6 +36,7 @@ class TrainingData:
     n_ranked: int | None = None  # likewise, of the ranker; behind them are sub-words
     sub_word_form: SubWordForm | None = None
     label_synonyms: Mapping[str, Sequence[str]] | None = None  # names of labels that have others
+    with_names: bool = True  # whether what labels are called may be used
 
     @property
     def n_rows(self) -> int:

@@ -114,7 +114,7 @@ def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: i
     screen.table(["label", "log-odds", *stages], rows, title="what each stage adds")
     if any(s.name is not None for s in scores):
         rows = [[str(s.tag), s.name[0], f"{s.name[1]:.0%}"] for s in scores if s.name is not None]
-        columns = ["label", "name", "of it in the text"]
+        columns = ["label", "name", "share found in the text"]
         screen.table(columns, rows, title="names that match", text=["label", "name"])
     if scores[0].bias is None:
         return

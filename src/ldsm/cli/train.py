@@ -13,7 +13,7 @@ import typer
 
 from .._runtime.wording import duration, size
 from ..classifier import LdSMClassifier
-from ..datasets import Dataset
+from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import in_columns, model_features
 from ..text import TextTagger
@@ -95,8 +95,8 @@ def train(
     continues from there and ends with the same model. The folder is not deleted; remove it when you
     no longer need it.
 
-    --vocabulary names labels by what they are called, each on lines of its own: label, tab, name.
-    Names are compared with the texts, so labels that no row has can be predicted, too.
+    --vocabulary gives the names of labels, one per line: label, tab, name. Names are compared with
+    the texts, so labels that no row has can be predicted, too.
 
     With --dask, DATA must be a store (see `ldsm convert`), and --checkpoint is required. All
     workers must see both under the same path. The model is the same as without --dask.
@@ -106,16 +106,22 @@ def train(
     inputs = reader.inputs(data, *filter(None, [params.file, vocabulary]))
     check_output(output, "a model", inputs, overwrite)
     on_this_machine = (validation, vocabulary, tune_threshold or None, params.get("warm_start"))
-    if dask is not None and any(option is not None for option in on_this_machine):
+    if dask is not None and any(option not in (None, False) for option in on_this_machine):
         raise wrong_use(
             "cannot be combined with --validation, --vocabulary, --tune-threshold or --warm-start, "
             "which change the rows or the model on this machine.",
             DASK,
         )
+    if vocabulary is not None and params.get("warm_start"):
+        raise wrong_use("cannot be combined with --warm-start.", "--vocabulary")
+    if vocabulary is not None:
+        words.refuse("cannot be combined with --vocabulary, which needs the default features.")
     if validation is None and tune_threshold:
         validation = _VALIDATION
     seed = params.seeded(seed)
     started = time.perf_counter()
+    if vocabulary is not None:
+        concepts = read_vocabulary(vocabulary, **reader.encoding)
     reader = reader.for_training(data)
     if held_out is not None:
         if validation is None:
@@ -153,9 +159,9 @@ def train(
             documents = None if rows is not None else reader.documents(data)
             corpus = rows if documents is None else Tally().counted(documents, said)
             if vocabulary is not None:
-                if isinstance(estimator, LdSMClassifier):
+                if rows is not None and rows.texts is None:
                     raise wrong_use(f"{data} holds features, not texts.", "--vocabulary")
-                options["vocabulary"] = vocabulary
+                options["vocabulary"] = concepts
             model = Model(output, estimator.fit(corpus, **options))
     seconds = time.perf_counter() - started
     scores = None

@@ -21,8 +21,10 @@ from .._storage.strings import is_unicode
 from .._storage.text_files import UTF8, format_suffix, malformed, read_lines
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
-_RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml", ".jsonld": "json-ld"}
-_HEADERS = ({"label", "name"}, {"uri", "label"}, {"id", "name"}, {"label"}, {"name"})
+_RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
+# What the columns of a table may be called.
+_OF_LABELS = {"label", "labels", "tag", "tags", "uri", "id", "code", "concept", "subject"}
+_OF_NAMES = ("name", "label", "pref", "alt", "title", "synonym")
 _FORMS = "a file, a list of labels, or a dict of labels and their names"
 Names = dict[str, list[str]]  # of each label
 
@@ -42,10 +44,10 @@ def read_vocabulary(path: PathLike, *, encoding: str = UTF8) -> list[Concept]:
     ----------
     path : path
         ``.tsv``, ``.csv`` or ``.txt``: a label and one of its names in each line; a label may have
-        several lines, or no second column. A header line such as ``label,name`` is passed over, and
-        further columns are ignored. ``.ttl``, ``.nt``, ``.rdf``, ``.xml`` or ``.jsonld``: a SKOS
-        vocabulary, for which ``pip install "ldsm[skos]"`` is needed; concepts that are marked as
-        deprecated are left out. Plain, ``.gz`` or ``.bz2``.
+        several lines, or no second column. Under a header line such as ``label,name`` or
+        ``uri,label_en,label_fi``, all columns of names are read, otherwise the second. ``.ttl``,
+        ``.nt``, ``.rdf`` or ``.xml``: a SKOS vocabulary, for which ``pip install "ldsm[skos]"`` is
+        needed; concepts that are marked as deprecated are left out. Plain, ``.gz`` or ``.bz2``.
     encoding : str, default="utf-8"
         Of a table.
 
@@ -100,7 +102,11 @@ def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
         if label is not None:
             known = out.setdefault(label, [])
             known += [name for name in _names(concept, way) if name not in known]
-    return {label: names or [label] for label, names in out.items()}
+    # A label is one of its own names, unless it is a URI.
+    return {
+        label: names if names and (label in names or "://" in label) else [label, *names]
+        for label, names in out.items()
+    }
 
 
 def with_labels(
@@ -135,13 +141,19 @@ def _given(vocabulary: Any) -> Iterable[Concept]:
                     f"The vocabulary's names of {label!r} must be a str or a list of them. "
                     f"Got {names!r:.80}."
                 )
-            others = tuple(("", _checked(name)) for name in several)
-            yield Concept(_checked(label), {}, others)
+            others = tuple(("", name) for name in map(_checked, several) if name.strip())
+            yield Concept(_filled(label), {}, others)
         return
     if not isinstance(vocabulary, Iterable):
         raise ValueError(f"The 'vocabulary' parameter must be {_FORMS}. Got {vocabulary!r:.80}.")
     for entry in vocabulary:
-        yield entry if isinstance(entry, Concept) else Concept(_checked(entry), {})
+        yield entry if isinstance(entry, Concept) else Concept(_filled(entry), {})
+
+
+def _filled(label: Any) -> str:
+    if not _checked(label).strip():
+        raise ValueError(f"A vocabulary's labels must not be empty. Got {label!r}.")
+    return str(label)
 
 
 def _checked(name: Any) -> str:
@@ -152,19 +164,23 @@ def _checked(name: Any) -> str:
 
 def _from_table(path: PathLike, delimiter: str, encoding: str) -> list[Concept]:
     names: dict[str, list[str]] = {}
+    columns: list[int] = [1]  # of names
     lines = read_lines(path, encoding=encoding, keep_ends=True)
     try:
         for place, (number, cells) in enumerate(csv_rows(lines, delimiter)):
             row = [cell.strip() for cell in cells]
-            if not any(row) or (place == 0 and {cell.lower() for cell in row[:2]} in _HEADERS):
+            if place == 0 and (found := _header(row)) is not None:
+                columns = found
+                continue
+            if not any(row):
                 continue
             # URIs may stand in angle brackets, as Annif has them.
             label = row[0][1:-1] if row[0].startswith("<") and row[0].endswith(">") else row[0]
             if not label:
                 raise malformed(path, number, "a line without a label", delimiter.join(cells))
             known = names.setdefault(label, [])
-            if len(row) > 1 and row[1] and row[1] not in known:
-                known.append(row[1])
+            given = [row[i] for i in columns if i < len(row)]
+            known += [name for name in dict.fromkeys(given) if name and name not in known]
     except BrokenRow as error:
         raise malformed(path, error.number, str(error), error.text) from None
     # Data may name a concept by its first name instead.
@@ -172,6 +188,15 @@ def _from_table(path: PathLike, delimiter: str, encoding: str) -> list[Concept]:
         Concept(label, {"": its[0]} if its else {}, tuple(("", name) for name in its[1:]))
         for label, its in names.items()
     ]
+
+
+def _header(row: list[str]) -> list[int] | None:
+    """The columns of names, if a row is a header."""
+    heads = [cell.lower() for cell in row]
+    if not heads or heads[0] not in _OF_LABELS:
+        return None
+    columns = [i for i, head in enumerate(heads[1:], 1) if head.startswith(_OF_NAMES)]
+    return columns if columns or len(heads) == 1 else None
 
 
 def _from_skos(path: PathLike, form: str) -> list[Concept]:
@@ -187,7 +212,7 @@ def _from_skos(path: PathLike, form: str) -> list[Concept]:
     try:
         graph.parse(data=text, format=form)
     except Exception as error:  # rdflib's parsers raise many kinds
-        problem = str(error).strip().partition("\n")[0]
+        problem = " ".join(str(error).split())
         raise ValueError(f"{printable(path)} is not SKOS as {form}: {problem:.200}") from None
     concepts = []
     for concept in sorted(graph.subjects(RDF.type, SKOS.Concept), key=str):
@@ -204,4 +229,5 @@ def _from_skos(path: PathLike, form: str) -> list[Concept]:
 
 
 def _literals(values: Iterable[Any]) -> Iterable[tuple[str, str]]:
-    return ((getattr(value, "language", None) or "", str(value)) for value in values)
+    named = ((getattr(value, "language", None) or "", str(value).strip()) for value in values)
+    return ((language, name) for language, name in named if name)

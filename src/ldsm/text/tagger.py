@@ -24,7 +24,7 @@ from .._storage.container import write
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
-from .._trees.params import Number, check_params, is_ranked
+from .._trees.params import RERANK_ROWS, Number, check_params, is_ranked
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from ..datasets.vocabulary import label_names, with_labels
@@ -136,7 +136,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             What tags are called, where that is not the tag itself, and further tags: a file for
             `ldsm.datasets.read_vocabulary` (two columns, or SKOS), a list of tags, or tags with
             their names. The names of tags are compared with the words of a document. So tags that
-            no document has can be predicted, too.
+            no document has can be predicted, too; those with fewer documents than `min_tag_count`
+            are left out all the same.
         callback, checkpoint_dir
             See `LdSMClassifier.fit`; the documents are read again each time.
 
@@ -150,9 +151,16 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
         if isinstance(texts, Dataset) and texts.text_form is not None and tags is None:
+            if vocabulary is not None:
+                raise ValueError(
+                    "A vocabulary needs texts, because it decides which sub-words are features. "
+                    f"Got {texts!r}, whose features are made already."
+                )
             return self._fit_features(
-                texts, classifier, vocabulary, callback=callback, checkpoint_dir=checkpoint_dir
+                texts, classifier, callback=callback, checkpoint_dir=checkpoint_dir
             )
+        if isinstance(texts, Dataset) and vocabulary is None:
+            vocabulary = texts.label_synonyms
         if vocabulary is not None and self.vectorizer is not None:
             raise ValueError("With a vocabulary, vectorizer must be None: names need sub-words.")
         collector = TagCollector(read_pairs(texts, tags))
@@ -178,12 +186,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         if vocabulary is not None:
             data = _named(data, called, rare)
         classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
+        stage, n_unseen = classifier.second_stage_, int(np.sum(classifier.label_counts_ == 0))
+        if vocabulary is not None and n_unseen and (stage is None or not stage.blend.unseen):
+            warnings.warn(
+                f"{n_unseen:,} tags that no document has cannot be predicted: too few names of "
+                "other tags are found in documents to learn from.",
+                stacklevel=2,
+            )
         self.classifier_ = classifier
         self.hold_text(features, RareTags.of(rare))
         return self
 
     def _fit_features(
-        self, data: Dataset, classifier: LdSMClassifier, vocabulary: Any, **options: Any
+        self, data: Dataset, classifier: LdSMClassifier, **options: Any
     ) -> TextTagger:
         """Learn from features that were made from texts earlier."""
         if self.vectorizer is not None:
@@ -196,8 +211,6 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self._check_tags(names[kept], rare, len(data))
         if rare:
             data = replace(data, Y=data.Y[:, kept], label_names=names[kept].tolist())
-        if vocabulary is not None:
-            data = _named(data, label_names(vocabulary, names.tolist()), rare)
         classifier.fit(data, **options)
         self.classifier_ = classifier
         self.hold_text(features, RareTags.of(rare))
@@ -517,8 +530,9 @@ def _named(data: Dataset, names: Mapping[str, list[str]], rare: Mapping[str, int
     assert data.text_form is not None and data.label_names is not None
     if data.text_form.sub_words is None:
         raise ValueError(
-            "A vocabulary needs a linear second stage (rerank='linear', or 'auto' with enough "
-            f"documents) and features with sub-words. Got {data!r}."
+            f"A vocabulary needs at least {RERANK_ROWS:,} documents and a linear second stage: "
+            f"{argument('rerank', 'auto')} or {argument('rerank', 'linear')}, and "
+            f"{argument('subsample')} below 1. Got {len(data):,} documents."
         )
     Y, labels = with_labels(data.Y, data.label_names, names.keys() - rare.keys())
     return replace(data, Y=Y, label_names=labels, label_synonyms=names)

@@ -103,6 +103,11 @@ class Reader:
                 given[name] = "\t"
         return Reader(format, given)
 
+    @property
+    def encoding(self) -> dict[str, str]:
+        """The encoding as an argument, if one is given."""
+        return {name: value for name, value in self.arguments.items() if name == "encoding"}
+
     def for_training(self, path: Path) -> Reader:
         """The same, with the separator that a table of documents is split at."""
         if self.format_of(path) != "table" or "separator" in self.arguments:
