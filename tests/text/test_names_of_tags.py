@@ -16,8 +16,8 @@ from ldsm.text import default_vectorizer
 from ldsm.text.saved_form import tagger_to_state
 from text_corpus import titles
 
-TEXTS, TAGS = titles(1500)
-NEW, NEW_TAGS = titles(300, seed=1)
+TEXTS, TAGS = titles(1000)
+NEW, NEW_TAGS = titles(200, seed=1)
 HIDDEN = min(tag for tags in TAGS for tag in tags)
 KNOWN = [[tag for tag in tags if tag != HIDDEN] for tags in TAGS]
 
