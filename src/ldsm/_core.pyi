@@ -122,24 +122,10 @@ def count_words(
     characters: NDArray[np.uint8],
     *,
     cancel: Ints | None = None,
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.uint8],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int32],
-]: ...
+) -> tuple[Offsets, Ints, Ints, Bytes, Offsets, Offsets, Ints]: ...
 def spell_words(
     text: NDArray[np.uint8], offsets: NDArray[np.int64], *, cancel: Ints | None = None
-) -> tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.uint8],
-    NDArray[np.int64],
-]: ...
+) -> tuple[Offsets, Ints, Ints, Bytes, Offsets]: ...
 
 class WordFinder:
     def __init__(

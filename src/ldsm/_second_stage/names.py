@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._arrays.matrices import map_columns
 from .._arrays.texts import encoded, packed, unpacked, words_of
 from .._storage.strings import Strings
 from .._trees.forest import narrowed
@@ -157,20 +158,5 @@ def spelling(words: list[bytes], sub_words: Strings) -> sp.csr_array:
     number = {part: i for i, part in enumerate(unpacked(sub_words.data, sub_words.offsets))}
     indptr, parts, counts, text, offsets = _core.spell_words(*packed(words))
     column = np.array([number.get(part, -1) for part in unpacked(text, offsets)], dtype=np.int64)
-    return chosen_columns((counts, parts, indptr), column, len(number))
-
-
-def chosen_columns(
-    arrays: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
-    column: NDArray[np.int64],
-    n_columns: int,
-) -> sp.csr_array:
-    """The counts of the features that have a new column: -1 for the others."""
-    counts, features, indptr = arrays
-    columns = column[features] if len(features) else np.zeros(0, np.int64)
-    kept = columns >= 0
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return sp.csr_array(
-        (counts[kept], columns[kept].astype(np.int32), before[indptr]),
-        shape=(len(indptr) - 1, n_columns),
-    )
+    shape = (len(words), len(column))
+    return map_columns(sp.csr_array((counts, parts, indptr), shape=shape), column, len(number))

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays.matrices import map_columns
 from .._arrays.texts import encoded, packed, unpacked, words_of
-from .._second_stage.names import chosen_columns
 from .._storage.strings import Strings
 from .words import LearnedWords
 
@@ -60,18 +60,13 @@ def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWo
     order = sorted(kept.tolist(), key=spelled.__getitem__)
     column = np.full(len(spelled), -1, dtype=np.int64)
     column[order] = np.arange(len(order))
-    spelling = chosen_columns(
-        (counts[:split], parts[:split], indptr[: n_words + 1]), column, len(order)
+    of_words = sp.csr_array(
+        (counts[:split], parts[:split], indptr[: n_words + 1]), shape=(n_words, len(spelled))
     )
+    of_texts = sp.csr_array(learned.counts @ map_columns(of_words, column, len(order)))
+    of_texts.sort_indices()
     words = Strings(*packed([spelled[i] for i in order]))
-    return ChosenSubWords(words, _products(learned.counts, spelling), indexed)
-
-
-def _products(counts: sp.csr_array, spelling: sp.csr_array) -> sp.csr_array:
-    """How often each text has each sub-word."""
-    found = sp.csr_array(counts @ spelling)
-    found.sort_indices()
-    return found
+    return ChosenSubWords(words, of_texts, indexed)
 
 
 def shown(sub_words: Iterable[str]) -> list[str]:

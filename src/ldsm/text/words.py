@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .. import _core
-from .._arrays.matrices import csr
+from .._arrays.matrices import map_columns
 from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
 from .._runtime.threads import CancelFlag, in_threads
 from .._storage.strings import Strings
@@ -224,20 +224,9 @@ def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWo
     column = np.full(n_words, -1, dtype=np.int64)
     column[order] = np.arange(len(order))
     words = [learned.words[i] for i in order]
-    return ChosenWords(Strings(*packed(words)), _taken(counts, column, len(order)), column)
+    return ChosenWords(Strings(*packed(words)), map_columns(counts, column, len(order)), column)
 
 
 def _in_texts(share: Any, n_texts: int) -> float:
     """A minimum or maximum, as scikit-learn understands it: a number of texts or a share."""
     return float(share if isinstance(share, int | np.integer) else share * n_texts)
-
-
-def _taken(counts: sp.csr_array, column: NDArray[np.int64], n_columns: int) -> sp.csr_array:
-    columns = column[counts.indices]
-    kept = columns >= 0
-    before = np.concatenate([[0], np.cumsum(kept)])
-    matrix = csr(
-        before[counts.indptr], columns[kept].astype(np.int32), counts.data[kept], n_columns
-    )
-    matrix.sort_indices()
-    return matrix
