@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays.features import FeatureArrays
 from .._model.fitted import LabelScores, check_tail
 from .._model.inputs import new_rows
-from .._runtime.wording import argument
 from .._storage.container import write
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
-from .._trees.params import RERANK_ROWS, Number, check_params, is_ranked
+from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
-from ..datasets.vocabulary import label_names, with_labels
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
 from .features import (
@@ -35,11 +32,11 @@ from .features import (
     TextFeatures,
     default_vectorizer,
     features_of,
-    learn_features,
     vectorizer_settings,
 )
 from .saved_form import RareTags, restore_tagger, tagger_to_state
 from .token_patterns import is_linear
+from .training import made_corpus, read_corpus
 
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 _EVERY_REASON = 2**31 - 1
@@ -151,84 +148,28 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
         if isinstance(texts, Dataset) and texts.text_form is not None and tags is None:
-            if vocabulary is not None:
+            _check_made_features(self, texts, vocabulary)
+            corpus = made_corpus(texts, self.min_tag_count)
+        else:
+            if isinstance(texts, Dataset) and vocabulary is None:
+                vocabulary = texts.label_synonyms
+            if vocabulary is not None and self.vectorizer is not None:
                 raise ValueError(
-                    "A vocabulary needs texts, because it decides which sub-words are features. "
-                    f"Got {texts!r}, whose features are made already."
+                    "With a vocabulary, vectorizer must be None: names need sub-words."
                 )
-            return self._fit_features(
-                texts, classifier, callback=callback, checkpoint_dir=checkpoint_dir
+            corpus = read_corpus(
+                TagCollector(read_pairs(texts, tags)),
+                vectorizer,
+                vocabulary,
+                min_tag_count=self.min_tag_count,
+                n_jobs=classifier.n_jobs,
+                with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
             )
-        if isinstance(texts, Dataset) and vocabulary is None:
-            vocabulary = texts.label_synonyms
-        if vocabulary is not None and self.vectorizer is not None:
-            raise ValueError("With a vocabulary, vectorizer must be None: names need sub-words.")
-        collector = TagCollector(read_pairs(texts, tags))
-        called: dict[str, list[str]] = {}
-
-        def all_names() -> Iterator[str]:
-            if vocabulary is not None:
-                called.update(label_names(vocabulary, collector.names()))
-            yield from collector.names()
-            for names in called.values():
-                yield from names
-
-        X, features = learn_features(
-            vectorizer,
-            collector.texts(),
-            classifier.n_jobs,
-            with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
-            label_names=all_names,
-        )
-        Y, names, rare = collector.matrix(self.min_tag_count)
-        self._check_tags(names, rare, len(collector))
-        data = Dataset(X, Y, label_names=names, text_form=features.form)
-        if vocabulary is not None:
-            data = _named(data, called, rare)
-        classifier.fit(data, callback=callback, checkpoint_dir=checkpoint_dir)
-        stage, n_unseen = classifier.second_stage_, int(np.sum(classifier.label_counts_ == 0))
-        if vocabulary is not None and n_unseen and (stage is None or not stage.blend.unseen):
-            warnings.warn(
-                f"{n_unseen:,} tags that no document has cannot be predicted: too few names of "
-                "other tags are found in documents to learn from.",
-                stacklevel=2,
-            )
+        classifier.fit(corpus.data, callback=callback, checkpoint_dir=checkpoint_dir)
+        _tell_of_unknown_tags(classifier)
         self.classifier_ = classifier
-        self.hold_text(features, RareTags.of(rare))
+        self.hold_text(corpus.features, RareTags.of(corpus.rare))
         return self
-
-    def _fit_features(
-        self, data: Dataset, classifier: LdSMClassifier, **options: Any
-    ) -> TextTagger:
-        """Learn from features that were made from texts earlier."""
-        if self.vectorizer is not None:
-            raise ValueError("The texts were vectorized already: vectorizer must be None.")
-        features = features_of(data)
-        counts = np.bincount(data.Y.indices, minlength=data.n_labels)
-        kept = counts >= self.min_tag_count
-        names = np.array(data.label_names or range(data.n_labels), dtype=object)
-        rare = dict(zip(names[~kept].tolist(), counts[~kept].tolist(), strict=True))
-        self._check_tags(names[kept], rare, len(data))
-        if rare:
-            data = replace(data, Y=data.Y[:, kept], label_names=names[kept].tolist())
-        classifier.fit(data, **options)
-        self.classifier_ = classifier
-        self.hold_text(features, RareTags.of(rare))
-        return self
-
-    def _check_tags(self, names: Sized, rare: Mapping[str, int], n_documents: int) -> None:
-        if len(names):
-            return
-        if not rare:
-            raise ValueError(
-                f"There must be at least one tag on the {n_documents:,} documents. Got none: no "
-                "row has a label."
-            )
-        least = f"{self.min_tag_count:,} documents" if self.min_tag_count > 1 else "a document"
-        raise ValueError(
-            f"At least one tag must have {least} ({argument('min_tag_count')}). "
-            f"Got {len(rare):,} tags on {n_documents:,} documents."
-        )
 
     def hold_text(self, features: TextFeatures, rare: RareTags) -> None:
         """Take over how texts become features, and the tags that were not learned."""
@@ -525,17 +466,25 @@ def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
     return is_ranked(params, n_texts)
 
 
-def _named(data: Dataset, names: Mapping[str, list[str]], rare: Mapping[str, int]) -> Dataset:
-    """The data with the names of its tags, and with those that no document has."""
-    assert data.text_form is not None and data.label_names is not None
-    if data.text_form.sub_words is None:
+def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> None:
+    if vocabulary is not None:
         raise ValueError(
-            f"A vocabulary needs at least {RERANK_ROWS:,} documents and a linear second stage: "
-            f"{argument('rerank', 'auto')} or {argument('rerank', 'linear')}, and "
-            f"{argument('subsample')} below 1. Got {len(data):,} documents."
+            "A vocabulary needs texts, because it decides which sub-words are features. "
+            f"Got {data!r}, whose features are made already."
         )
-    Y, labels = with_labels(data.Y, data.label_names, names.keys() - rare.keys())
-    return replace(data, Y=Y, label_names=labels, label_synonyms=names)
+    if tagger.vectorizer is not None:
+        raise ValueError("The texts were vectorized already: vectorizer must be None.")
+
+
+def _tell_of_unknown_tags(classifier: LdSMClassifier) -> None:
+    """Warn if tags that no document has, from a vocabulary, cannot be predicted by their names."""
+    stage, n_unseen = classifier.second_stage_, int(np.sum(classifier.label_counts_ == 0))
+    if n_unseen and (stage is None or not stage.blend.unseen):
+        warnings.warn(
+            f"{n_unseen:,} tags that no document has cannot be predicted: too few names of other "
+            "tags are found in documents to learn from.",
+            stacklevel=3,
+        )
 
 
 def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
