@@ -43,6 +43,27 @@ nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<
     return out;
 }
 
+nb::tuple extend(nb::handle index, In<float> masses, const CheckedFeatures& features,
+                 const CheckedLabels& labels, In<double> lift_before, In<double> lift_after,
+                 int64_t keep, uint64_t seed, Cancel cancel) {
+    const FeatureRows& x = features.view();
+    const LabelRows& y = labels.view();
+    check_equal(x.n_rows, y.n_rows, "X and Y must have the same number of rows");
+    check_equal(static_cast<int64_t>(masses.size()), int64_t{x.n_features},
+                "masses must be per feature");
+    for (const auto& lift : {lift_before, lift_after})
+        check_equal(static_cast<int64_t>(lift.size()), int64_t{y.n_labels},
+                    "lift_before and lift_after must be per label");
+    if (keep < 1) refuse("keep must be at least 1.");
+    const IndexArrays before(index, x.n_features);
+    Monitor monitor = make_monitor(cancel);
+    FeatureIndex out = without_gil([&] {
+        return extend_feature_index(before.view, masses.data(), x, y, lift_before.data(),
+                                    lift_after.data(), keep, seed, monitor);
+    });
+    return hand_over_all(out.offsets, out.labels, out.codes, out.units);
+}
+
 struct NameArrays {
     NameArrays(nb::handle names, int32_t n_sub_words) : arrays(names, "index of names") {
         const size_t offsets = arrays.array("offsets", view.offsets);
@@ -70,16 +91,19 @@ std::vector<FeatureIndexView> views_of(const std::vector<nb::object>& indexes, i
 nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t length,
                      const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
                      std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
-                     const CheckedFeatures* sub_words, const std::vector<nb::object>& sub_indexes,
-                     nb::handle names, bool match_names, std::optional<In<uint8_t>> unseen,
-                     Cancel cancel, const std::string& simd) {
+                     const CheckedFeatures* indexed, const CheckedFeatures* sub_words,
+                     const std::vector<nb::object>& sub_indexes, nb::handle names, bool match_names,
+                     std::optional<In<uint8_t>> unseen, Cancel cancel, const std::string& simd) {
     const ForestArrays arrays(forest, by_rows);
     const FeatureRows& x = rows_for(arrays.view, rows);
     if (length < 1) refuse("length must be at least 1. Got ", length, ".");
     if (sub_words == nullptr && (!sub_indexes.empty() || !names.is_none()))
         refuse("What knows sub-words needs those of the rows.");
-    if (sub_words != nullptr)
-        check_equal(sub_words->view().n_rows, x.n_rows, "X must have one number of rows");
+    for (const CheckedFeatures* others : {indexed, sub_words})
+        if (others != nullptr)
+            check_equal(others->view().n_rows, x.n_rows, "X must have one number of rows");
+    // An index may know features that the trees do not.
+    const FeatureRows& by_index = indexed == nullptr ? x : indexed->view();
     std::vector<IndexArrays> kept;
     kept.reserve(indexes.size() + sub_indexes.size());
     std::optional<NameArrays> named;
@@ -89,7 +113,8 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& row
         length,
         checked_skip(skip, arrays.view, x),
         checked_allowed(allowed, n_labels),
-        views_of(indexes, x.n_features, kept),
+        views_of(indexes, by_index.n_features, kept),
+        &by_index,
         nullptr,
         sub_words == nullptr ? nullptr : &sub_words->view(),
         views_of(sub_indexes, sub_words == nullptr ? 0 : sub_words->view().n_features, kept),
@@ -149,9 +174,13 @@ void bind_matcher(nb::module_& m) {
           "keep"_a, as_is("cancel") = nb::none(),
           "An index from features to labels for each fold, of the other folds' rows, and one of "
           "all rows: lists of (offsets, labels, codes, units).");
+    m.def("extend_feature_index", &extend, "index"_a, as_is("masses"), "x"_a, "y"_a,
+          as_is("lift_before"), as_is("lift_after"), nb::kw_only(), "keep"_a, "seed"_a,
+          as_is("cancel") = nb::none(),
+          "An index with new rows added: (offsets, labels, codes, units).");
     m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "x"_a, "length"_a, "indexes"_a,
           as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("fold") = nb::none(),
-          nb::kw_only(), "sub_words"_a.none() = nb::none(),
+          nb::kw_only(), "indexed"_a.none() = nb::none(), "sub_words"_a.none() = nb::none(),
           "sub_indexes"_a = std::vector<nb::object>(), "names"_a.none() = nb::none(),
           "match_names"_a = false, as_is("unseen") = nb::none(), as_is("cancel") = nb::none(),
           "simd"_a = "auto",

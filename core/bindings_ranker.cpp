@@ -63,9 +63,28 @@ nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_
     return hand_over_all(out.offsets, out.rows, out.positive);
 }
 
+// Vectors are any Python object with these attributes, as forests are.
+StoredWeights stored_vectors(const ArraysOf& vectors, int32_t n_features) {
+    StoredWeights v{};
+    const size_t offsets = vectors.array("offsets", v.offsets);
+    const size_t entries = vectors.array("features", v.narrow_gaps, v.wide_gaps, v.features);
+    const size_t weights = vectors.array("weights", v.codes, v.weights);
+    const size_t units = vectors.array("units", v.units);
+    if (offsets < 1 || offsets - 1 > INT32_MAX || entries != weights ||
+        units != (v.codes != nullptr ? offsets - 1 : 0))
+        refuse("The arrays of the vectors do not fit each other in size.");
+    v.arity = 1;
+    v.last_feature = n_features;
+    v.n_vectors = static_cast<int64_t>(offsets) - 1;
+    v.n_entries = static_cast<int64_t>(entries);
+    return v;
+}
+
 nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_t> rows,
                  In<uint8_t> positive, uint64_t first_label, Mask held_out, double cost,
                  double tolerance, int max_epochs, float prune, bool compress, uint64_t seed,
+                 nb::handle start, std::optional<In<float>> squares,
+                 std::optional<In<double>> firmness, std::optional<In<double>> rows_before,
                  Cancel cancel) {
     const FeatureRows& x = features.view();
     const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
@@ -75,7 +94,41 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
     check_prune(prune);
     Monitor monitor = make_monitor(cancel);
     const RankerParams params{cost, tolerance, max_epochs, {prune, compress}};
-    Ranker out = without_gil([&] { return train_ranker(x, view, held, params, seed, monitor); });
+    for (const bool given : {squares.has_value(), firmness.has_value(), rows_before.has_value()})
+        if (given == start.is_none())
+            refuse("start, squares, firmness and rows_before belong together.");
+    std::optional<ArraysOf> kept;
+    StoredWeights vectors{};
+    RankerStart from{&vectors, nullptr, nullptr, nullptr};
+    if (firmness) {
+        check_aligned(*squares, "squares");
+        check_aligned(*firmness, "firmness");
+        check_equal(static_cast<int64_t>(squares->size()), int64_t{x.n_features},
+                    "squares must be per feature");
+        check_aligned(*rows_before, "rows_before");
+        check_equal(static_cast<int64_t>(firmness->size()), view.n_labels,
+                    "firmness must be per label");
+        check_equal(static_cast<int64_t>(rows_before->size()), view.n_labels,
+                    "rows_before must be per label");
+        const auto refuse_if_negative = [](auto values, const char* name) {
+            for (size_t i = 0; i < values.size(); ++i)
+                if (!(values.data()[i] >= 0) || !std::isfinite(values.data()[i]))
+                    refuse(name, " must be at least 0 and finite.");
+        };
+        refuse_if_negative(*squares, "squares");
+        refuse_if_negative(*firmness, "firmness");
+        refuse_if_negative(*rows_before, "rows_before");
+        kept.emplace(start, "ranker");
+        vectors = stored_vectors(*kept, x.n_features);
+        if (vectors.n_vectors < static_cast<int64_t>(first_label) + view.n_labels)
+            refuse("The weights to go on from must be of all labels.");
+        from.squares = squares->data();
+        from.firmness = firmness->data();
+        from.rows = rows_before->data();
+    }
+    Ranker out = without_gil([&] {
+        return train_ranker(x, view, held, params, firmness ? &from : nullptr, seed, monitor);
+    });
     return nb::make_tuple(vectors_out(std::move(out.vectors), x.n_features, params.form),
                           hand_over(std::move(out.held_out_margins)));
 }
@@ -92,23 +145,6 @@ nb::object centroids(const CheckedFeatures& features, In<int64_t> offsets, In<in
     return vectors_out(
         without_gil([&] { return train_centroids(x, view, left, min_rows, form, monitor); }),
         x.n_features, form);
-}
-
-// Vectors are any Python object with these attributes, as forests are.
-StoredWeights stored_vectors(const ArraysOf& vectors, int32_t n_features) {
-    StoredWeights v{};
-    const size_t offsets = vectors.array("offsets", v.offsets);
-    const size_t entries = vectors.array("features", v.narrow_gaps, v.wide_gaps, v.features);
-    const size_t weights = vectors.array("weights", v.codes, v.weights);
-    const size_t units = vectors.array("units", v.units);
-    if (offsets < 1 || offsets - 1 > INT32_MAX || entries != weights ||
-        units != (v.codes != nullptr ? offsets - 1 : 0))
-        refuse("The arrays of the vectors do not fit each other in size.");
-    v.arity = 1;
-    v.last_feature = n_features;
-    v.n_vectors = static_cast<int64_t>(offsets) - 1;
-    v.n_entries = static_cast<int64_t>(entries);
-    return v;
 }
 
 // Made from checked vectors, and out of reach from then on: nothing in it needs to be looked at.
@@ -159,7 +195,9 @@ void bind_ranker(nb::module_& m) {
           "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");
     m.def("train_ranker", &ranker, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),
           nb::kw_only(), "first_label"_a, as_is("held_out") = nb::none(), "cost"_a, "tolerance"_a,
-          "max_epochs"_a, "prune"_a, "compress"_a, "seed"_a, as_is("cancel") = nb::none(),
+          "max_epochs"_a, "prune"_a, "compress"_a, "seed"_a, "start"_a.none() = nb::none(),
+          as_is("squares") = nb::none(), as_is("firmness") = nb::none(),
+          as_is("rows_before") = nb::none(), as_is("cancel") = nb::none(),
           "One linear classifier per label: ((offsets, features, weights, units), held-out "
           "margins).");
     m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "matcher.hpp"
+#include "random.hpp"
 #include "unit_rows.hpp"
 
 namespace ldsm {
@@ -43,7 +44,9 @@ struct Weighed {
     }
 };
 
-void append(std::vector<Weighed>& found, int64_t keep, FeatureIndex& out) {
+// `round` turns a multiple of the unit into a code.
+template <typename Round>
+void append(std::vector<Weighed>& found, int64_t keep, FeatureIndex& out, Round&& round) {
     if (static_cast<int64_t>(found.size()) > keep) {
         std::nth_element(found.begin(), found.begin() + keep, found.end());
         found.resize(static_cast<size_t>(keep));
@@ -55,7 +58,7 @@ void append(std::vector<Weighed>& found, int64_t keep, FeatureIndex& out) {
     std::sort(found.begin(), found.end(),
               [](const Weighed& a, const Weighed& b) { return a.label < b.label; });
     for (const Weighed& w : found) {
-        const long code = std::lrint(w.weight / unit);
+        const long code = round(w.weight / unit);
         if (code == 0) continue;
         out.labels.push_back(w.label);
         out.codes.push_back(static_cast<uint8_t>(code));
@@ -106,12 +109,75 @@ std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const Labe
                 // Differences of equal sums may not be quite 0.
                 if (own > 1e-9 * sum[n_folds] && weight > 0) found.push_back({weight, label});
             }
-            append(found, keep, out[variant]);
+            append(found, keep, out[variant], [](float multiple) { return std::lrint(multiple); });
         }
         for (const int32_t label : touched)
             std::fill_n(sums.data() + static_cast<size_t>(label) * width, width, 0.0);
         touched.clear();
     }
+    return out;
+}
+
+FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* masses,
+                                  const FeatureRows& x, const LabelRows& y,
+                                  const double* lift_before, const double* lift_after, int64_t keep,
+                                  uint64_t seed, Monitor& monitor) {
+    const ByFeature columns(x);
+    FeatureIndex out;
+    out.labels.reserve(static_cast<size_t>(before.n_entries));
+    out.codes.reserve(static_cast<size_t>(before.n_entries));
+    std::vector<double> sums(static_cast<size_t>(y.n_labels), 0.0);
+    std::vector<int32_t> touched;
+    std::vector<Weighed> found;
+    const auto add = [&](int32_t label, double mass) {
+        if (sums[label] == 0) touched.push_back(label);
+        sums[label] += mass;
+    };
+    const uint64_t key = mix(seed ^ 0x696E646578ULL);
+    before.labels.with([&](const auto* labels) {
+        for (int32_t f = 0; f < x.n_features; ++f) {
+            if (f % 256 == 0) monitor.check();
+            const Range entries = before.entries_of(f);
+            for (int64_t e = entries.begin; e < entries.end; ++e)
+                if (static_cast<uint32_t>(labels[e]) >= sums.size())
+                    damaged_index("a label out of range");
+            if (columns.start[f] == columns.start[f + 1]) {
+                out.labels.insert(out.labels.end(), labels + entries.begin, labels + entries.end);
+                out.codes.insert(out.codes.end(), before.codes + entries.begin,
+                                 before.codes + entries.end);
+                out.units.push_back(before.units[f]);
+                out.offsets.push_back(static_cast<int64_t>(out.labels.size()));
+                continue;
+            }
+            double whole = masses[f] + kPriorMass;
+            for (int64_t e = entries.begin; e < entries.end; ++e) {
+                // The mass of the feature in the rows of the label, as it must have been.
+                const double lift = std::max(lift_before[labels[e]], 1e-9);
+                add(static_cast<int32_t>(labels[e]),
+                    static_cast<double>(before.codes[e]) * before.units[f] * whole / lift);
+            }
+            for (int64_t i = columns.start[f]; i < columns.start[f + 1]; ++i) {
+                const ByFeature::Entry& entry = columns.entries[i];
+                if (entry.value == 0) continue;
+                whole += entry.value;
+                for (int64_t l = y.indptr[entry.row]; l < y.indptr[entry.row + 1]; ++l)
+                    add(y.indices[l], entry.value);
+            }
+            found.clear();
+            for (const int32_t label : touched) {
+                const auto weight = static_cast<float>(sums[label] / whole * lift_after[label]);
+                if (std::isfinite(weight) && weight > 0) found.push_back({weight, label});
+                sums[label] = 0;
+            }
+            touched.clear();
+            // Rounded up or down at random, so that what a few rows add is not lost every time.
+            Stream random{child_key(key, static_cast<uint64_t>(f))};
+            append(found, keep, out, [&](float multiple) {
+                const float up = static_cast<float>(random.next() >> 40) * 0x1p-24f;
+                return std::min(255L, static_cast<long>(multiple + up));
+            });
+        }
+    });
     return out;
 }
 

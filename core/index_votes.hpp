@@ -23,7 +23,7 @@ class IndexVotes {
         touched_.clear();
         int64_t entries = 0;
         rows_.each(row, [&](int32_t feature, float) {
-            const Range its = entries_of(index, feature);
+            const Range its = index.entries_of(feature);
             entries += its.end - its.begin;
         });
         // As of leaves: many entries are cheaper to add up without account of which labels they
@@ -40,35 +40,25 @@ class IndexVotes {
                 if (score_[label] != 0) touched_.push_back(static_cast<int32_t>(label));
         // Nothing negative is added: what grew out of range stays there.
         for (const int32_t label : touched_)
-            if (!std::isfinite(score_[label])) damaged("weights too large to add up");
+            if (!std::isfinite(score_[label])) damaged_index("weights too large to add up");
     }
     const std::vector<int32_t>& labels() const { return touched_; }
     float score(int32_t label) const { return score_[label]; }
 
   private:
-    static Range entries_of(const FeatureIndexView& index, int32_t feature) {
-        const Range entries{index.offsets[feature], index.offsets[feature + 1]};
-        if (entries.begin < 0 || entries.end < entries.begin || entries.end > index.n_entries)
-            damaged("offsets out of range");
-        return entries;
-    }
     template <bool TRACK, typename Label>
     void add(const FeatureIndexView& index, int32_t feature, float value, const Label* labels) {
-        const Range entries = entries_of(index, feature);
+        const Range entries = index.entries_of(feature);
         const float unit = value * index.units[feature];
-        if (!std::isfinite(unit) || unit < 0) damaged("a unit that is not a positive number");
+        if (!std::isfinite(unit) || unit < 0) damaged_index("a unit that is not a positive number");
         if (unit == 0) return;
         for (int64_t e = entries.begin; e < entries.end; ++e) {
             const auto label = static_cast<uint32_t>(labels[e]);
-            if (label >= score_.size()) damaged("a label out of range");
+            if (label >= score_.size()) damaged_index("a label out of range");
             if (TRACK && score_[label] == 0) touched_.push_back(static_cast<int32_t>(label));
             score_[label] += unit * static_cast<float>(index.codes[e]);
         }
     }
-    [[noreturn]] static void damaged(const char* what) {
-        throw BrokenModel(std::string("The feature index is damaged: ") + what + ".");
-    }
-
     UnitRows rows_;
     std::vector<float> score_;
     std::vector<int32_t> touched_;

@@ -56,7 +56,7 @@ ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const Matc
                named = params.names != nullptr, new_labels = named && params.unseen != nullptr;
     // What is not in use gets no rows, so that they are not scaled for nothing.
     constexpr FeatureRows kNone{};
-    IndexVotes features(indexed ? x : kNone, indexed ? forest.n_labels : 0),
+    IndexVotes features(indexed ? *params.indexed : kNone, indexed ? forest.n_labels : 0),
         parts(spelled ? *params.sub_words : kNone, spelled ? forest.n_labels : 0);
     NameVotes names(named ? *params.sub_words : kNone, named ? params.names->n_names : 0,
                     named ? forest.n_labels : 0);

@@ -17,12 +17,23 @@ struct FeatureIndex {
     std::vector<float> units;
 };
 
+[[noreturn]] inline void damaged_index(const char* what) {
+    throw BrokenModel(std::string("The feature index is damaged: ") + what + ".");
+}
+
 struct FeatureIndexView {
     int64_t n_entries;
     const int64_t* offsets;
     NumbersView labels;
     const uint8_t* codes;
     const float* units;
+
+    Range entries_of(int32_t feature) const {
+        const Range entries{offsets[feature], offsets[feature + 1]};
+        if (entries.begin < 0 || entries.end < entries.begin || entries.end > n_entries)
+            damaged_index("offsets out of range");
+        return entries;
+    }
 };
 
 // One index for each of `n_folds` folds, of the rows of the others, and one of all rows. `fold`:
@@ -33,6 +44,14 @@ struct FeatureIndexView {
 std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const LabelRows& y,
                                                 const uint8_t* fold, int n_folds, int64_t keep,
                                                 Monitor& monitor);
+
+// The index with new rows added, labels in its columns. `masses`: of each feature in the rows
+// before. `lift_before`, `lift_after`: the inverse fourth root of each label's frequency. What a
+// feature has not kept of the rows before, or has rounded off, is lost.
+FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* masses,
+                                  const FeatureRows& x, const LabelRows& y,
+                                  const double* lift_before, const double* lift_after, int64_t keep,
+                                  uint64_t seed, Monitor& monitor);
 
 // For each sub-word the names that have it.
 struct NameIndexView {
@@ -63,6 +82,7 @@ struct MatchParams {
     const uint8_t* allowed;  // likewise
     // Asked for each row: one for all, or one per fold of `fold`; none: the trees match alone.
     std::vector<FeatureIndexView> indexes;
+    const FeatureRows* indexed;    // the same rows with the features that these know
     const uint8_t* fold;           // per row, or null
     const FeatureRows* sub_words;  // of the same rows; used by what follows
     std::vector<FeatureIndexView> sub_indexes;

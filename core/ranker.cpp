@@ -67,12 +67,33 @@ class LabelTrainer {
           weights_(x.n_features),
           stored_(static_cast<size_t>(x.n_features) + 1, 0.0f) {}
 
+    // Goes on from the weights of a label, which resist the more the more rows have said so.
+    void start(const StoredWeights& stored, int64_t label, const float* squares, double firmness,
+               double rows) {
+        squares_ = squares;
+        firmness_ = static_cast<float>(firmness);
+        rows_before_ = static_cast<float>(rows);
+        Range entries;
+        const VectorWeights numbers(stored, label);
+        const bool known = label < stored.n_vectors && stored.entries_of(label, entries) &&
+                           stored.each_feature(
+                               entries,
+                               [&](int64_t e, uint32_t feature) {
+                                   const float weight = numbers.at(e);
+                                   if (weight == 0) return;  // bridges a gap
+                                   weights_.data()[feature] = weight;
+                                   weights_.touch(static_cast<int32_t>(feature));
+                               });
+        if (!known) throw BrokenModel("The weights to go on from are damaged.");
+    }
+
     void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key,
                Ranker& out) {
         rows_.clear();
         sign_.clear();
         alpha_.clear();
         stepped_.clear();
+        curvature_.clear();
         active_.clear();
         waiting_.clear();
         held_.clear();
@@ -107,7 +128,22 @@ class LabelTrainer {
         sign_.push_back(positive ? 1.0f : -1.0f);
         alpha_.push_back(0);
         stepped_.push_back(0);
+        // The constant 1, and the unit row.
+        const auto i = static_cast<int32_t>(curvature_.size());
+        const bool empty = rows_.begin(i) == rows_.end(i);
+        if (squares_ == nullptr) {
+            curvature_.push_back(empty ? 1 : 2);
+            return;
+        }
+        float sum = ease_of_constant();
+        for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
+            sum += e->value * e->value * ease(e->feature);
+        curvature_.push_back(sum);
     }
+
+    // How easily a weight is moved.
+    float ease(int32_t feature) const { return 1 / (1 + firmness_ * squares_[feature]); }
+    float ease_of_constant() const { return 1 / (1 + rows_before_); }
 
     float constant() { return weights_.data()[x_.n_features()]; }
 
@@ -184,22 +220,30 @@ class LabelTrainer {
     }
 
     void step(int32_t i, double slope, double diagonal) {
-        const bool empty = rows_.begin(i) == rows_.end(i);
-        const double curvature = diagonal + (empty ? 1 : 2);  // the constant 1, and the unit row
+        const double curvature = diagonal + curvature_[i];
         const float before = alpha_[i];
         alpha_[i] = static_cast<float>(std::max(before - slope / curvature, 0.0));
         stepped_[i] = 1;
         const float change = (alpha_[i] - before) * sign_[i];
         float* weights = weights_.data();
+        if (squares_ == nullptr) {
+            for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
+                weights[e->feature] += change * e->value;
+            weights[x_.n_features()] += change;
+            return;
+        }
         for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
-            weights[e->feature] += change * e->value;
-        weights[x_.n_features()] += change;
+            weights[e->feature] += change * e->value * ease(e->feature);
+        weights[x_.n_features()] += change * ease_of_constant();
     }
 
     UnitRows x_;
     const uint8_t* held_out_;
     const RankerParams& params_;
     Monitor& monitor_;
+    const float* squares_ = nullptr;  // of each feature's values in rows before, or null
+    float firmness_ = 0;
+    float rows_before_ = 0;
     DenseWeights weights_;
     std::vector<float> stored_;  // the weights as they are stored; all zero between uses
     std::vector<int64_t> held_;  // pairs of rows held out
@@ -208,21 +252,27 @@ class LabelTrainer {
     // Of the gathered rows:
     std::vector<int32_t> active_;
     std::vector<float> sign_;
-    std::vector<float> alpha_;      // the dual variables
+    std::vector<float> alpha_;  // the dual variables
+    std::vector<float> curvature_;
     std::vector<uint8_t> stepped_;  // rows that have changed the weights
 };
 
 }  // namespace
 
 Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
-                    const RankerParams& params, uint64_t seed, Monitor& monitor) {
+                    const RankerParams& params, const RankerStart* start, uint64_t seed,
+                    Monitor& monitor) {
     Ranker out;
     LabelTrainer trainer(x, held_out, params, monitor);
     const uint64_t key = mix(seed ^ 0x72616E6B6572ULL);
     for (int64_t label = 0; label < pairs.n_labels; ++label) {
-        const int64_t start = pairs.offsets[label];
-        trainer.train(pairs.rows + start, pairs.positive + start, pairs.offsets[label + 1] - start,
-                      child_key(key, pairs.first_label + static_cast<uint64_t>(label)), out);
+        const int64_t first = pairs.offsets[label];
+        const uint64_t number = pairs.first_label + static_cast<uint64_t>(label);
+        if (start != nullptr)
+            trainer.start(*start->vectors, static_cast<int64_t>(number), start->squares,
+                          start->firmness[label], start->rows[label]);
+        trainer.train(pairs.rows + first, pairs.positive + first, pairs.offsets[label + 1] - first,
+                      child_key(key, number), out);
         monitor.report(label + 1);
     }
     return out;

@@ -54,6 +54,15 @@ struct RankerParams {
     VectorForm form;
 };
 
+// What training goes on from: the weights of each label so far, and its own cost. The weights stay
+// as close to them as the cost allows.
+struct RankerStart {
+    const StoredWeights* vectors;  // of all labels
+    const float* squares;          // sums over the rows so far, by feature
+    const double* rows;            // of the labels of the pairs: learned from before
+    const double* firmness;        // of the labels of the pairs: how much of these rows counts
+};
+
 struct Ranker {
     LabelVectors vectors;
     // For each pair whose row is held out, in order: the margin by a classifier that has seen none
@@ -69,9 +78,10 @@ LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_
 // One linear classifier per label: squared hinge loss by dual coordinate descent (Hsieh et al.,
 // ICML 2008), on rows scaled to unit length. A label's weights depend on its own pairs, the seed
 // and its number alone: any division of the labels into calls gives the same bits. `held_out`: per
-// row, or null. All rows count in the end, held out or not.
+// row, or null. All rows count in the end, held out or not. `start`: or null.
 Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
-                    const RankerParams& params, uint64_t seed, Monitor& monitor);
+                    const RankerParams& params, const RankerStart* start, uint64_t seed,
+                    Monitor& monitor);
 
 // The mean of each label's rows, scaled to unit length; nothing for labels of fewer than `min_rows`
 // rows. `left_out`: per row, or null.

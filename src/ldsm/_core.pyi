@@ -166,6 +166,18 @@ def train_feature_indexes(
     keep: int,
     cancel: Ints | None = None,
 ) -> list[tuple[Offsets, Ints, Bytes, Floats]]: ...
+def extend_feature_index(
+    index: FeatureIndex,
+    masses: Floats,
+    x: CheckedFeatures,
+    y: CheckedLabels,
+    lift_before: NDArray[np.float64],
+    lift_after: NDArray[np.float64],
+    *,
+    keep: int,
+    seed: int,
+    cancel: Ints | None = None,
+) -> tuple[Offsets, Ints, Bytes, Floats]: ...
 def shortlists(
     forest: Forest,
     by_rows: bool,
@@ -176,6 +188,7 @@ def shortlists(
     skip: Bytes | None = None,
     fold: Bytes | None = None,
     *,
+    indexed: CheckedFeatures | None = None,
     sub_words: CheckedFeatures | None = None,
     sub_indexes: Sequence[FeatureIndex] = [],
     names: NameIndex | None = None,
@@ -226,6 +239,10 @@ def train_ranker(
     prune: float,
     compress: bool,
     seed: int,
+    start: LabelVectors | None = None,
+    squares: Floats | None = None,
+    firmness: NDArray[np.float64] | None = None,
+    rows_before: NDArray[np.float64] | None = None,
     cancel: Ints | None = None,
 ) -> tuple[Vectors, Floats]: ...
 def train_centroids(

@@ -401,3 +401,90 @@ def test_lists_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             _core.best_of_lists(**(good | changes))
+
+
+# -- an index that is added to -----------------------------------------------------------------
+
+
+def extended(index: Any, masses: Any, X: Any, Y: Any, lifts: Any, **options: Any) -> Any:
+    settings = {"keep": 8, "seed": 1} | options
+    return _core.extend_feature_index(index, masses, *core_arguments(X, Y), *lifts, **settings)
+
+
+def test_an_index_is_added_to() -> None:
+    X, Y = problem("weights")
+    *_, index = indexes_of(X, Y)
+    lift = np.sqrt(np.sqrt(len(X) / np.maximum(Y.sum(axis=0), 1)))
+    masses = np.abs(unit(X)).sum(axis=0).astype(np.float32)
+    # Without rows, or with rows that have nothing of a feature, its labels stay as they are.
+    nothing = np.zeros_like(X)
+    same = extended(index, masses, nothing, Y, (lift, lift))
+    names = ("offsets", "labels", "codes", "units")
+    assert all(np.array_equal(a, getattr(index, n)) for a, n in zip(same, names, strict=True))
+    # Twice the same rows: each share is nearly what it was, less what is taken for granted.
+    offsets, labels, codes, units = extended(index, masses, X, Y, (lift, lift))
+    for f in range(N_FEATURES):
+        part, old = (slice(o[f], o[f + 1]) for o in (offsets, index.offsets))
+        before = dict(
+            zip(index.labels[old].tolist(), index.codes[old] * index.units[f], strict=True)
+        )
+        after = dict(zip(labels[part].tolist(), codes[part] * units[f], strict=True))
+        grown = (2 * masses[f]) / (2 * masses[f] + 2) * (masses[f] + 2) / max(masses[f], 1e-9)
+        for label, weight in after.items():
+            if label in before:
+                assert abs(weight - grown * before[label]) <= 2.1 * units[f]
+    # The last bit is drawn, but always in the same way.
+    again = extended(index, masses, X, Y, (lift, lift))
+    assert np.array_equal(again[2], codes)
+    assert not np.array_equal(extended(index, masses, X, Y, (lift, lift), seed=2)[2], codes)
+
+
+def test_what_a_few_rows_add_is_not_lost() -> None:
+    """Less than a step of the codes each time, but right on average."""
+    n_features = 400
+    X, Y = np.ones((500, n_features), np.float32), np.zeros((500, 2), np.int64)
+    Y[:, 0], Y[:100, 1] = 1, 1
+    found = _core.train_feature_indexes(
+        *core_arguments(X, Y), np.zeros(500, np.uint8), n_folds=1, keep=8
+    )[-1]
+    index = SimpleNamespace(
+        **dict(zip(("offsets", "labels", "codes", "units"), found, strict=True))
+    )
+    masses = unit(X).sum(axis=0).astype(np.float32)
+    row, own, flat = X[:1], np.array([[0, 1]]), np.ones(2)
+    for _ in range(50):
+        index = SimpleNamespace(
+            **dict(
+                zip(
+                    ("offsets", "labels", "codes", "units"),
+                    extended(index, masses, row, own, (flat, flat), seed=_),
+                    strict=True,
+                )
+            )
+        )
+        masses = masses + unit(row)[0].astype(np.float32)
+    weights = (index.codes.reshape(n_features, 2) * index.units[:, None]).mean(axis=0)
+    # The mass of each label, relative to the lift that the first index was made with.
+    mass = weights[1] * (masses[0] + 2)
+    first = found[2].reshape(n_features, 2)[0, 1] * found[3][0] * (masses[0] - 50 / 20 + 2)
+    assert mass - first == pytest.approx(50 / 20, rel=0.2)
+
+
+def test_an_index_that_is_added_to_must_fit() -> None:
+    X, Y = problem("weights")
+    *_, index = indexes_of(X, Y)
+    lift = np.ones(N_LABELS)
+    masses = np.ones(N_FEATURES, np.float32)
+    for wrong in (
+        {"masses": masses[:3]},
+        {"lifts": (lift[:3], lift)},
+        {"lifts": (lift, lift[:3])},
+        {"keep": 0},
+    ):
+        options = {"masses": masses, "lifts": (lift, lift)} | wrong
+        with pytest.raises(ValueError, match="must be"):
+            extended(index, options.pop("masses"), X, Y, options.pop("lifts"), **options)
+    for name, value in (("offsets", index.offsets[::-1].copy()), ("labels", index.labels + 10**6)):
+        broken = SimpleNamespace(**(vars(index) | {name: value}))
+        with pytest.raises(ValueError, match="damaged"):
+            extended(broken, masses, X, Y, (lift, lift))

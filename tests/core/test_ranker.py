@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from sklearn.svm import LinearSVC
 
 from label_vectors import (
@@ -24,6 +25,7 @@ from label_vectors import (
     label_pairs,
     make_lists,
     make_rows,
+    named,
     products_of,
     unit,
 )
@@ -343,4 +345,113 @@ def test_training_can_be_called_back() -> None:
     with pytest.raises(KeyboardInterrupt):
         _core.train_ranker(
             checked(make_rows()), *all_pairs(), first_label=0, cancel=cancel, **SETTINGS
+        )
+
+
+# -- going on ---------------------------------------------------------------------------------
+
+
+def proximal(
+    before: NDArray[Any],
+    firm: NDArray[Any],
+    x: NDArray[Any],
+    positive: NDArray[Any],
+    cost: float,
+) -> NDArray[Any]:
+    """The plain twin: what stays close to the weights before, by how firm each is, and fits."""
+    sign = np.where(positive, 1, -1)
+    inputs = np.column_stack([x, np.ones(len(x))])
+
+    def loss(weights: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        away = weights - before
+        short = np.maximum(1 - sign * (inputs @ weights), 0)
+        value = 0.5 * np.sum(firm * away**2) + cost * np.sum(short**2)
+        return float(value), firm * away - 2 * cost * (sign * short) @ inputs
+
+    return np.asarray(
+        minimize(loss, before, jac=True, method="L-BFGS-B", options={"ftol": 1e-14}).x
+    )
+
+
+def test_weights_go_on_from_what_they_were() -> None:
+    x, (offsets, rows, positive) = make_rows(), all_pairs()
+    data = (checked(x), offsets, rows, np.ones_like(positive) - positive)
+    start, _ = _core.train_ranker(*data, first_label=0, **EXACT)
+    rng = np.random.default_rng(0)
+    squares = rng.random(N_FEATURES).astype(np.float32) * 9
+    firmness, rows_before = rng.random(N_LABELS), rng.random(N_LABELS) * 20
+    firmness[3] = rows_before[3] = 0  # a new label
+    going_on = {"squares": squares, "firmness": firmness, "rows_before": rows_before}
+    vectors, _ = _core.train_ranker(
+        checked(x), offsets, rows, positive, first_label=0, start=named(start), **going_on, **EXACT
+    )
+    moved = 0.0
+    for label, (before, after) in enumerate(zip(dense(start), dense(vectors), strict=True)):
+        mine = slice(offsets[label], offsets[label + 1])
+        firm = np.append(1 + firmness[label] * squares, 1 + rows_before[label])
+        twin = proximal(before, firm, unit(x)[rows[mine]], positive[mine], EXACT["cost"])
+        # Rows that wait may be left out: see above.
+        np.testing.assert_allclose(after, twin, atol=0.02)
+        moved += np.abs(after - before).sum()
+    assert moved > 10
+    # Firm weights stay; and labels without rows keep what they have, to the bit.
+    firm_ones = going_on | {
+        "firmness": np.full(N_LABELS, 1e9),
+        "rows_before": np.full(N_LABELS, 1e9),
+    }
+    stiff, _ = _core.train_ranker(
+        checked(x),
+        offsets,
+        rows,
+        positive,
+        first_label=0,
+        start=named(start),
+        **(firm_ones | {"squares": np.ones(N_FEATURES, np.float32)}),
+        **EXACT,
+    )
+    np.testing.assert_allclose(dense(stiff), dense(start), atol=1e-5)
+    none = (np.zeros(N_LABELS + 1, np.int64), rows[:0], positive[:0])
+    same, _ = _core.train_ranker(
+        checked(x), *none, first_label=0, start=named(start), **going_on, **EXACT
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
+
+
+def test_what_goes_on_must_fit() -> None:
+    x, (offsets, rows, positive) = make_rows(), all_pairs()
+    start, _ = _core.train_ranker(checked(x), offsets, rows, positive, first_label=0, **SETTINGS)
+    good: dict[str, Any] = {
+        "start": named(start),
+        "squares": np.ones(N_FEATURES, np.float32),
+        "firmness": np.ones(N_LABELS),
+        "rows_before": np.ones(N_LABELS),
+    }
+    bad: dict[str, list[Any]] = {
+        "start": [None, named((start[0][:5], *start[1:]))],
+        "squares": [None, np.ones(3, np.float32), -np.ones(N_FEATURES, np.float32)],
+        "firmness": [None, np.ones(3), np.full(N_LABELS, np.nan)],
+        "rows_before": [None, np.ones(3), np.full(N_LABELS, np.inf)],
+    }
+    for name, values in bad.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"belong together|per label|per feature|must be"):
+                _core.train_ranker(
+                    checked(x),
+                    offsets,
+                    rows,
+                    positive,
+                    first_label=0,
+                    **(good | {name: value}),
+                    **SETTINGS,
+                )
+    wild = named((start[0], start[1] + 1000, *start[2:]))
+    with pytest.raises(ValueError, match="damaged"):
+        _core.train_ranker(
+            checked(x),
+            offsets,
+            rows,
+            positive,
+            first_label=0,
+            **(good | {"start": wild}),
+            **SETTINGS,
         )

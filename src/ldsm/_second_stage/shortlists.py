@@ -96,9 +96,14 @@ def _matched(
     sub_words: FeatureArrays | None = None,
     **options: Any,
 ) -> Shortlists:
-    own = x.leading(forest.n_features).checked
+    own = x.leading(forest.n_features)
     parts = None if sub_words is None else sub_words.checked
-    found = _core.shortlists(forest, by_rows, own, length, indexes, sub_words=parts, **options)
+    # Words that were learned after the trees had grown are known to the index alone.
+    n_indexed = len(indexes[0].units) if indexes else own.n_features
+    indexed = None if n_indexed == own.n_features else x.leading(n_indexed).checked
+    found = _core.shortlists(
+        forest, by_rows, own.checked, length, indexes, indexed=indexed, sub_words=parts, **options
+    )
     indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, best = found
     named = options.get("names") is not None
     return Shortlists(
