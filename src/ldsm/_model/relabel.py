@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +42,11 @@ class NewColumns:
         source[self.place[kept]] = kept
         return source
 
+    @cached_property
+    def keeps_order(self) -> bool:
+        """Whether labels that stay follow each other as before."""
+        return bool(np.all(np.diff(self.place[self.place >= 0]) > 0))
+
     def taken(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Values by new column; `fill` for new labels."""
         source = self.source
@@ -53,11 +59,13 @@ class NewColumns:
         columns = self.place[labels]
         kept = np.flatnonzero(columns >= 0)
         new_offsets = np.concatenate([[0], np.cumsum(columns >= 0)])[offsets]
-        columns = columns[kept]
-        lists = np.repeat(np.arange(len(offsets) - 1), np.diff(new_offsets))
-        order = np.lexsort((columns, lists))
-        chosen = narrowed(columns[order].astype(np.int32), self.n_labels - 1)
-        return new_offsets.astype(np.int64), chosen, values[kept[order]]
+        columns, values = columns[kept], values[kept]
+        if not self.keeps_order:
+            lists = np.repeat(np.arange(len(offsets) - 1), np.diff(new_offsets))
+            order = np.lexsort((columns, lists))
+            columns, values = columns[order], values[order]
+        chosen = narrowed(columns.astype(np.int32), self.n_labels - 1)
+        return new_offsets.astype(np.int64), chosen, values
 
 
 def without_labels(model: FittedModel, labels: Iterable[Any]) -> FittedModel:
@@ -87,7 +95,7 @@ def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
         twice = next(label for label in names.values() if classes.tolist().count(label) > 1)
         raise ValueError(f"Labels must stay different. Got {twice!r:.80} for two of them.")
     order = np.arange(len(classes))
-    if _ascend(model.classes.tolist()):  # then they do so afterwards
+    if ascend(model.classes.tolist()):  # then they do so afterwards
         order = np.array(sorted(order.tolist(), key=lambda i: classes[i]), dtype=np.int64)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -121,7 +129,8 @@ def in_columns(model: FittedModel, columns: NewColumns, classes: NDArray[Any]) -
 def noted(model: FittedModel, what: Mapping[str, Any]) -> FittedModel:
     """The model with an entry in its history."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    history = [*model.training.get("history", []), {"when": now, **what}]
+    stored = model.training.get("history")
+    history = [*(stored if type(stored) is list else []), {"when": now, **what}]
     training = {**model.training, "labels": model.n_labels, "history": history}
     return replace(model, training=training)
 
@@ -162,15 +171,11 @@ def _index(index: FeatureIndex | None, columns: NewColumns) -> FeatureIndex | No
 def _vectors(vectors: LabelVectors | None, columns: NewColumns) -> LabelVectors | None:
     if vectors is None:
         return None
-    starts, lengths = vectors.offsets[:-1], np.diff(vectors.offsets)
-    source = columns.source
-    known = source >= 0
-    new_lengths = np.where(known, lengths[source], 0)
-    offsets = np.concatenate([[0], np.cumsum(new_lengths)]).astype(np.int64)
-    first = np.repeat(starts[source] - offsets[:-1], new_lengths)
-    entries = first + np.arange(offsets[-1])
-    units = vectors.units if not len(vectors.units) else columns.taken(vectors.units, 0)
-    return LabelVectors(offsets, vectors.features[entries], vectors.weights[entries], units)
+    # A new label's vector is empty: it is put behind the others for this.
+    empty = np.append(vectors.offsets, vectors.offsets[-1])
+    units = np.append(vectors.units, np.float32(0)) if len(vectors.units) else vectors.units
+    source = np.where(columns.source >= 0, columns.source, len(columns.place))
+    return LabelVectors(empty, vectors.features, vectors.weights, units).taken(source)
 
 
 def _names(index: NameIndex | None, columns: NewColumns) -> NameIndex | None:
@@ -213,7 +218,7 @@ def _columns_of(model: FittedModel, labels: Iterable[Any]) -> Numbers:
     return np.array([column[label] for label in chosen], dtype=np.int64)
 
 
-def _ascend(labels: list[Any]) -> bool:
+def ascend(labels: list[Any]) -> bool:
     if len({type(label) for label in labels}) > 1:
         return False
     return all(a < b for a, b in pairwise(labels))

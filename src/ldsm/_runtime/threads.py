@@ -97,7 +97,7 @@ def in_threads(
     work: Callable[[int, CancelFlag], Answer], n_tasks: int, n_jobs: int | None
 ) -> list[Answer]:
     """The results of `work(task, cancel)` for all tasks, in `n_jobs` threads."""
-    n_jobs = min(worker_count(n_jobs), joblib.cpu_count())
+    n_jobs = min(worker_count(n_jobs), joblib.cpu_count(), max(1, n_tasks))
     token = CancelToken.for_tasks(n_tasks)
 
     def run(task: int) -> Answer:

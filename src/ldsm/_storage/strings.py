@@ -64,6 +64,11 @@ class Strings(Sequence[str]):
             for begin, end in pairwise((offsets - offsets[0]).tolist()):
                 yield _decode(block[begin:end])
 
+    def __add__(self, others: Strings) -> Strings:
+        """These strings and others behind them."""
+        offsets = np.concatenate([self.offsets, others.offsets[1:] + self.offsets[-1]])
+        return Strings(np.concatenate([self.data, others.data]), offsets)
+
     def __eq__(self, other: Any) -> bool:
         if isinstance(other, Strings):
             pairs = ((self.offsets, other.offsets), (self.data, other.data))
