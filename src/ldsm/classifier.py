@@ -16,7 +16,8 @@ from ._arrays.labels import label_arrays
 from ._model.explain import LabelScore, explain_scores
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
-from ._model.inputs import labelled_rows, new_rows, one_row, training_data
+from ._model.inputs import labelled_rows, new_rows, one_row, rows_to_learn, training_data
+from ._model.learn import check_can_learn, learned
 from ._model.relabel import with_names, without_labels
 from ._model.saved_form import model_from_state, model_to_state
 from ._model.thresholds import (
@@ -133,8 +134,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     threshold_ : float, or float32 ndarray of shape (n_labels,)
         The lowest score at which `predict` assigns a label: 0.5 unless `tune_threshold` was called.
     training_ : dict
-        Seed, size and hash of the data, duration and end time of the last fit. You may add JSON
-        values, such as metrics; they are saved too.
+        Seed, size and hash of the data, duration and end time of the last fit, and under "history"
+        what was learned, dropped or renamed since. You may add JSON values, such as metrics; they
+        are saved too.
     fingerprint_ : str
         Hash of everything that determines a prediction; equal models have equal fingerprints.
 
@@ -246,6 +248,48 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> LdSMClassifier:
+        """Learn from new rows, going on from the model as it is; the first call is a `fit`.
+
+        Takes a small part of the time of a new fit. Labels that the model does not know become its
+        labels. The splits of the trees stay, so after the data have doubled a new fit is due: see
+        ``docs/learning_on.md``. One batch in two halves may give another model. An error, or
+        Ctrl-C, leaves the model as it was; predictions in other threads are by the old model or by
+        the new one.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or Dataset
+            With the features of the first fit.
+        y : labels of each row
+            In the form of the first fit. A matrix may have further columns: new labels.
+        classes : sequence of labels, optional
+            All labels. At the first call, those without a row become labels, too. Later calls must
+            name the same. Labels that are not among them are refused.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from ldsm import LdSMClassifier
+        >>> X, y = [[0, 1], [1, 0]] * 5, [["a"], ["b"]] * 5
+        >>> clf = LdSMClassifier(2).fit(X, y)
+        >>> clf.partial_fit([[1, 1]] * 9, [["b", "new"]] * 9).classes_.tolist()
+        ['a', 'b', 'new']
+        """
+        if "model_" not in vars(self):
+            return fit_classifier(self, X, y, classes=classes)
+        model = self._fitted
+        settings = self.get_params(deep=False)
+        check_params(settings, type(self).__name__)
+        check_can_learn(model)
+        with out_of_memory("learn new rows"):
+            x, labels = rows_to_learn(self, model, X, y, classes)
+            new = learned(model, x, labels, min_rows=self.tail_min_rows, n_jobs=self.n_jobs)
+        return self._changed(model, new)
+
     # -- fitted attributes --------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
@@ -326,7 +370,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores : float32 ndarray of shape (n_rows, k)
         """
         model, x = self._fitted, new_rows(self, X)
-        allowed = self._allowed(labels)
+        allowed = _allowed(model, labels)
         most = model.n_labels if allowed is None else int(allowed.sum())
         Number(1, most, integer=True).check("k", k)
         columns, scores = model.top_columns(
@@ -342,7 +386,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         are rescaled for this.
         """
         model, x = self._fitted, new_rows(self, X)
-        return model.probabilities(x, allowed=self._allowed(labels), n_jobs=self.n_jobs)
+        return model.probabilities(x, allowed=_allowed(model, labels), n_jobs=self.n_jobs)
 
     def predict(self, X: Any, *, labels: Any = None) -> Any:
         """The labels of each row, in the form of the y of `fit`.
@@ -354,7 +398,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         them. With `labels`, as for `predict_topk`, no others are predicted.
         """
         model, x = self._fitted, new_rows(self, X)
-        options: dict[str, Any] = {"allowed": self._allowed(labels), "n_jobs": self.n_jobs}
+        options: dict[str, Any] = {"allowed": _allowed(model, labels), "n_jobs": self.n_jobs}
         if model.label_form == "single":
             return model.classes[model.top_columns(x, 1, **options)[0][:, 0]]
         if model.label_form == "lists":
@@ -416,7 +460,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = self._fitted
         if model.label_form == "single":
             truth = label_arrays(y)
-            predicted = self.predict(X)
+            predicted = model.classes[model.top_columns(new_rows(self, X), 1)[0][:, 0]]
             if truth.form != "single" or truth.n_rows != len(predicted):
                 raise ValueError(
                     f"y must hold one label for each of the {len(predicted)} rows of X."
@@ -458,9 +502,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         speak most for and against it in the label's linear classifier. Labels without a score are
         left out: no tree and no feature of the row suggests them.
         """
-        allowed = self._allowed(labels)
+        model = self._fitted
+        allowed = _allowed(model, labels)
         columns = None if allowed is None else np.flatnonzero(allowed).tolist()
-        return explain_scores(self._fitted, one_row(self, x), k, max_reasons, columns)
+        return explain_scores(model, one_row(self, x), k, max_reasons, columns)
 
     # -- changing labels ----------------------------------------------------------------------
 
@@ -477,14 +522,23 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> LdSMClassifier(2).fit(X, y).drop_labels(["a"]).predict([[0, 1]])
         [['c']]
         """
-        return hold_model(self, without_labels(self._fitted, labels))
+        model = self._fitted
+        return self._changed(model, without_labels(model, labels))
 
     def rename_labels(self, names: Mapping[Any, Any]) -> LdSMClassifier:
         """Give labels other names, ``{old: new}``; their scores stay as they are.
 
         Labels in alphabetical order stay so. Two labels cannot become one.
         """
-        return hold_model(self, with_names(self._fitted, names))
+        model = self._fitted
+        return self._changed(model, with_names(model, names))
+
+    def _changed(self, old: FittedModel, new: FittedModel) -> LdSMClassifier:
+        """Predict with `new`, which was made from `old`."""
+        if self.model_ is not old:
+            raise changed_meanwhile()
+        self.__dict__.pop("oob_scores_", None)  # of the rows and labels of the fit
+        return hold_model(self, new)
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -508,9 +562,6 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         header, arrays = model_to_state(self._fitted, self.get_params(deep=False))
         write(path, {"kind": "LdSMClassifier", **header}, arrays)
 
-    def _allowed(self, labels: Any) -> NDArray[np.uint8] | None:
-        return None if labels is None else self._fitted.allowed_columns(labels)
-
 
 def fit_classifier(
     clf: LdSMClassifier,
@@ -520,8 +571,12 @@ def fit_classifier(
     callback: ProgressCallback | None = None,
     checkpoint_dir: PathLike | None = None,
     executor: TreeExecutor | None = None,
+    classes: Any = None,
 ) -> LdSMClassifier:
-    """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere."""
+    """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere.
+
+    `classes` are all labels, if there may be some that no row has.
+    """
     settings = clf.get_params(deep=False)
     check_params(settings, type(clf).__name__)
     check_callback(callback)
@@ -529,7 +584,7 @@ def fit_classifier(
     with out_of_memory("train the model"):
         fitted = fit_model(
             settings,
-            training_data(clf, X, y, refit=former is not None),
+            training_data(clf, X, y, refit=former is not None, classes=classes),
             former=former,
             executor=executor,
             callback=callback,
@@ -539,6 +594,18 @@ def fit_classifier(
     if fitted.oob_scores is not None and clf.subsample != AUTO:
         clf.oob_scores_ = fitted.oob_scores
     return hold_model(clf, fitted.model)
+
+
+def _allowed(model: FittedModel, labels: Any) -> NDArray[np.uint8] | None:
+    return None if labels is None else model.allowed_columns(labels)
+
+
+def changed_meanwhile() -> RuntimeError:
+    """The error of a change that would undo another one."""
+    return RuntimeError(
+        "The model was changed by another thread meanwhile, so nothing was changed here. Let one "
+        "call end before the next begins."
+    )
 
 
 def hold_model(clf: LdSMClassifier, model: FittedModel) -> LdSMClassifier:

@@ -113,7 +113,7 @@ def label_arrays(
             f"y must be a matrix, a list of labels per row or one label per row. Got {Y!r}."
         ) from None
     if not any(_is_collection(row) for row in rows):
-        return _from_single(_faithful_array(rows))
+        return _from_single(faithful_array(rows))
     if not all(_is_collection(row) for row in rows):
         at = next(i for i, row in enumerate(rows) if not _is_collection(row))
         raise ValueError(
@@ -157,6 +157,35 @@ def known_labels(
     return sp.csr_array(pairs, shape=(labels.n_rows, len(classes)))
 
 
+def in_classes(labels: LabelArrays, classes: Any) -> LabelArrays:
+    """The labels in the columns of `classes`: all that there are, sorted where they can be.
+
+    The columns of a matrix stay; there must be as many classes.
+    """
+    try:
+        chosen = list(classes)
+    except TypeError:
+        raise ValueError(f"classes must be a list of labels. Got {classes!r:.80}.") from None
+    own = labels.classes.tolist()
+    if labels.form in ("sparse", "dense"):
+        if chosen != own:
+            raise ValueError(
+                f"classes must be the {len(own):,} columns of y, from {own[0]!r} to {own[-1]!r}. "
+                f"Got {len(chosen):,} labels that are not the same."
+            )
+        return labels
+    all_classes, _ = _encode(chosen, "classes")
+    number = {label: i for i, label in enumerate(all_classes.tolist())}
+    for label in own:
+        if label not in number:
+            raise ValueError(f"The labels of y must be among classes. Got {label!r:.80}.")
+    column = np.array([number[label] for label in own], dtype=np.int32)
+    columns = column[labels.indices]
+    rows = np.repeat(np.arange(labels.n_rows), np.diff(labels.indptr))
+    in_order = columns[np.lexsort((columns, rows))]
+    return LabelArrays(labels.indptr, in_order, all_classes, labels.form)
+
+
 def _column_names(Y: Any) -> list[str] | None:
     """The names of the columns of a DataFrame, if all are strings."""
     columns = getattr(Y, "columns", None)
@@ -192,7 +221,7 @@ def _from_matrix(Y: Any, names: Sequence[Any] | None, form: LabelForm) -> LabelA
         )
     _check_some_labels(rows.nnz)
     check_columns("y", rows.shape[1], _LABEL_BYTES)
-    classes = np.arange(rows.shape[1]) if names is None else _object_array(names)
+    classes = np.arange(rows.shape[1]) if names is None else object_array(names)
     # A copy, because the user's own array may change while the core reads it.
     return LabelArrays(rows.indptr.astype(np.int64), rows.indices.copy(), classes, form)
 
@@ -258,11 +287,11 @@ def _encode(labels: Sequence[Any], name: str) -> tuple[NDArray[Any], NDArray[np.
     codes = np.fromiter((number[label] for label in labels), dtype=np.int64, count=len(labels))
     kinds = {type(label) for label in distinct}
     if len(kinds) == 1 and issubclass(next(iter(kinds)), (bool, int, str, np.integer, np.str_)):
-        return _faithful_array(distinct), codes
-    return _object_array(distinct), codes
+        return faithful_array(distinct), codes
+    return object_array(distinct), codes
 
 
-def _faithful_array(items: Sequence[Any]) -> NDArray[Any]:
+def faithful_array(items: Sequence[Any]) -> NDArray[Any]:
     """An array of the items' own type if that keeps them exactly, else of objects.
 
     NumPy drops trailing NULs, rounds huge integers and turns 1 and "a" into "1" and "a".
@@ -276,10 +305,10 @@ def _faithful_array(items: Sequence[Any]) -> NDArray[Any]:
     whole = array.dtype.kind != "f" or not any(
         isinstance(item, (int, np.integer)) for item in items
     )
-    return array if back and same and whole else _object_array(items)
+    return array if back and same and whole else object_array(items)
 
 
-def _object_array(items: Sequence[Any]) -> NDArray[Any]:
+def object_array(items: Sequence[Any]) -> NDArray[Any]:
     """A 1-D array of the unchanged items, even of tuples."""
     array = np.empty(len(items), dtype=object)
     array[:] = items

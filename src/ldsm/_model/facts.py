@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime.wording import counted
 from .._trees.levels import balanced_depth
 from .fitted import FittedModel
 
@@ -51,3 +52,32 @@ def shown_params(
         name: f"auto: {word(used[name])}" if value == "auto" and name in used else word(value)
         for name, value in given.items()
     }
+
+
+_SHOWN_CHANGES = 10  # the last ones
+
+
+def shown_history(model: FittedModel) -> dict[str, str]:
+    """What has been changed since the training: when, and what, in words.
+
+    A file can hold anything: entries of another form are passed over.
+    """
+    history = model.training.get("history")
+    shown: dict[str, str] = {}
+    for entry in history[-_SHOWN_CHANGES:] if type(history) is list else []:
+        if type(entry) is not dict or type(entry.get("when")) is not str:
+            continue
+        n = {name: value for name, value in entry.items() if type(value) is int}
+        changes = ("dropped", "renamed")
+        words = [f"{counted(n[name], 'label')} {name}" for name in changes if name in n]
+        if "learned" in n:
+            words.append(f"{counted(n['learned'], 'row')} learned")
+        if n.get("times", 1) > 1:
+            words.append(f"in {n['times']:,} batches")
+        if n.get("new_labels"):
+            words.append(f"with {counted(n['new_labels'], 'new label')}")
+        if words:
+            when = entry["when"][:19].replace("T", " ")
+            before = f"{shown[when]}; " if when in shown else ""
+            shown[when] = before + " ".join(words)
+    return shown

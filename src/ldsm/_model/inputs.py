@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from .._arrays.features import FeatureArrays, canonical_arrays, feature_arrays
 from .._arrays.joined_labels import warn_if_joined
-from .._arrays.labels import known_labels, label_arrays
+from .._arrays.labels import LabelArrays, in_classes, known_labels, label_arrays
 from .._arrays.structure import check_structure
 from .._storage.strings import Strings
 from .._trees.training_data import TrainingData
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are converted to the first
 
 
-def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> TrainingData:
+def training_data(
+    estimator: BaseEstimator, X: Any, y: Any, *, refit: bool, classes: Any = None
+) -> TrainingData:
     """The training data of `fit` from X and y.
 
-    With `refit`, X must have the features of the estimator's last fit.
+    With `refit`, X must have the features of the estimator's last fit. `classes` are all labels, if
+    there may be some that no row has.
     """
     store = X.store if isinstance(X, Dataset) else None
     # Pairs of words are for the ranker: they would swamp the trees.
@@ -37,6 +41,8 @@ def training_data(estimator: BaseEstimator, X: Any, y: Any, *, refit: bool) -> T
     synonyms = X.label_synonyms if isinstance(X, Dataset) else None
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
+    if classes is not None:
+        labels = in_classes(labels, classes)
     warn_if_joined(labels.classes)
     check_structure(X, "X")
     given = X
@@ -86,6 +92,58 @@ def labelled_rows(
             f"X and y must have the same number of rows. Got {x.n_rows} and {truth.shape[0]}."
         )
     return x, truth
+
+
+def rows_to_learn(
+    estimator: BaseEstimator, model: FittedModel, X: Any, y: Any, classes: Any
+) -> tuple[FeatureArrays, LabelArrays]:
+    """Rows of the model's features, and their labels of the model's kind, perhaps new ones."""
+    X, y, names = _unpacked(X, y)
+    labels = label_arrays(y, names, trained=model.label_form)
+    if classes is not None:
+        labels = in_classes(labels, classes)
+        if set(labels.classes.tolist()) != set(model.classes.tolist()):
+            raise ValueError(
+                f"classes must be those of the model, {model.n_labels:,} labels, at every call "
+                f"after the first. Got {len(labels.classes):,} labels that are not the same."
+            )
+    labels = _of_kind(labels, model)
+    warn_if_joined(labels.classes)
+    x = new_rows(estimator, X).apart_from(X)
+    if x.n_rows != labels.n_rows:
+        raise ValueError(
+            f"X and y must have the same number of rows. Got {x.n_rows} and {labels.n_rows}."
+        )
+    return x, labels
+
+
+def _of_kind(labels: LabelArrays, model: FittedModel) -> LabelArrays:
+    """Labels of the kind that the model has; an error for others."""
+    known = model.classes.tolist()
+    kinds = {type(label) for label in known}
+    if labels.form in ("sparse", "dense") and labels.classes.dtype != object:
+        # A matrix without names: its columns are those of the model, and perhaps new ones.
+        numbered = model.label_form in ("sparse", "dense") and known == list(range(len(known)))
+        if labels.n_labels < model.n_labels or (labels.n_labels > model.n_labels and not numbered):
+            least = "at least " if numbered else ""
+            raise ValueError(
+                f"y must have {least}the {model.n_labels:,} columns of the model. "
+                f"Got {labels.n_labels:,}."
+            )
+        return labels if numbered else replace(labels, classes=model.classes)
+    if model.label_form in ("sparse", "dense") and kinds == {int}:
+        raise ValueError(
+            "The model's labels are the columns of a matrix: y must be a matrix of 0 and 1. "
+            f"Got labels such as {labels.classes[0]!r:.80}."
+        )
+    if (labels.form == "single") != (model.label_form == "single"):
+        wanted = "one label" if model.label_form == "single" else "any number of labels"
+        raise ValueError(f"y must be as at the first fit, {wanted} for each row.")
+    for label in labels.classes.tolist():
+        if type(label) not in kinds:
+            names = " or ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"Labels must be of the model's kind, {names}. Got {label!r:.80}.")
+    return labels
 
 
 def _unpacked(X: Any, y: Any) -> tuple[Any, Any, Sequence[str] | None]:

@@ -58,6 +58,9 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         arrays |= names_to_arrays("feature_names", model.feature_names)
     stage = model.second_stage
     n_ranked = model.n_features if stage is None else stage.n_ranked
+    n_indexed = forest.n_features
+    if stage is not None and stage.index is not None:
+        n_indexed = len(stage.index.units)
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
         arrays["thresholds"] = threshold.astype(np.float32)
@@ -66,6 +69,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "arity": forest.arity,
         "n_features": model.n_features,
         **({"n_matched": forest.n_features} if forest.n_features < model.n_features else {}),
+        **({"n_indexed": n_indexed} if n_indexed != forest.n_features else {}),
         **({"n_ranked": n_ranked} if n_ranked < model.n_features else {}),
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
@@ -101,9 +105,11 @@ def model_from_state(
     n_matched = _entry({"n_matched": n_features, **described}, "n_matched", int)
     n_labels = _entry(described, "n_labels", int)
     n_ranked = _entry({"n_ranked": n_features, **described}, "n_ranked", int)
-    if not 0 <= n_matched <= n_ranked <= n_features <= MOST_FEATURES:
+    n_indexed = _entry({"n_indexed": n_matched, **described}, "n_indexed", int)
+    if not 0 <= n_matched <= n_indexed <= n_ranked <= n_features <= MOST_FEATURES:
         raise ValueError(
-            f"its number of features is out of range, {n_features}, {n_ranked} or {n_matched}"
+            f"its number of features is out of range, {n_features}, {n_ranked}, {n_indexed} or "
+            f"{n_matched}"
         )
     counts = take_array(arrays, "label_counts", np.int64, n_labels)
     if n_labels < 1 or counts.min() < 0 or counts.max() > MOST_ROWS:
@@ -142,7 +148,7 @@ def model_from_state(
     stage = stage_from_state(
         described.get("second_stage"),
         arrays,
-        (n_matched, n_ranked, n_features),
+        (n_indexed, n_ranked, n_features),
         counts,
         verify=verify,
     )
@@ -170,6 +176,7 @@ def model_from_state(
         feature_names,
         threshold,
         n_features=n_features,
+        verified=verify,
     )
 
 

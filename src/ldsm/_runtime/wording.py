@@ -109,6 +109,11 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.1f} GB"
 
 
+def counted(n: int, thing: str) -> str:
+    """A number of things: "1 label", "2 labels"."""
+    return f"{n:,} {thing}{'s' * (n != 1)}"
+
+
 def shortened(text: str, width: int) -> str:
     """Text on one line of at most `width` characters."""
     text = " ".join(text.split())

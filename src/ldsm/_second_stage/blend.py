@@ -128,6 +128,9 @@ class Blend:
     unseen: tuple[float, ...] = ()
     # Cosines with names count no more than this: beyond it is nothing that was learned from.
     most_cosine: float = 0.0
+    # The rows that it was fitted with, as a share of those that have been learned since, too: it
+    # knows labels of so many rows, and counts that only grow would be more than it has met.
+    count_share: float = 1.0
 
     @property
     def formula(self) -> dict[str, float]:
@@ -142,6 +145,13 @@ class Blend:
     def needs(self) -> tuple[str, ...]:
         needs = KINDS[self.kind].needs
         return (*needs, "names") if self.unseen and "names" not in needs else needs
+
+    def counts(self, label_counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Label counts as they were, relative to each other, when the blend was fitted."""
+        if self.count_share == 1:
+            return label_counts
+        scaled = np.rint(label_counts * self.count_share).astype(np.int64)
+        return np.where(label_counts > 0, np.maximum(scaled, 1), 0)
 
     def probabilities(self, pairs: Pairs) -> NDArray[np.float32]:
         """The probability that the row has the label."""

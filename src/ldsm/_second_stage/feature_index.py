@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays.features import FeatureArrays
+from .._arrays.labels import LabelArrays
 from .._trees.forest import narrowed
 from .._trees.training_data import TrainingData
 from .frozen_arrays import FrozenArrays
@@ -17,6 +20,9 @@ KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold
 # A random stream that no tree uses, and no other part of a fit.
 _FOLD_STREAM = 2**63 + 1
+PRIOR_MASS = (
+    2.0  # as in the core: so much of each feature is taken to lie in rows without the label
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,3 +57,88 @@ def train_index(data: TrainingData, seed: int) -> FoldedIndex:
         )
     )
     return FoldedIndex(whole, tuple(parts), folds)
+
+
+# -- learning on ------------------------------------------------------------------------------
+
+
+def unit_masses(x: FeatureArrays) -> NDArray[np.float64]:
+    """The sum of each feature's values over the rows, scaled to unit length, without their sign."""
+    row = np.repeat(np.arange(x.n_rows), np.diff(x.indptr))
+    values = np.abs(x.values.astype(np.float64))
+    lengths = np.sqrt(np.bincount(row, values**2, x.n_rows))
+    return np.bincount(x.indices, values / lengths[row], x.n_features).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows to learn from, in the columns of the model, and what it had seen before."""
+
+    x: FeatureArrays
+    y: LabelArrays
+    counts_before: NDArray[np.int64]  # rows of each label
+    n_before: int  # rows in all
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        return self.counts_before + self.y.counts
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_before + self.x.n_rows
+
+
+def with_rows(
+    index: FeatureIndex, masses: NDArray[np.float32], x: FeatureArrays, new: NewRows, seed: int
+) -> FeatureIndex:
+    """The index with new rows of its features `x` added; `masses` are those of the rows before.
+
+    What a feature did not keep of the rows before, or has rounded off, is lost: close to, but not
+    quite the index of all rows.
+    """
+    offsets, labels, codes, units = _core.extend_feature_index(
+        index,
+        masses,
+        x.checked,
+        new.y.checked,
+        _lift(new.counts_before, new.n_before),
+        _lift(new.counts, new.n_rows),
+        keep=KEPT_LABELS,
+        seed=seed,
+    )
+    return FeatureIndex(offsets, narrowed(labels, new.y.n_labels - 1), codes, units)
+
+
+def _lift(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
+    return np.where(counts > 0, (n_rows / np.maximum(counts, 1)) ** 0.25, 0.0)
+
+
+def with_features(index: FeatureIndex, n_features: int) -> FeatureIndex:
+    """The index with new features behind its own, so many in all, which no label has yet."""
+    more = n_features - len(index.units)
+    return FeatureIndex(
+        np.append(index.offsets, np.full(more, index.offsets[-1])),
+        index.labels,
+        index.codes,
+        np.append(index.units, np.zeros(more, np.float32)),
+    )
+
+
+def mean_rows(
+    index: FeatureIndex,
+    masses: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    n_rows: int,
+) -> sp.csr_array:
+    """What the rows of some labels have on average, as far as the index tells: a row for each."""
+    place = np.full(len(counts), -1, dtype=np.int64)
+    place[labels] = np.arange(len(labels))
+    own = place[index.labels]
+    kept = np.flatnonzero(own >= 0)
+    feature = np.repeat(np.arange(len(index.units)), np.diff(index.offsets))[kept]
+    weights = index.codes[kept] * index.units[feature].astype(np.float64)
+    lift = np.maximum(_lift(counts, n_rows), 1e-9)[labels[own[kept]]]
+    mass = weights * (masses[feature].astype(np.float64) + PRIOR_MASS) / lift
+    shape = (len(labels), len(index.units))
+    return sp.csr_array(sp.coo_array((mass, (own[kept], feature)), shape=shape))

@@ -79,6 +79,10 @@ class NameIndex(FrozenArrays):
             right=np.bincount(labels[seen & truth], minlength=n).astype(np.int64),
         )
 
+    def plus(self, more: NameIndex) -> NameIndex:
+        """With the matches of others added, which have the same names."""
+        return replace(self, matched=self.matched + more.matched, right=self.right + more.right)
+
     def spelled_out(self, labels: Sequence[str]) -> NameIndex:
         """With the names themselves, if they have been those of the labels until now."""
         if len(self.text_offsets) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from .stage import SHORTLIST, SecondStage
 from .vectors import LabelVectors
 
 LONGEST = 1_000_000  # shortlist
+MASSES = "second_stage.masses"
 LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
 
@@ -32,6 +33,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         del header["unseen"]
     if not stage.blend.most_cosine:
         del header["most_cosine"]
+    if stage.blend.count_share == 1:  # of a model that has not learned on
+        del header["count_share"]
     if stage.match_names:
         header["match_names"] = True
     arrays = {
@@ -39,6 +42,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         for name, part in stage.parts()
         for array, values in part.arrays().items()
     }
+    if stage.masses is not None:
+        arrays[MASSES] = stage.masses
     return header, arrays
 
 
@@ -55,7 +60,7 @@ def stage_from_state(
     `n_features`: the first ones, which the index uses; those that ranker and centroids use; and all
     of them. Behind those of the ranker are sub-words.
     """
-    n_matched, n_ranked, n_all = n_features
+    n_indexed, n_ranked, n_all = n_features
     if header is None:
         return None
     if type(header) is not dict:
@@ -69,7 +74,7 @@ def stage_from_state(
     if type(match_names) is not bool or (match_names and "names" not in blend.needs):
         raise ValueError("its header has no proper entry 'match_names'")
     n_labels = len(label_counts)
-    widths = {"index": n_matched, "sub_index": n_all - n_ranked}
+    widths = {"index": n_indexed, "sub_index": n_all - n_ranked}
     parts: dict[str, Any] = {}
     for name in blend.needs:
         if name in widths:
@@ -78,12 +83,26 @@ def stage_from_state(
             parts[name] = names_from_state(arrays, n_all - n_ranked, n_labels, verify=verify)
         else:
             parts[name] = _vectors(name, arrays, n_ranked, n_labels, verify)
-    return SecondStage(blend, label_counts, length, n_ranked, match_names=match_names, **parts)
+    stage = SecondStage(blend, label_counts, length, n_ranked, match_names=match_names, **parts)
+    return replace(stage, masses=_masses(arrays, n_all if stage.sub_index else n_ranked, verify))
+
+
+def _masses(arrays: Arrays, n_features: int, verify: bool) -> NDArray[np.float32] | None:
+    masses = arrays.pop(MASSES, None)  # files of earlier versions lack it
+    if masses is None:
+        return None
+    if masses.dtype != np.float32 or masses.shape != (n_features,):
+        raise ValueError("the masses of its features have a wrong type or length")
+    if verify and not ((masses >= 0) & (masses <= LARGEST)).all():
+        raise ValueError(f"the mass of a feature is not a number from 0 to {LARGEST:g}")
+    return masses
 
 
 def _blend(header: dict[str, Any]) -> Blend:
     unseen, most_cosine = header.pop("unseen", []), header.pop("most_cosine", 0.0)
-    if header.keys() | {"unseen", "most_cosine"} != Blend.__dataclass_fields__.keys():
+    count_share = header.pop("count_share", 1.0)
+    optional = {"unseen", "most_cosine", "count_share"}
+    if header.keys() | optional != Blend.__dataclass_fields__.keys():
         raise ValueError("its header has no proper entry 'second_stage'")
     kind, coefficients = header["kind"], header["coefficients"]
     if type(kind) is not str or kind not in KINDS:
@@ -97,6 +116,8 @@ def _blend(header: dict[str, Any]) -> Blend:
     numbers = [*coefficients, *unseen, most_cosine, header["tree_share"], header["gamma"]]
     if not all(type(n) in (int, float) and abs(n) <= LARGEST for n in numbers):
         raise ValueError(f"a coefficient of its second stage is not a number up to {LARGEST:g}")
+    if type(count_share) not in (int, float) or not 0 < count_share <= 1:
+        raise ValueError(f"the share of its counts must lie in (0, 1], not {count_share!r:.40}")
     return Blend(
         kind,
         tuple(map(float, coefficients)),
@@ -104,6 +125,7 @@ def _blend(header: dict[str, Any]) -> Blend:
         float(numbers[-1]),
         tuple(map(float, unseen)),
         float(most_cosine),
+        float(count_share),
     )
 
 

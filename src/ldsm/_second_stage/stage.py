@@ -13,7 +13,7 @@ from .._arrays.features import FeatureArrays
 from .._runtime.threads import CancelFlag
 from .._trees.forest import Forest
 from .blend import Blend, Pairs
-from .feature_index import FeatureIndex
+from .feature_index import FeatureIndex, unit_masses
 from .names import NameIndex
 from .shortlists import Shortlists, match
 from .vectors import LabelVectors
@@ -38,6 +38,19 @@ class SecondStage:
     ranker: LabelVectors | None = None
     centroids: LabelVectors | None = None
     match_names: bool = False  # whether names find labels, or only score those that others find
+    # What new rows are added to: the mass of each feature in the rows so far. Predictions do not
+    # depend on it; models of earlier versions do not have it, and cannot learn on.
+    masses: NDArray[np.float32] | None = None
+
+    def masses_of(self, x: FeatureArrays) -> NDArray[np.float64]:
+        """The mass of each feature in some rows; of sub-words only if an index needs it."""
+        n_indexed = self.n_ranked if self.index is None else len(self.index.units)
+        parts = [unit_masses(x.leading(n_indexed))]
+        if n_indexed < self.n_ranked:
+            parts.append(unit_masses(x.leading(self.n_ranked))[n_indexed:])
+        if self.sub_index is not None:
+            parts.append(unit_masses(x.between(self.n_ranked, x.n_features)))
+        return np.concatenate(parts)
 
     def shortlists(
         self,
@@ -86,7 +99,8 @@ class SecondStage:
             distances = self.centroids.squared_distances(ranked, indptr, labels, cancel)
         odds = None if self.names is None else self.names.odds(labels)
         most = self.blend.most_cosine
-        return pairs_of(lists, self.label_counts, margins, distances, odds, most)
+        counts = self.blend.counts(self.label_counts)
+        return pairs_of(lists, counts, margins, distances, odds, most)
 
     def scores(
         self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None

@@ -79,7 +79,7 @@ def match_training_rows(
         length = min(length, data.n_labels)
         lists = oob.match(length, matchers)
         if matchers.names is not None:
-            truth = _shared(lists, data.y)
+            truth = shared(lists, data.y)
             assert lists.coverages is not None
             names = matchers.names.counted(lists.labels, lists.coverages, truth)
             matchers, lists = replace(matchers, names=names), replace(lists, coverages=None)
@@ -91,7 +91,7 @@ def match_training_rows(
     lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
 
     def found(length: int, matchers: Matchers) -> int:
-        return int(_shared(oob.match(length, matchers, sample), y).sum())
+        return int(shared(oob.match(length, matchers, sample), y).sum())
 
     matchers, most = Matchers(), found(lengths[-1], Matchers())
 
@@ -146,9 +146,9 @@ def train_second_stage(
     return training.linear_stage(choose=rerank == AUTO)
 
 
-def held_out_rows(n_rows: int, seed: int) -> NDArray[np.uint8]:
-    """1 for each row that the blend is fitted on."""
-    share = min(HELD_OUT_SHARE, HELD_OUT_ROWS / n_rows)
+def held_out_rows(n_rows: int, seed: int, share: float = HELD_OUT_SHARE) -> NDArray[np.uint8]:
+    """1 for each row that the blend is fitted on, of at most the given share."""
+    share = min(share, HELD_OUT_ROWS / n_rows)
     return _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
 
 
@@ -164,13 +164,13 @@ class _Training:
         *,
         compress: bool,
     ) -> None:
-        self.x, self.y, self.matching = data.ranked, data.y, matching
+        self.data, self.x, self.y, self.matching = data, data.ranked, data.y, matching
         self.settings, self.seed, self.compress = settings, seed, compress
         self.held_out = held_out_rows(data.n_rows, seed)
         self.held_rows = np.flatnonzero(self.held_out)
         self.held = matching.held
-        self.truth = _shared(self.held, self.y.take(self.held_rows))
-        self.weights = self._pair_weights()
+        self.truth = shared(self.held, self.y.take(self.held_rows))
+        self.weights = blend_weights(self.truth, seed)
         self.most_cosine = self._most_cosine()
         self.cross_fitted: dict[str, NDArray[np.float64]] = {}  # precision by kind of blend
 
@@ -182,8 +182,7 @@ class _Training:
 
     @property
     def can_blend(self) -> bool:
-        n_true = int(self.truth.sum())
-        return min(n_true, len(self.truth) - n_true) >= FEWEST_PAIRS
+        return can_blend(self.truth)
 
     # -- the paper's tail scores --------------------------------------------------------------
 
@@ -248,7 +247,7 @@ class _Training:
             for folded in (matchers.index, matchers.sub_index)
         )
         named = "names" in blend.needs
-        return SecondStage(
+        stage = SecondStage(
             blend,
             self.y.counts,
             self.matching.length,
@@ -260,12 +259,13 @@ class _Training:
             ranker=ranker,
             centroids=self._centroids() if "centroids" in blend.needs else None,
         )
+        return replace(stage, masses=stage.masses_of(self.data.x).astype(np.float32))
 
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
         offsets, rows, positive = self._label_pairs(self.matching.lists, FILL_TO)
         n_jobs = worker_count(self.settings["n_jobs"])
-        parts = _even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
+        parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
 
         def train(
             task: int, cancel: NDArray[np.int32]
@@ -341,19 +341,6 @@ class _Training:
         gain = self.cross_fitted[richer] - self.cross_fitted[kind]
         return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
-    def _pair_weights(self) -> NDArray[np.float64]:
-        """How much each held-out pair counts when a blend is fitted.
-
-        Most pairs are false. Where there are very many, a sample of them stands for all.
-        """
-        false = np.flatnonzero(~self.truth)
-        share = FALSE_PER_TRUE * int(self.truth.sum()) / max(1, len(false))
-        weights = np.ones(len(self.truth))
-        if 0 < share < 1:
-            chosen = _core.bag_mask(self.seed, _FALSE_STREAM, len(false), share)
-            weights[false] = chosen * (len(false) / chosen.sum())
-        return weights
-
     def _fitted(
         self, kind: str, pairs: Pairs, chosen: NDArray[np.bool_] | None = None, **formula: float
     ) -> Blend:
@@ -389,7 +376,27 @@ class _Training:
         return np.bincount(row, hits * weight / 3, len(lengths)).astype(np.float64)
 
 
-def _shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
+def can_blend(truth: NDArray[np.bool_]) -> bool:
+    """Whether there are enough true and false pairs to fit a blend to."""
+    n_true = int(truth.sum())
+    return min(n_true, len(truth) - n_true) >= FEWEST_PAIRS
+
+
+def blend_weights(truth: NDArray[np.bool_], seed: int) -> NDArray[np.float64]:
+    """How much each pair counts when a blend is fitted.
+
+    Most pairs are false. Where there are very many, a sample of them stands for all.
+    """
+    false = np.flatnonzero(~truth)
+    share = FALSE_PER_TRUE * int(truth.sum()) / max(1, len(false))
+    weights = np.ones(len(truth))
+    if 0 < share < 1:
+        chosen = _core.bag_mask(seed, _FALSE_STREAM, len(false), share)
+        weights[false] = chosen * (len(false) / chosen.sum())
+    return weights
+
+
+def shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
     """Which labels of some rows' lists are among the rows' own."""
     rows = np.arange(y.n_rows)
     listed = _keys(rows, lists.indptr, lists.labels, y.n_labels)
@@ -404,7 +411,7 @@ def _keys(
     return np.asarray(np.repeat(rows, np.diff(indptr)) * np.int64(n_labels) + labels)
 
 
-def _even_parts(offsets: NDArray[np.int64], n_parts: int) -> list[tuple[int, int]]:
+def even_parts(offsets: NDArray[np.int64], n_parts: int) -> list[tuple[int, int]]:
     """Ranges of labels with about equally many pairs, as (first, one past the last)."""
     targets = np.linspace(0, offsets[-1], n_parts + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))

@@ -1,0 +1,193 @@
+"""Let a fitted model learn from new rows: new labels get columns, and every part goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+
+from .._arrays.features import FeatureArrays
+from .._arrays.labels import LabelArrays, faithful_array, object_array
+from .._runtime.threads import worker_count
+from .._second_stage.feature_index import NewRows, with_features
+from .._second_stage.learning import learned_stage
+from .._second_stage.names import name_index
+from .._trees.learning import with_labels, with_rows
+from ..datasets.dataset import SubWordForm
+from .fitted import FittedModel
+from .relabel import NewColumns, ascend, in_columns
+
+NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
+
+
+def check_can_learn(model: FittedModel) -> None:
+    """Raise an error for a model that new rows cannot be added to."""
+    if not model.verified:
+        raise ValueError(
+            "A model that was loaded with verify=False cannot learn: what is in it was not "
+            "checked. Load it with verify=True."
+        )
+    if model.second_stage is not None and model.second_stage.masses is None:
+        raise ValueError(
+            "The model cannot learn: it was saved by an earlier version of ldsm, which did not "
+            "keep what new rows are added to. Train it anew."
+        )
+
+
+def training_due(model: FittedModel) -> str | None:
+    """Why the model should be trained anew, if it should."""
+    history = model.training.get("history")
+    entries = [entry for entry in history if type(entry) is dict] if type(history) is list else []
+
+    def total(name: str) -> int:
+        return sum(n for entry in entries if type(n := entry.get(name, 0)) is int)
+
+    n_learned, n_new = total("learned"), total("new_labels") - total("dropped")
+    n_fitted = model.n_training_rows - n_learned
+    if n_learned >= n_fitted > 0:
+        return (
+            f"train anew: {n_learned:,} rows were learned since the training on {n_fitted:,}; the "
+            "trees know nothing of them"
+        )
+    if n_new >= NEW_LABELS_DUE * model.n_labels:
+        return (
+            f"train anew: {n_new:,} of {model.n_labels:,} labels are new since the training; no "
+            "tree was grown for them"
+        )
+    return None
+
+
+def learned(
+    model: FittedModel,
+    x: FeatureArrays,
+    y: LabelArrays,
+    *,
+    min_rows: int,
+    n_jobs: int | None,
+    sub_words: SubWordForm | None = None,
+) -> FittedModel:
+    """The model with new rows learned. `y` may have labels that the model does not know.
+
+    `min_rows` is the estimator's `tail_min_rows`. `sub_words` are the last features of a model that
+    knows labels by their names. The result does not depend on `n_jobs`.
+    """
+    wider, y = _with_new_labels(model, y, sub_words)
+    counts, n_rows = wider.label_counts, wider.n_training_rows
+    stage, forest = wider.second_stage, wider.forest
+    if stage is None or stage.ranker is None:
+        forest = with_rows(forest, x, y)
+    else:
+        # What the splits were made for tells labels apart better than rows that came later; but
+        # labels that no leaf knows would hardly be found.
+        forest = with_labels(forest, x, y, counts == 0)
+    if stage is not None:
+        stage = learned_stage(
+            stage,
+            wider.forest,
+            forest,
+            NewRows(x, y, counts, n_rows),
+            by_rows=wider.by_rows,
+            min_rows=min_rows,
+            seed=(wider.seed + n_rows) % 2**63,
+            n_jobs=worker_count(n_jobs),
+        )
+    training = {
+        **wider.training,
+        "rows": n_rows + x.n_rows,
+        "features": x.n_features,
+        "labels": wider.n_labels,
+        "history": _history(wider, x.n_rows, wider.n_labels - model.n_labels),
+    }
+    return replace(
+        wider,
+        forest=forest,
+        second_stage=stage,
+        label_counts=counts + y.counts,
+        training=training,
+    )
+
+
+def with_room(model: FittedModel, at: int, more: int) -> FittedModel:
+    """The model with so many new features, numbered from `at`, which nothing is known of yet.
+
+    The trees do not see them; index and linear classifiers can learn of them.
+    """
+    stage = model.second_stage
+    if stage is not None:
+        n_ranked = stage.n_ranked + more
+        index, masses = stage.index, stage.masses
+        assert masses is not None
+        if index is not None:
+            index = with_features(index, at + more)
+        ranker, centroids = (
+            None if vectors is None else vectors.with_room(at, more, n_ranked)
+            for vectors in (stage.ranker, stage.centroids)
+        )
+        stage = replace(
+            stage,
+            n_ranked=n_ranked,
+            index=index,
+            ranker=ranker,
+            centroids=centroids,
+            masses=np.insert(masses, at, np.zeros(more, np.float32)),
+        )
+    return replace(model, second_stage=stage, n_features=model.n_features + more)
+
+
+def _with_new_labels(
+    model: FittedModel, y: LabelArrays, sub_words: SubWordForm | None
+) -> tuple[FittedModel, LabelArrays]:
+    """The model with columns for all labels of `y`, and these labels in its columns."""
+    old, new = model.classes.tolist(), y.classes.tolist()
+    number = {label: i for i, label in enumerate(old)}
+    unknown = [label for label in new if label not in number]
+    if unknown:
+        labels: list[Any] = [*old, *unknown]
+        order = list(range(len(labels)))
+        if ascend(old) and {type(label) for label in unknown} == {type(old[0])}:
+            order.sort(key=labels.__getitem__)
+        place = np.empty(len(labels), dtype=np.int64)
+        place[order] = np.arange(len(labels))
+        in_order: list[Any] = [labels[i] for i in order]
+        classes = (object_array if model.classes.dtype == object else faithful_array)(in_order)
+        model = in_columns(model, NewColumns(place[: len(old)], len(labels)), classes)
+        number = {label: int(place[i]) for i, label in enumerate(labels)}
+        model = _with_all_names(model, sub_words)
+    column = np.array([number[label] for label in new], dtype=np.int32)
+    columns = column[y.indices]
+    rows = np.repeat(np.arange(y.n_rows), np.diff(y.indptr))
+    sorted_columns = columns[np.lexsort((columns, rows))]
+    return model, LabelArrays(y.indptr, sorted_columns, model.classes, y.form)
+
+
+def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> FittedModel:
+    """With the names of new labels in the index of names, if there is one."""
+    stage = model.second_stage
+    if stage is None or stage.names is None:
+        return model
+    if sub_words is None:
+        raise ValueError(
+            "The model knows labels by their names, so new labels need the texts: use the "
+            "partial_fit of the TextTagger, not that of its classifier."
+        )
+    labels = model.classes.tolist()
+    names = name_index(labels, sub_words, stage.names.synonyms(labels))
+    names = replace(names, matched=stage.names.matched, right=stage.names.right)
+    return replace(model, second_stage=replace(stage, names=names))
+
+
+def _history(model: FittedModel, n_rows: int, n_labels: int) -> list[Any]:
+    """The model's history with an entry for new rows; those of one day are added up."""
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    entry: dict[str, Any] = {"when": now, "learned": n_rows, "times": 1, "new_labels": n_labels}
+    stored = model.training.get("history")
+    history = list(stored) if type(stored) is list else []
+    last = history[-1] if history else None
+    if type(last) is dict and str(last.get("when"))[:10] == now[:10]:
+        sums = {name: last.get(name) for name in entry if name != "when"}
+        if all(type(value) is int for value in sums.values()):  # a file can hold anything
+            entry |= {name: value + entry[name] for name, value in sums.items()}
+            history.pop()
+    return [*history, entry]

@@ -1,0 +1,304 @@
+"""Let a second stage learn from new rows, going on from what it is.
+
+Sums are added to: the indexes, the centroids, the matches of names. Linear classifiers take a
+proximal step: they fit the new rows and stay close to what they were, the closer the more rows have
+said so. The blend is fitted anew where there are enough new rows, which the stage as it was has
+never seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays.features import FeatureArrays, feature_arrays
+from .._arrays.matrices import label_csr
+from .._runtime.threads import CancelFlag, in_threads
+from .._trees.forest import Forest
+from .blend import Blend, fit_blend
+from .feature_index import NewRows, mean_rows, with_rows
+from .names import NameIndex
+from .shortlists import Shortlists
+from .stage import SecondStage
+from .training import (
+    CENTROID_PRUNE,
+    COST,
+    COST_BINARY,
+    FILL_TO,
+    HELD_OUT_ROWS,
+    HELD_OUT_SHARE,
+    MAX_EPOCHS,
+    PRUNE,
+    TOLERANCE,
+    blend_weights,
+    can_blend,
+    even_parts,
+    held_out_rows,
+    shared,
+)
+from .vectors import LabelVectors
+
+# How much the rows that are gone resist the new ones: the curvature of their loss is twice the cost
+# for each row within its margin, and all are taken to be.
+FIRMNESS = 2.0
+# The blend is fitted to so many new rows, as a share of those that it was first fitted to.
+BLEND_SHARE = 0.25
+_CHUNK = 512  # rows
+# Fewer pairs of a row and a label are not worth using threads.
+PARALLEL_PAIRS = 20_000
+
+Matcher = Callable[[SecondStage, FeatureArrays], Shortlists]
+FEWEST_BLEND_ROWS = 200
+
+
+def learned_stage(
+    stage: SecondStage,
+    former: Forest,
+    forest: Forest,
+    new: NewRows,
+    *,
+    by_rows: bool,
+    min_rows: int,
+    seed: int,
+    n_jobs: int,
+) -> SecondStage:
+    """The second stage with new rows learned; `forest` knows them, too, `former` does not.
+
+    `min_rows` is the estimator's `tail_min_rows`. The result does not depend on `n_jobs`.
+    """
+    assert stage.masses is not None
+
+    def match(trees: Forest, used: SecondStage, x: FeatureArrays) -> Shortlists:
+        def part(task: int, cancel: CancelFlag) -> Shortlists:
+            rows = x.rows(task * _CHUNK, min((task + 1) * _CHUNK, x.n_rows))
+            return used.shortlists(trees, rows, by_rows=by_rows, cancel=cancel)
+
+        return Shortlists.joined(in_threads(part, -(-x.n_rows // _CHUNK), n_jobs))
+
+    refitted = _refitted(stage, new, partial(match, former), seed)
+    blend, names = refitted or (_kept(stage.blend, new), stage.names)
+    ranked = new.x.leading(stage.n_ranked)
+    changes: dict[str, Any] = {
+        "blend": blend,
+        "names": names,
+        "label_counts": new.counts,
+        "masses": (stage.masses + stage.masses_of(new.x)).astype(np.float32),
+    }
+    if (index := stage.index) is not None:
+        own = new.x.leading(len(index.units))
+        changes["index"] = with_rows(index, stage.masses[: len(index.units)], own, new, seed)
+    if (index := stage.sub_index) is not None:
+        own = new.x.between(stage.n_ranked, new.x.n_features)
+        changes["sub_index"] = with_rows(index, stage.masses[stage.n_ranked :], own, new, seed)
+    known = replace(stage, **changes)
+    if stage.ranker is not None:
+        lists = match(forest, known, new.x)
+        changes["ranker"] = _ranker(known, lists, ranked, new, seed, n_jobs)
+    if stage.centroids is not None:
+        changes["centroids"] = _centroids(stage.centroids, ranked, new, min_rows)
+    return replace(stage, **changes)
+
+
+# -- the blend --------------------------------------------------------------------------------
+
+
+def _kept(blend: Blend, new: NewRows) -> Blend:
+    """The same blend, which must not see how the counts of all labels grow."""
+    return replace(blend, count_share=blend.count_share * new.n_before / new.n_rows)
+
+
+def _refitted(
+    stage: SecondStage, new: NewRows, match: Matcher, seed: int
+) -> tuple[Blend, NameIndex | None] | None:
+    """The blend, fitted to new rows, and the matches of names with theirs; None for too few.
+
+    None of what is blended has seen these rows.
+    """
+    n_rows = new.x.n_rows
+    least = BLEND_SHARE * min(HELD_OUT_SHARE * new.n_before, HELD_OUT_ROWS)
+    if n_rows < max(least, FEWEST_BLEND_ROWS):
+        return None
+    rows = np.flatnonzero(held_out_rows(n_rows, seed, share=1.0))
+    x, y = new.x.take(rows), new.y.take(rows)
+    # The counts are those that the blend will meet. Labels that are new have no part in it.
+    counts = np.where(new.counts_before > 0, new.counts, 0)
+    plain = replace(stage, label_counts=counts, blend=replace(stage.blend, count_share=1.0))
+    lists = match(plain, x)
+    truth = shared(lists, y)
+    pairs, names = plain.pairs(x, lists), stage.names
+    if names is not None:
+        assert lists.coverages is not None
+        names = names.plus(names.counted(lists.labels, lists.coverages, truth))
+        odds = names.odds_without(lists.labels, lists.coverages, truth)
+        pairs = replace(pairs, name_odds=odds)
+    weights = blend_weights(truth, seed)
+    used = (weights > 0) & (pairs.label_counts > 0)
+    if not can_blend(truth[used]):
+        return None
+    fitted = fit_blend(
+        stage.blend.kind, pairs[used], truth[used], weights[used], **stage.blend.formula
+    )
+    return replace(plain.blend, coefficients=fitted.coefficients), names
+
+
+# -- the linear classifiers -------------------------------------------------------------------
+
+
+def _ranker(
+    stage: SecondStage,
+    lists: Shortlists,
+    x: FeatureArrays,
+    new: NewRows,
+    seed: int,
+    n_jobs: int,
+) -> LabelVectors:
+    """The classifiers of labels that new rows have or list go on from their weights."""
+    ranker = stage.ranker
+    assert ranker is not None and stage.masses is not None
+    listed = _core.CheckedLabels(lists.indptr, lists.labels, new.y.n_labels)
+    pairs = _core.label_pairs(listed, new.y.checked, fill_to=FILL_TO, seed=seed)
+    cost = COST_BINARY if x.is_binary else COST  # not of the averages that stand in for rows
+    x, (offsets, rows, positive) = _with_stand_ins(stage, lists, x, new, pairs)
+    labels = np.flatnonzero(np.diff(offsets))
+    offsets = np.append(offsets[labels], offsets[-1])
+    start = ranker.taken(labels)
+    masses = stage.masses[: stage.n_ranked].astype(np.float64)
+    # The squares of a unit row's values add up to 1.
+    squares = (masses * (new.n_before / max(masses.sum(), 1e-9))).astype(np.float32)
+    firmness = np.where(new.counts_before[labels] > 0, FIRMNESS * cost, 0.0)
+    rows_before = FIRMNESS * cost * _pairs_before(stage, new)[labels]
+    if offsets[-1] < PARALLEL_PAIRS:
+        n_jobs = 1
+    parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
+
+    def train(task: int, cancel: CancelFlag) -> Any:
+        first, last = parts[task]
+        begin, end = offsets[first], offsets[last]
+        vectors, _ = _core.train_ranker(
+            x.checked,
+            offsets[first : last + 1] - begin,
+            rows[begin:end],
+            positive[begin:end],
+            first_label=first,
+            cost=cost,
+            tolerance=TOLERANCE,
+            max_epochs=MAX_EPOCHS,
+            prune=PRUNE,
+            compress=ranker.is_compressed,
+            seed=seed,
+            start=start,
+            squares=squares,
+            firmness=firmness[first:last],
+            rows_before=rows_before[first:last],
+            cancel=cancel,
+        )
+        return vectors
+
+    trained = LabelVectors.concatenated(in_threads(train, len(parts), n_jobs))
+    return ranker.replaced(labels, trained)
+
+
+def _pairs_before(stage: SecondStage, new: NewRows) -> NDArray[np.float64]:
+    """About how many rows each label has been trained on: those that list it are the more."""
+    counts = new.counts_before
+    per_row = counts.sum() / max(1, new.n_before)
+    about = np.clip(counts * (stage.length / max(per_row, 1e-9)), FILL_TO, max(1, new.n_before))
+    return np.where(counts > 0, about, 0.0)
+
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
+
+
+def _with_stand_ins(
+    stage: SecondStage, lists: Shortlists, x: FeatureArrays, new: NewRows, pairs: Pairs
+) -> tuple[FeatureArrays, Pairs]:
+    """With rows that stand for those that are gone, where a new label has too few without it.
+
+    They are what the rows of its neighbours have on average: of the labels that are most often
+    listed where it is given.
+    """
+    offsets, rows, positive = pairs
+    owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
+    without = np.bincount(owner[positive == 0], minlength=new.y.n_labels)
+    wanting = np.flatnonzero((new.counts_before == 0) & (new.y.counts > 0) & (without < FILL_TO))
+    known = new.counts_before > 0
+    if not len(wanting) or not known.any():
+        return x, pairs
+    given = label_csr(new.y.indptr, new.y.indices, new.y.n_labels)[:, wanting].T
+    near = sp.csr_array(given @ label_csr(lists.indptr, lists.labels, new.y.n_labels))
+    chosen: list[NDArray[np.int64]] = []
+    for i, label in enumerate(wanting.tolist()):
+        part = slice(near.indptr[i], near.indptr[i + 1])
+        others, times = near.indices[part], near.data[part]
+        times = times * known[others]
+        order = np.lexsort((others, -times))[: FILL_TO - int(without[label])]
+        chosen.append(others[order[times[order] > 0]].astype(np.int64))
+    neighbours = np.unique(np.concatenate(chosen))
+    stand_ins = _means(stage, neighbours, new, x.n_features)
+    extra = np.concatenate([np.searchsorted(neighbours, others) for others in chosen])
+    of = np.repeat(wanting, [len(others) for others in chosen])
+    owner = np.concatenate([owner, of])
+    order = np.argsort(owner, kind="stable")
+    rows = np.concatenate([rows, (x.n_rows + extra).astype(np.int32)])[order]
+    positive = np.concatenate([positive, np.zeros(len(extra), np.uint8)])[order]
+    offsets = offsets + np.concatenate([[0], np.cumsum(np.bincount(of, minlength=new.y.n_labels))])
+    joined = feature_arrays(sp.vstack([x.matrix(), stand_ins], format="csr"))
+    return joined, (offsets.astype(np.int64), rows, positive)
+
+
+def _means(
+    stage: SecondStage, labels: NDArray[np.int64], new: NewRows, n_features: int
+) -> sp.csr_array:
+    """What the rows of some labels have on average, one row each."""
+    if stage.centroids is not None:
+        return sp.csr_array(stage.centroids.taken(labels).matrix(n_features)[:, :n_features])
+    if stage.index is None or stage.masses is None:
+        # The trees alone find labels: only what speaks for a label is known of its rows.
+        assert stage.ranker is not None
+        means = stage.ranker.taken(labels).matrix(n_features)[:, :n_features]
+        return sp.csr_array(means.maximum(0))
+    means = mean_rows(stage.index, stage.masses, labels, new.counts_before, new.n_before)
+    shape = (len(labels), n_features)
+    return sp.csr_array((means.data, means.indices, means.indptr), shape=shape)
+
+
+# -- the centroids ----------------------------------------------------------------------------
+
+
+def _centroids(
+    centroids: LabelVectors, x: FeatureArrays, new: NewRows, min_rows: int
+) -> LabelVectors:
+    """The means of all rows of each label: those before, as they are rounded, and the new ones."""
+    # A label of too few rows so far has no centroid: what its rows were is not known. A mean of
+    # fewer than it takes would reveal them.
+    known = np.where(np.diff(centroids.offsets) > 0, new.counts_before, 0)
+    labels = np.flatnonzero((new.y.counts > 0) & (known + new.y.counts >= min_rows))
+    before, counts = centroids.taken(labels), known[labels]
+    sums = _scaled(before.matrix(x.n_features)[:, : x.n_features], counts)
+    values = x.values.astype(np.float64)
+    row = np.repeat(np.arange(x.n_rows), np.diff(x.indptr))
+    lengths = np.sqrt(np.bincount(row, values**2, x.n_rows))
+    unit = sp.csr_array(
+        (values / lengths[row], x.indices, x.indptr), shape=(x.n_rows, x.n_features)
+    )
+    given = label_csr(new.y.indptr, new.y.indices, new.y.n_labels)[:, labels].T
+    sums = sp.csr_array(sums + given @ unit)
+    sums.sort_indices()
+    means = _scaled(sums, 1 / np.maximum(counts + new.y.counts[labels], 1))
+    packed = LabelVectors.packed(
+        means, x.n_features, prune=CENTROID_PRUNE, compress=centroids.is_compressed
+    )
+    return centroids.replaced(labels, packed)
+
+
+def _scaled(matrix: Any, factors: NDArray[Any]) -> sp.csr_array:
+    """Each row times its factor."""
+    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
