@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -198,16 +198,34 @@ class TextFeatures:
 
     def transform(self, texts: list[str]) -> Any:
         """The features of texts."""
-        if not self._are_plain_words:
+        if not self.is_counted_here:
             return self.vectorizer.transform(texts)
-        dtype = DTYPES[self.settings["dtype"]]
-        counts = self._table.counts(
+        return self.weighed(self.counts(texts))
+
+    def counts(self, texts: list[str]) -> sp.csr_array:
+        """How often texts have each feature, if the core counts them."""
+        return self._table.counts(
             texts,
             lowercase=self.settings["lowercase"],
-            dtype=dtype,
+            dtype=DTYPES[self.settings["dtype"]],
             head_words=self.head_words,
         )
+
+    def weighed(self, counts: Any) -> Any:
+        """The features of counts, made in place."""
         return weighed(counts, self.settings, self._every_idf, self._starts)
+
+    def reweighed(self, **changes: Any) -> TextFeatures:
+        """The same words, pairs and sub-words with another idf."""
+        features = replace(self, **changes)
+        for kept in ("_table", "known_words", "is_counted_here"):  # take long to make
+            if kept in vars(self):
+                vars(features)[kept] = vars(self)[kept]
+        return features
+
+    @cached_property
+    def known_words(self) -> frozenset[str]:
+        return frozenset(self.words)
 
     @cached_property
     def _every_idf(self) -> NDArray[Any] | None:
@@ -225,7 +243,8 @@ class TextFeatures:
         return starts if self.sub_words is not None else starts[:-1]
 
     @cached_property
-    def _are_plain_words(self) -> bool:
+    def is_counted_here(self) -> bool:
+        """Whether the core counts the words; otherwise scikit-learn does."""
         settings = self.settings
         return bool(settings) and are_plain_words(unfitted_vectorizer(settings, None))
 
@@ -239,13 +258,7 @@ class TextFeatures:
 
     @cached_property
     def vectorizer(self) -> TfidfVectorizer:
-        vectorizer = unfitted_vectorizer(self.settings, self.words)
-        # Given a vocabulary and weights, a vectorizer is fitted. One without weights gets those
-        # that change nothing.
-        vectorizer.use_idf = True
-        vectorizer.idf_ = np.ones(len(self.words)) if self.idf is None else self.idf
-        vectorizer.use_idf = self.idf is not None
-        return vectorizer
+        return with_idf(unfitted_vectorizer(self.settings, self.words), self.idf)
 
 
 def learn_features(
@@ -347,6 +360,17 @@ def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> T
     values["dtype"] = DTYPES[values["dtype"]]
     values["ngram_range"] = tuple(values["ngram_range"])
     return TfidfVectorizer(**values, vocabulary=words)
+
+
+def with_idf(vectorizer: TfidfVectorizer, idf: NDArray[Any] | None) -> TfidfVectorizer:
+    """Given a vocabulary and weights, a vectorizer is fitted.
+
+    One without weights gets those that change nothing.
+    """
+    vectorizer.use_idf = True
+    vectorizer.idf_ = np.ones(len(vectorizer.vocabulary)) if idf is None else idf
+    vectorizer.use_idf = idf is not None
+    return vectorizer
 
 
 def features_state(features: TextFeatures) -> tuple[dict[str, Any], Arrays]:

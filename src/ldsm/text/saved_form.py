@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +12,18 @@ from sklearn.base import clone
 from .._model.names import names_from_arrays, names_to_arrays, take_array
 from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
-from .._storage.strings import Strings
 from ..classifier import classifier_from_state
 from .features import features_from_state, features_state, unfitted_vectorizer
+from .fitted import FittedText, RareTags
 
 if TYPE_CHECKING:
     from .tagger import TextTagger
 
 
-class RareTags(NamedTuple):
-    """Tags that were not learned, and their documents."""
-
-    names: Strings
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, counts: Mapping[str, int]) -> RareTags:
-        return cls(Strings.pack(counts), np.array(list(counts.values()), dtype=np.int64))
-
-
 def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    settings, arrays = features_state(tagger.features_)
+    classifier, features, rare = tagger.held
+    settings, arrays = features_state(features)
     text = {
         "vectorizer": settings,
         "default_vectorizer": tagger.vectorizer is None,
@@ -42,14 +32,12 @@ def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
         "default_classifier": tagger.classifier is None,
         "min_tag_count": int(tagger.min_tag_count),
     }
-    if (sub_words := tagger.features_.sub_words) is not None:
+    if (sub_words := features.sub_words) is not None:
         text["indexed_sub_words"] = sub_words.indexed
-    if tagger.features_.head_words:
-        text["head_words"] = tagger.features_.head_words
-    rare = RareTags.of(tagger.rare_tags_)
+    if features.head_words:
+        text["head_words"] = features.head_words
     arrays |= names_to_arrays("rare_tags", rare.names)
     arrays["rare_tag_counts"] = rare.counts
-    classifier = tagger.classifier_
     header, trees = model_to_state(classifier.model_, classifier.get_params(deep=False))
     return {"text": text, **header}, {**arrays, **trees}
 
@@ -86,8 +74,7 @@ def restore_tagger(
     if classifier.n_features_in_ != features.n_features:
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
-    tagger.classifier_ = classifier
-    tagger.hold_text(features, RareTags(rare, counts))
+    tagger.hold(FittedText(classifier, features, RareTags(rare, counts)))
     if not text["default_vectorizer"]:
         vocabulary = features.words if text["given_words"] else None
         tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], vocabulary)

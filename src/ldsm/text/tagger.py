@@ -6,6 +6,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.features import FeatureArrays
-from .._model.fitted import LabelScores, check_tail
-from .._model.inputs import new_rows
+from .._model.fitted import FittedModel, LabelScores, check_tail
 from .._storage.container import write
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
 from .._trees.params import Number, check_params, is_ranked
-from ..classifier import LdSMClassifier
+from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, in_chunks, read_pairs, read_texts
 from .explanations import TextExplanation, in_words
@@ -34,7 +34,9 @@ from .features import (
     features_of,
     vectorizer_settings,
 )
-from .saved_form import RareTags, restore_tagger, tagger_to_state
+from .fitted import FittedText, RareTags
+from .learning import learned_text
+from .saved_form import restore_tagger, tagger_to_state
 from .token_patterns import is_linear
 from .training import made_corpus, read_corpus
 
@@ -91,7 +93,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         tagger.fit(datasets.iter_jsonl("corpus.jsonl.gz"))
     """
 
-    classifier_: LdSMClassifier
+    _held: FittedText
 
     def __init__(
         self,
@@ -167,53 +169,105 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             )
         classifier.fit(corpus.data, callback=callback, checkpoint_dir=checkpoint_dir)
         _tell_of_unknown_tags(classifier)
-        self.classifier_ = classifier
-        self.hold_text(corpus.features, RareTags.of(corpus.rare))
+        self.hold(FittedText(classifier, corpus.features, RareTags.of(corpus.rare)))
         return self
 
-    def hold_text(self, features: TextFeatures, rare: RareTags) -> None:
-        """Take over how texts become features, and the tags that were not learned."""
-        self._features, self._rare_tags = features, rare
+    def partial_fit(self, texts: Any, tags: Any = None) -> TextTagger:
+        """Learn from new documents, going on from the model as it is; the first call is a `fit`.
+
+        Takes a small part of the time of a new fit. Tags that the model does not know become its
+        tags; words in as many of these documents as the vectorizer asks for (two by default) become
+        features of linear classifiers and index, until there are twice as many as the trees know.
+        See `LdSMClassifier.partial_fit`, and ``docs/learning_on.md`` for when to fit anew.
+
+        Parameters
+        ----------
+        texts, tags
+            As in `fit`, but always texts: features that were made before are not taken. The
+            documents of one call are held in memory.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from ldsm import TextTagger
+        >>> texts, tags = ["cod quota", "beef import"] * 5, [["fish"], ["meat"]] * 5
+        >>> tagger = TextTagger().fit(texts, tags)
+        >>> tagger.partial_fit(["leek import"] * 9, [["vegetables"]] * 9).classes_.tolist()
+        ['fish', 'meat', 'vegetables']
+        """
+        if "_held" not in vars(self):
+            return self.fit(texts, tags)
+        _check_parts(self)
+        fitted = self.held
+        given_words = self.vectorizer is not None and self.vectorizer.vocabulary is not None
+        new = learned_text(
+            fitted, read_pairs(texts, tags), self.min_tag_count, new_words=not given_words
+        )
+        return self._changed(fitted, new)
+
+    def _changed(self, old: FittedText, new: FittedText) -> TextTagger:
+        """Answer by `new`, which was made from `old`."""
+        if self._held is not old:
+            raise changed_meanwhile()
+        self.hold(new)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_held" in vars(self)
+
+    def hold(self, fitted: FittedText) -> None:
+        """Answer by `fitted` from now on."""
+        self._held = fitted
+
+    @property
+    def held(self) -> FittedText:
+        """What the tagger holds; taken once by each method, because it may be replaced."""
+        check_is_fitted(self, "_held")
+        return self._held
+
+    @property
+    def classifier_(self) -> LdSMClassifier:
+        """The fitted trees."""
+        return self.held.classifier
 
     @property
     def features_(self) -> TextFeatures:
         """How texts become features; `names` names them."""
-        check_is_fitted(self, "classifier_")
-        return self._features
+        return self.held.features
 
     @property
     def vectorizer_(self) -> TfidfVectorizer:
         """The fitted vectorizer."""
-        check_is_fitted(self, "classifier_")
-        return self._features.vectorizer
+        return self.held.features.vectorizer
 
     @property
     def rare_tags_(self) -> dict[str, int]:
         """Tags left out because they have too few documents, with their counts."""
-        check_is_fitted(self, "classifier_")
-        names, counts = self._rare_tags
-        return dict(zip(names, counts.tolist(), strict=True))
+        return self.held.rare.as_dict()
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The tags in column order."""
-        check_is_fitted(self, "classifier_")
-        return self.classifier_.classes_
+        return self.held.classifier.classes_
 
     @property
     def fingerprint_(self) -> str:
         """Hash of everything that determines a prediction."""
-        check_is_fitted(self, "classifier_")
-        digest = hashlib.sha256(self.classifier_.fingerprint_.encode())
-        words = self.vectorizer_.get_feature_names_out().tolist()
-        digest.update(json.dumps([vectorizer_settings(self.vectorizer_), words]).encode())
-        if self.vectorizer_.use_idf:
-            digest.update(self.vectorizer_.idf_.tobytes())
-        for array in self.features_.pairs or ():
+        classifier, features, _ = self.held
+        vectorizer = features.vectorizer
+        digest = hashlib.sha256(classifier.fingerprint_.encode())
+        words = vectorizer.get_feature_names_out().tolist()
+        digest.update(json.dumps([vectorizer_settings(vectorizer), words]).encode())
+        if vectorizer.use_idf:
+            digest.update(vectorizer.idf_.tobytes())
+        for array in features.pairs or ():
             digest.update(array.tobytes())
-        if self.features_.head_words:
-            digest.update(str(self.features_.head_words).encode())
-        if (sub_words := self.features_.sub_words) is not None:
+        if features.head_words:
+            digest.update(str(features.head_words).encode())
+        if (sub_words := features.sub_words) is not None:
             digest.update(json.dumps(list(sub_words.words)).encode())
             digest.update(sub_words.idf.tobytes())
         return digest.hexdigest()
@@ -246,17 +300,18 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
     ) -> Iterator[LabelScores]:
         """Like `predict`, but one document at a time, for streams of any length."""
-        allowed = self._allowed(tags)
+        fitted = self.held
+        model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
+        allowed = _allowed(model, tags)
         check_tail(tail)
         Number(1, integer=True).check("k", k)
-        model, n_jobs = self.classifier_.model_, self.classifier_.n_jobs
         most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
 
         def answers(chunks: Iterable[FeatureArrays]) -> Iterator[LabelScores]:
             for x in chunks:
                 yield from model.best_labels(x, most, allowed=allowed, tail=tail, n_jobs=n_jobs)
 
-        return answers(self._chunks(texts))  # arguments were checked before the first answer
+        return answers(_chunks(fitted, texts))  # arguments were checked before the first answer
 
     def predict_sets(self, texts: Any, *, tags: Any = None) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
@@ -264,9 +319,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         The threshold is the classifier's ``threshold_``, 0.5 unless `tune_threshold` has chosen
         another. Parameters and result are those of `predict`; a list may be empty.
         """
-        allowed = self._allowed(tags)
-        model, n_jobs = self.classifier_.model_, self.classifier_.n_jobs
-        chunks = self._chunks(texts)
+        fitted = self.held
+        model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
+        allowed = _allowed(model, tags)
+        chunks = _chunks(fitted, texts)
         return [
             pairs for x in chunks for pairs in model.label_sets(x, allowed=allowed, n_jobs=n_jobs)
         ]
@@ -278,45 +334,23 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
         """
-        self._allowed(tags)
-        return self.classifier_.predict_topk(self.vectorize(texts), k, labels=tags, tail=tail)
+        fitted = self.held
+        _allowed(fitted.classifier.model_, tags)
+        X = _vectorized(fitted, texts)
+        return fitted.classifier.predict_topk(X, k, labels=tags, tail=tail)
 
     def predict_proba(self, texts: Any, *, tags: Any = None) -> sp.csr_array:
         """Scores of all tags: a sparse matrix in the columns of `classes_`.
 
         With `tags`, the columns of all others are empty.
         """
-        self._allowed(tags)
-        return self.classifier_.predict_proba(self.vectorize(texts), labels=tags)
+        fitted = self.held
+        _allowed(fitted.classifier.model_, tags)
+        return fitted.classifier.predict_proba(_vectorized(fitted, texts), labels=tags)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents: what `classifier_` takes as X."""
-        check_is_fitted(self, "classifier_")
-        chunks = list(map(self._features.transform, in_chunks(read_texts(texts), CHUNK)))
-        if not chunks:
-            raise ValueError("texts must hold at least one document. Got none.")
-        return sp.csr_array(sp.vstack(chunks, format="csr"))
-
-    def _chunks(self, texts: Any) -> Iterator[FeatureArrays]:
-        # Not a generator: wrong arguments are refused at the call.
-        return map(self._rows, in_chunks(read_texts(texts), CHUNK))
-
-    def _rows(self, texts: list[str]) -> FeatureArrays:
-        return new_rows(self.classifier_, self._features.transform(texts))
-
-    def _allowed(self, tags: Any) -> NDArray[np.uint8] | None:
-        """1 for each tag that may be predicted; None if all may."""
-        check_is_fitted(self, "classifier_")
-        if tags is None:
-            return None
-        chosen = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
-        unknown = set(chosen) - set(self.classes_.tolist())
-        if unknown or not chosen:
-            raise ValueError(
-                "The 'tags' parameter must be a list of tags seen in fit. "
-                f"Got {unknown.pop() if unknown else tags!r}."
-            )
-        return self.classifier_.model_.allowed_columns(chosen)
+        return _vectorized(self.held, texts)
 
     def tune_threshold(
         self, texts: Any, tags: Any = None, *, average: str = "micro", per_label: bool = False
@@ -326,25 +360,16 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         `texts` and `tags` take the same forms as in `fit`. See `LdSMClassifier.tune_threshold` for
         the other parameters and a caution.
         """
-        X, true = self._with_tags(texts, tags)
-        self.classifier_.tune_threshold(X, true, average=average, per_label=per_label)
-        return self
+        fitted = self.held
+        X, true = _with_tags(fitted, texts, tags)
+        classifier = copy(fitted.classifier)
+        classifier.tune_threshold(X, true, average=average, per_label=per_label)
+        return self._changed(fitted, fitted._replace(classifier=classifier))
 
     def score(self, texts: Any, tags: Any = None) -> float:
         """Precision at 1: the share of documents whose best predicted tag is true."""
-        X, true = self._with_tags(texts, tags)
-        return self.classifier_.score(X, true)
-
-    def _with_tags(self, texts: Any, tags: Any) -> tuple[sp.csr_array, list[list[str]]]:
-        check_is_fitted(self, "classifier_")
-        true: list[list[str]] = []
-
-        def documents() -> Iterator[str]:
-            for text, names in read_pairs(texts, tags):
-                true.append(names)
-                yield text
-
-        return self.vectorize(documents()), true
+        fitted = self.held
+        return fitted.classifier.score(*_with_tags(fitted, texts, tags))
 
     # -- explaining ---------------------------------------------------------------------------
 
@@ -377,13 +402,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(text, str):
             raise ValueError(f"explain takes one document, a str. Got {text!r}.")
-        X = self.vectorize([text])
-        words: Sequence[str] = self.features_.names
+        classifier, features, _ = self.held
+        X = features.transform([text])
+        words: Sequence[str] = features.names
         return in_words(
-            self.classifier_.explain(X, max_reasons=_EVERY_REASON),
-            self.classifier_.explain_scores(X, max_tags, max_words),
+            classifier.explain(X, max_reasons=_EVERY_REASON),
+            classifier.explain_scores(X, max_tags, max_words),
             words,
-            self.classes_.tolist(),
+            classifier.classes_.tolist(),
             max_words=max_words,
             max_tags=max_tags,
         )
@@ -392,18 +418,18 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def drop_labels(self, tags: Iterable[str]) -> TextTagger:
         """Forget some tags; see `LdSMClassifier.drop_labels`."""
-        check_is_fitted(self, "classifier_")
-        self.classifier_.drop_labels(tags)
-        return self
+        fitted = self.held
+        classifier = copy(fitted.classifier).drop_labels(tags)
+        return self._changed(fitted, fitted._replace(classifier=classifier))
 
     def rename_labels(self, names: Mapping[str, str]) -> TextTagger:
         """Give tags other names, ``{old: new}``; see `LdSMClassifier.rename_labels`.
 
         Texts are still compared with what the tag was called.
         """
-        check_is_fitted(self, "classifier_")
-        self.classifier_.rename_labels(names)
-        return self
+        fitted = self.held
+        classifier = copy(fitted.classifier).rename_labels(names)
+        return self._changed(fitted, fitted._replace(classifier=classifier))
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -433,7 +459,6 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         >>> ldsm.load("tags.ldsm").predict(["a quota for cod"])
         [[('fish', 1.0)]]
         """
-        check_is_fitted(self, "classifier_")
         header, arrays = tagger_to_state(self)
         pattern = header["text"]["vectorizer"]["token_pattern"]
         if pattern is not None and not is_linear(pattern):
@@ -443,6 +468,44 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         write(path, {"kind": "TextTagger", **header}, arrays)
+
+
+def _vectorized(fitted: FittedText, texts: Any) -> sp.csr_array:
+    chunks = list(map(fitted.features.transform, in_chunks(read_texts(texts), CHUNK)))
+    if not chunks:
+        raise ValueError("texts must hold at least one document. Got none.")
+    return sp.csr_array(sp.vstack(chunks, format="csr"))
+
+
+def _chunks(fitted: FittedText, texts: Any) -> Iterator[FeatureArrays]:
+    # Not a generator: wrong arguments are refused at the call.
+    return map(fitted.rows, in_chunks(read_texts(texts), CHUNK))
+
+
+def _with_tags(fitted: FittedText, texts: Any, tags: Any) -> tuple[sp.csr_array, list[list[str]]]:
+    """The features of documents, and their tags."""
+    true: list[list[str]] = []
+
+    def documents() -> Iterator[str]:
+        for text, names in read_pairs(texts, tags):
+            true.append(names)
+            yield text
+
+    return _vectorized(fitted, documents()), true
+
+
+def _allowed(model: FittedModel, tags: Any) -> NDArray[np.uint8] | None:
+    """1 for each tag that may be predicted; None if all may."""
+    if tags is None:
+        return None
+    chosen = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
+    unknown = set(chosen) - set(model.classes.tolist())
+    if unknown or not chosen:
+        raise ValueError(
+            "The 'tags' parameter must be a list of tags seen in fit. "
+            f"Got {unknown.pop() if unknown else tags!r}."
+        )
+    return model.allowed_columns(chosen)
 
 
 def tagger_from_state(
@@ -490,8 +553,7 @@ def _tell_of_unknown_tags(classifier: LdSMClassifier) -> None:
 def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
     """The tagger of a classifier that was fitted on features made from texts."""
     tagger = TextTagger(clone(classifier))
-    tagger.classifier_ = classifier
-    tagger.hold_text(features_of(data), RareTags.of({}))
+    tagger.hold(FittedText(classifier, features_of(data), RareTags.of({})))
     return tagger
 
 

@@ -1,0 +1,241 @@
+"""Let a fitted tagger learn from new documents: their words, their tags, what goes with what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from .._arrays.features import feature_arrays
+from .._arrays.joined_labels import warn_if_joined
+from .._arrays.labels import LabelArrays, object_array
+from .._model.fitted import FittedModel
+from .._model.learn import check_can_learn, learned, with_room
+from .._runtime.memory import out_of_memory
+from .._runtime.threads import worker_count
+from .._storage.strings import Strings
+from ..classifier import hold_model
+from ..datasets.dataset import PairForm
+from .corpus import Pair, TagCollector
+from .features import TextFeatures, unfitted_vectorizer, with_idf
+from .fitted import FittedText, RareTags
+from .words import chosen_words, learn_words
+
+# New words can become so many times as many features as the trees know, and no more.
+MOST_WORDS = 2
+
+
+def learned_text(
+    fitted: FittedText, pairs: Iterable[Pair], min_tag_count: int, *, new_words: bool
+) -> FittedText:
+    """The tagger with new documents learned; without `new_words`, only of words that it knows."""
+    model = fitted.classifier.model_
+    check_can_learn(model)
+    with out_of_memory("learn new documents"):
+        collector = TagCollector(pairs)
+        texts = list(collector.texts())
+        if not texts:
+            raise ValueError("There must be at least one document to learn from. Got none.")
+        features = fitted.features
+        if new_words:
+            features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
+        X, features = _counted_in(features, texts, model.n_training_rows)
+        labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
+        more = X.shape[1] - model.n_features
+        if more:
+            model = with_room(model, _n_words(fitted.features), more)
+        model = learned(
+            model,
+            feature_arrays(X),
+            labels,
+            # The mean of fewer documents would tell what is in them.
+            min_rows=max(fitted.classifier.tail_min_rows, min_tag_count),
+            n_jobs=fitted.classifier.n_jobs,
+            sub_words=features.sub_words,
+        )
+    classifier = hold_model(copy(fitted.classifier), model)
+    classifier.__dict__.pop("oob_scores_", None)  # of the documents and tags of the fit
+    return FittedText(classifier, features, RareTags.of(rare))
+
+
+def _tags(
+    collector: TagCollector, model: FittedModel, rare: dict[str, int], min_tag_count: int
+) -> tuple[LabelArrays, dict[str, int]]:
+    """The tags that are learned, and how often others have been seen that are not."""
+    Y, names, _ = collector.matrix(0)
+    known = set(model.classes.tolist())
+    counts = np.bincount(Y.indices, minlength=len(names)).tolist()
+    seen = {name: rare.get(name, 0) + count for name, count in zip(names, counts, strict=True)}
+    kept = [name in known or seen[name] >= min_tag_count for name in names]
+    rare = rare | seen
+    for name, is_kept in zip(names, kept, strict=True):
+        if is_kept:
+            del rare[name]
+    Y = sp.csr_array(Y[:, np.flatnonzero(kept)])
+    Y.sort_indices()
+    classes = object_array([name for name, is_kept in zip(names, kept, strict=True) if is_kept])
+    warn_if_joined(classes)
+    indptr, indices = Y.indptr.astype(np.int64), Y.indices.astype(np.int32)
+    return LabelArrays(indptr, indices, classes, model.label_form), rare
+
+
+# -- new words --------------------------------------------------------------------------------
+
+
+def _n_words(features: TextFeatures) -> int:
+    return len(features.words) or len(features.vectorizer.vocabulary_)
+
+
+def _with_new_words(
+    features: TextFeatures, texts: list[str], model: FittedModel, n_jobs: int | None
+) -> TextFeatures:
+    """With the words that these texts have and no text had before, behind those that are known.
+
+    Only linear classifiers and an index can make use of them.
+    """
+    stage, n_words = model.second_stage, _n_words(features)
+    most = int(MOST_WORDS * model.forest.n_features) - n_words
+    if stage is None or stage.ranker is None or most <= 0:
+        return features
+    if features.settings:
+        vectorizer = unfitted_vectorizer(features.settings, None)
+    else:
+        vectorizer = clone(features.vectorizer).set_params(vocabulary=None)
+    if vectorizer.max_features is not None:
+        return features
+    _count_all(vectorizer, model.n_training_rows + len(texts))
+    if len(texts) < vectorizer.min_df:
+        return features
+    if features.is_counted_here:
+        found = _new_words(features, vectorizer, texts, n_jobs)
+    else:
+        found = _new_terms(features, vectorizer, texts)
+    return features if not found else _with_words(features, found[:most])
+
+
+def _new_words(
+    features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str], n_jobs: int | None
+) -> list[str]:
+    """Words of these texts that the vectorizer would keep, if it knew them; frequent ones first."""
+    spoken = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=worker_count(n_jobs))
+    chosen = chosen_words(spoken, vectorizer)
+    if chosen is None:
+        return []
+    n_texts = np.bincount(chosen.counts.indices, minlength=len(chosen.words))
+    return _by_frequency(list(chosen.words), n_texts, features.known_words)
+
+
+def _new_terms(features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str]) -> list[str]:
+    """The same by the vectorizer itself: whatever it takes for words."""
+    try:
+        counts = vectorizer.fit_transform(texts)
+    except ValueError:  # no words, or none that are frequent enough
+        return []
+    n_texts = np.bincount(counts.indices, minlength=counts.shape[1])
+    known = frozenset(features.vectorizer.vocabulary_)
+    return _by_frequency(vectorizer.get_feature_names_out().tolist(), n_texts, known)
+
+
+def _count_all(vectorizer: TfidfVectorizer, n_texts: int) -> None:
+    """Shares are of all texts, not of these: a word of a new topic may be in most of them."""
+    if isinstance(vectorizer.min_df, float):
+        vectorizer.min_df = max(1, ceil(vectorizer.min_df * n_texts))
+    if isinstance(vectorizer.max_df, float):
+        vectorizer.max_df = max(vectorizer.min_df, int(vectorizer.max_df * n_texts))
+
+
+def _by_frequency(words: list[str], n_texts: NDArray[np.int64], known: frozenset[str]) -> list[str]:
+    order = np.argsort(-n_texts, kind="stable").tolist()
+    return [words[i] for i in order if words[i] not in known]
+
+
+def _with_words(features: TextFeatures, words: list[str]) -> TextFeatures:
+    """With further words, whose idf is not known yet."""
+    if features.settings:
+        names = features.words + Strings.pack(words)
+        idf = None if features.idf is None else _padded(features.idf, len(words))
+        return replace(features, words=names, idf=idf)
+    vectorizer = features.vectorizer
+    known = vectorizer.get_feature_names_out().tolist()
+    idf = _padded(vectorizer.idf_, len(words)) if vectorizer.use_idf else None
+    return TextFeatures.of(_rebuilt(vectorizer, [*known, *words], idf))
+
+
+def _rebuilt(
+    vectorizer: TfidfVectorizer, words: list[str], idf: NDArray[Any] | None
+) -> TfidfVectorizer:
+    return with_idf(clone(vectorizer).set_params(vocabulary=words), idf)
+
+
+def _padded(idf: NDArray[Any], more: int) -> NDArray[Any]:
+    """With the idf of words that no text has had: infinite, so that their count is 0."""
+    return np.append(idf, np.full(more, np.inf, dtype=idf.dtype))
+
+
+# -- how many documents have a word -----------------------------------------------------------
+
+
+def _counted_in(
+    features: TextFeatures, texts: list[str], n_before: int
+) -> tuple[sp.csr_array, TextFeatures]:
+    """The features of new texts, weighed by how many of all texts have each word."""
+    n_texts = (n_before, n_before + len(texts))
+    if not features.is_counted_here:
+        return _counted_by_vectorizer(features, texts, n_texts)
+    counts = features.counts(texts)
+    rows = np.bincount(counts.indices, minlength=counts.shape[1])
+    if features.idf is not None:
+        smooth = bool(features.settings["smooth_idf"])
+        n_pairs = 0 if features.pairs is None else len(features.pairs.idf)
+        ends = np.cumsum([len(features.words), n_pairs])
+        of_words, of_pairs, of_parts = np.split(rows, ends)
+        changes: dict[str, Any] = {"idf": _idf(features.idf, of_words, n_texts, smooth)}
+        if features.pairs is not None:
+            idf = _idf(features.pairs.idf, of_pairs, n_texts, smooth)
+            changes["pairs"] = PairForm(features.pairs.first, features.pairs.second, idf)
+        if features.sub_words is not None:
+            idf = _idf(features.sub_words.idf, of_parts, n_texts, smooth=True)
+            changes["sub_words"] = features.sub_words._replace(idf=idf)
+        features = features.reweighed(**changes)
+    return features.weighed(counts), features
+
+
+def _counted_by_vectorizer(
+    features: TextFeatures, texts: list[str], n_texts: tuple[int, int]
+) -> tuple[sp.csr_array, TextFeatures]:
+    vectorizer = features.vectorizer
+    if not vectorizer.use_idf:
+        return vectorizer.transform(texts), features
+    words = vectorizer.get_feature_names_out().tolist()
+    # What a text has does not depend on the weights.
+    plain = _rebuilt(vectorizer, words, None).set_params(norm=None)
+    found = plain.transform(texts)
+    rows = np.bincount(found.indices, minlength=found.shape[1])
+    idf = _idf(vectorizer.idf_, rows, n_texts, vectorizer.smooth_idf)
+    if features.settings:
+        features = replace(features, idf=idf)
+    else:
+        features = TextFeatures.of(_rebuilt(vectorizer, words, idf))
+    return features.vectorizer.transform(texts), features
+
+
+def _idf(
+    idf: NDArray[Any], rows: NDArray[np.int64], n_texts: tuple[int, int], smooth: bool
+) -> NDArray[Any]:
+    """As scikit-learn has it, of the texts before, whose number it tells, and of new ones."""
+    more = 1 if smooth else 0
+    before, after = n_texts
+    counts = np.rint((before + more) / np.exp(idf.astype(np.float64) - 1) - more)
+    counts = np.maximum(counts, 0) + rows
+    # A word that no text has had keeps its idf.
+    with np.errstate(divide="ignore"):
+        new = np.log((after + more) / (counts + more)) + 1
+    return np.where(np.isfinite(new), new, idf).astype(idf.dtype)
