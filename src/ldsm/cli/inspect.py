@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .._model.facts import model_facts, shown_params
+from .._model.facts import model_facts, shown_history, shown_params
 from .._runtime.wording import number, size
 from .._second_stage.blend import SIGNALS
 from .._second_stage.stage import SecondStage
@@ -61,6 +61,7 @@ def inspect_command(
         "size_of_trees": opened.fitted.forest.nbytes,
         "threshold": threshold if isinstance(threshold, float) else "one per label",
         "reading": opened.fitted.training.get("reading"),
+        "history": opened.fitted.training.get("history", []),
         "params": opened.classifier.get_params(deep=False),
         "second_stage": None if stage is None else describe_stage(stage),
     }
@@ -70,7 +71,7 @@ def inspect_command(
         return
     params = shown_params(facts.pop("params"), opened.fitted, number)
     described, _ = facts.pop("second_stage"), facts.pop("tree_params")
-    reading = facts.pop("reading")
+    reading, _ = facts.pop("reading"), facts.pop("history")
     reading = reading if isinstance(reading, dict) else {}
     reading = {str(k).replace("_", " "): str(v) for k, v in reading.items()}
     shown = {name.replace("_", " "): value for name, value in facts.items()}
@@ -79,8 +80,10 @@ def inspect_command(
         shown[name] = size(shown[name])
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
     stage_facts = _stage_facts(described)
-    groups = {"model": shown, "data read with": reading, "parameters": params}
-    screen.facts({**groups, "second stage": stage_facts})
+    changes = shown_history(opened.fitted)
+    groups = {"model": shown, "since the training": changes, "data read with": reading}
+    groups |= {"parameters": params, "second stage": stage_facts}
+    screen.facts({title: facts for title, facts in groups.items() if facts})
     if described is not None:
         terms = [[name, f"{value:+.4f}"] for name, value in described["coefficients"].items()]
         screen.table(["signal", "coefficient"], terms, title="second stage, log-odds")

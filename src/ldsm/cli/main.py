@@ -23,6 +23,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .explain import explain_command
 from .inspect import inspect_command
+from .learn import learn
 from .options.estimator import EstimatorOptions
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, WordOptions
@@ -46,6 +47,7 @@ app = typer.Typer(
 )
 command(app)(demo)
 command(app, Reader, TaggerOptions, EstimatorOptions)(train)
+command(app, Reader)(learn)
 command(app, Reader)(predict)
 command(app, Reader)(evaluate)
 command(app, Reader)(report_command)

@@ -81,12 +81,15 @@ class Tally:
             + (f"; {n_held_out:,} of the rows are held out" if n_held_out else "")
         )
 
-    def oddities(self) -> Iterator[str]:
-        """One sentence for each thing that is probably not meant so."""
-        if self.n_rows < _FEW_ROWS:
+    def oddities(self, *, of_all_rows: bool = True) -> Iterator[str]:
+        """One sentence for each thing that is probably not meant so.
+
+        Some are only odd `of_all_rows` that a model is trained on.
+        """
+        if of_all_rows and self.n_rows < _FEW_ROWS:
             yield f"there are only {self.n_rows:,} rows: expect little of the model"
         for label, count in self.labels.most_common(3):
-            if count == self.n_rows and self.n_rows > 1:
+            if of_all_rows and count == self.n_rows and self.n_rows > 1:
                 yield f"every row has the label {shortened(str(label), _NAME_WIDTH)!r}"
         if self._has_texts and self.n_rows > 1 and len(self._first) == 1:
             yield "all texts are alike: is it the right column?"
@@ -100,7 +103,7 @@ class Tally:
                 "they are only untagged"
             )
         once = sum(count == 1 for count in self.labels.values())
-        if once > _MANY_RARE * len(self.labels):
+        if of_all_rows and once > _MANY_RARE * len(self.labels):
             yield (
                 f"{once:,} of {len(self.labels):,} labels occur on one row only: too little to "
                 "learn from (texts: --min-tag-count 2 leaves them out)"

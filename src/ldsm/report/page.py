@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model.facts import model_facts, shown_params
+from .._model.facts import model_facts, shown_history, shown_params
 from .._runtime.wording import bare, duration, number, percent, shortened, size
 from .._storage.paths import PathLike
 from .._storage.text_files import writing
@@ -154,6 +154,7 @@ def _head(title: str, evaluation: Evaluation, fingerprint: str, *, reads_texts: 
         "memory": size(known["memory"]),
         "trained in": duration(model.training["seconds"]),
         "trained at": finished.replace("T", " ").replace("+00:00", " UTC"),
+        **{f"{when} UTC": what for when, what in shown_history(model).items()},
         "fingerprint": fingerprint[:16] + "…",
         "ldsm": __version__,
     }
