@@ -241,3 +241,14 @@ def test_many_labels(run):
     results = run("many_labels")
     assert results["precision"] > 2 * results["precision_of_the_frequent"] > 0
     assert results["model_bytes"] > 0 < results["depth"]
+
+
+def test_learning_on(run):
+    (facts,) = run("learning_on", "--seeds=1")["quick"]
+    assert facts.keys() == {"whole", "half", "tenth", "labels", "one", "document"}
+    assert len(facts["half"]["seconds"]) == 5 and len(facts["tenth"]["seconds"]) == 1
+    for trial in ("whole", "half", "tenth"):
+        assert all(10 < value <= 100 for value in facts[trial]["precision"])
+        assert facts[trial]["bytes"] > 1000
+    assert all(0 <= value <= 100 for value in [*facts["labels"]["recall"], *facts["one"]["recall"]])
+    assert np.max(np.abs(facts["one"]["others"])) < 10

@@ -144,6 +144,33 @@ def test_doctests(name, tmp_path, monkeypatch):
     assert result.failed == 0
 
 
+def write_papers(name, rows, words, tag):
+    """Titles with tags, some of them with other words and another tag, too."""
+    with open(name, "w") as file:
+        for i, (text, tags) in enumerate(zip(*titles(rows), strict=True)):
+            if i % 20 == 0:
+                text, tags = f"{text} {words}", [*tags, tag]
+            print(json.dumps({"text": text, "labels": tags}), file=file)
+
+
+def test_learning_on_page(tmp_path, monkeypatch, capsys):
+    """Its Python goes on from block to block; its commands learn."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "learning_on.md").read_text()
+    write_papers("papers.jsonl", 700, "fishing fleet", "fisheries")
+    write_papers("new.jsonl", 100, "fish farming", "aquaculture")
+    names = {}
+    code = "".join(blocks("python", page))
+    exec(compile(code, "docs/learning_on.md", "exec"), names)
+    assert capsys.readouterr().out.splitlines()[::2] == ["True", "False"]
+    names["tagger"].save("tags.ldsm")
+    (commands,) = blocks("console", page)
+    for command in commands.splitlines():
+        assert within(capsys)(*shlex.split(command.removeprefix("$ ldsm"))).code == 0
+    better, same = (ldsm.load(name) for name in ("better.ldsm", "tags.ldsm"))
+    assert better.fingerprint_ == same.fingerprint_ and "aquaculture" in same.classes_
+
+
 VOCABULARY = (ROOT / "docs" / "vocabulary.md").read_text() if (ROOT / "docs").exists() else ""
 
 
@@ -154,11 +181,7 @@ def test_vocabulary_page(tmp_path, monkeypatch, capsys):
         blocks(kind, VOCABULARY) for kind in ("tsv", "console", "python")
     )
     Path("names.tsv").write_text(table)
-    with open("papers.jsonl", "w") as file:
-        for i, (text, tags) in enumerate(zip(*titles(1500), strict=True)):
-            if i % 20 == 0:
-                text, tags = f"{text} fishing fleet", [*tags, "fisheries"]
-            file.write(json.dumps({"text": text, "labels": tags}) + "\n")
+    write_papers("papers.jsonl", 1500, "fishing fleet", "fisheries")
     done = within(capsys)(*shlex.split(command.removeprefix("$ ldsm")))
     assert done.code == 0 and "aquaculture" in ldsm.load("tags.ldsm").classes_
     names = {}
