@@ -21,7 +21,7 @@ from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, open_model
 from .options.model import JobsOption, ModelArgument
-from .options.output import OverwriteOption, check_output
+from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
 from .screen import Screen
 from .tally import Tally
@@ -57,8 +57,7 @@ def learn(
         raise wrong_use("give either a file to write or --in-place.", "--output, --in-place")
     target = model if output is None else output
     if output is not None:
-        if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
-            raise wrong_use(f"{output} cannot be written.", "--output")
+        check_place(output)
         if output.exists() and os.path.samefile(output, model):
             raise wrong_use(f"{output} is the model itself; --in-place replaces it.", "--output")
         check_output(output, "a model", reader.inputs(model, data), overwrite)

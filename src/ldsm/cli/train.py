@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from .convert import write_as_read
 from .evaluate import show_scores
 from .model import Model, open_model
 from .options.estimator import EstimatorOptions, SeedOption
-from .options.output import OverwriteOption, check_output
+from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, WordOptions, split_off
 from .screen import Report, Screen
@@ -101,8 +100,7 @@ def train(
     With --dask, DATA must be a store (see `ldsm convert`), and --checkpoint is required. All
     workers must see both under the same path. The model is the same as without --dask.
     """
-    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
-        raise wrong_use(f"{output} cannot be written.", "--output")
+    check_place(output)
     inputs = reader.inputs(data, *filter(None, [params.file, vocabulary]))
     check_output(output, "a model", inputs, overwrite)
     on_this_machine = (validation, vocabulary, tune_threshold or None, params.get("warm_start"))

@@ -80,6 +80,12 @@ KINDS: Mapping[str, Callable[[Path], bool]] = {
 }
 
 
+def check_place(path: Path) -> None:
+    """Raise an error, before any work, if no file can be written there."""
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise wrong_use(f"{path} cannot be written.", "--output")
+
+
 def check_output(
     path: Path, kind: str, inputs: Iterable[Path], overwrite: bool, where: str = "--output"
 ) -> None:
