@@ -1,9 +1,9 @@
 """Let a second stage learn from new rows, going on from what it is.
 
-Sums are added to: the indexes, the centroids, the matches of names. Linear classifiers take a
-proximal step: they fit the new rows and stay close to what they were, the closer the more rows have
-said so. The blend is fitted anew where there are enough new rows, which the stage as it was has
-never seen.
+Sums are added to: the indexes and the centroids. Linear classifiers take a proximal step: they fit
+the new rows and stay close to what they were, the closer the more rows have said so. The blend is
+fitted anew where there are enough new rows, which the stage as it was has never seen; with it, the
+matches of names are counted.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from .vectors import LabelVectors
 # How much the rows that are gone resist the new ones: the curvature of their loss is twice the cost
 # for each row within its margin, and all are taken to be.
 FIRMNESS = 2.0
-# The blend is fitted to so many new rows, as a share of those that it was first fitted to.
-BLEND_SHARE = 0.25
+# The blend is fitted to so many new rows, as a share of those that it was first fitted to, and to no
+# fewer than these.
+BLEND_SHARE, FEWEST_BLEND_ROWS = 0.25, 200
 _CHUNK = 512  # rows
 # Fewer pairs of a row and a label are not worth using threads.
 PARALLEL_PAIRS = 20_000
 
 Matcher = Callable[[SecondStage, FeatureArrays], Shortlists]
-FEWEST_BLEND_ROWS = 200
 
 
 def learned_stage(
