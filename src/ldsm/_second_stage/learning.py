@@ -48,8 +48,8 @@ from .vectors import LabelVectors
 # How much the rows that are gone resist the new ones: the curvature of their loss is twice the cost
 # for each row within its margin, and all are taken to be.
 FIRMNESS = 2.0
-# The blend is fitted to so many new rows, as a share of those that it was first fitted to, and to no
-# fewer than these.
+# The blend is fitted to so many new rows, as a share of those that it was first fitted to, and to
+# no fewer than these.
 BLEND_SHARE, FEWEST_BLEND_ROWS = 0.25, 200
 _CHUNK = 512  # rows
 # Fewer pairs of a row and a label are not worth using threads.
