@@ -47,6 +47,11 @@ class NewColumns:
         """Whether labels that stay follow each other as before."""
         return bool(np.all(np.diff(self.place[self.place >= 0]) > 0))
 
+    @cached_property
+    def only_adds(self) -> bool:
+        """Whether all labels stay, in their order: then only their numbers change."""
+        return self.keeps_order and bool(np.all(self.place >= 0))
+
     def taken(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Values by new column; `fill` for new labels."""
         source = self.source
@@ -56,6 +61,8 @@ class NewColumns:
         self, offsets: Numbers, labels: NDArray[Any], values: NDArray[Any]
     ) -> tuple[Numbers, NDArray[Any], NDArray[Any]]:
         """Lists of labels with their values; labels ascend within a list."""
+        if self.only_adds:
+            return offsets, narrowed(self.place.astype(np.int32), self.n_labels - 1)[labels], values
         columns = self.place[labels]
         kept = np.flatnonzero(columns >= 0)
         new_offsets = np.concatenate([[0], np.cumsum(columns >= 0)])[offsets]
@@ -171,11 +178,13 @@ def _index(index: FeatureIndex | None, columns: NewColumns) -> FeatureIndex | No
 def _vectors(vectors: LabelVectors | None, columns: NewColumns) -> LabelVectors | None:
     if vectors is None:
         return None
-    # A new label's vector is empty: it is put behind the others for this.
-    empty = np.append(vectors.offsets, vectors.offsets[-1])
-    units = np.append(vectors.units, np.float32(0)) if len(vectors.units) else vectors.units
-    source = np.where(columns.source >= 0, columns.source, len(columns.place))
-    return LabelVectors(empty, vectors.features, vectors.weights, units).taken(source)
+    units = vectors.units
+    if columns.only_adds:  # a new label's vector is empty
+        lengths = columns.taken(np.diff(vectors.offsets), 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        units = columns.taken(units, 0) if len(units) else units
+        return LabelVectors(offsets, vectors.features, vectors.weights, units)
+    return vectors.taken(columns.source)
 
 
 def _names(index: NameIndex | None, columns: NewColumns) -> NameIndex | None:
