@@ -21,7 +21,6 @@ import copy
 import os
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import data
-import pages
+import learning_tables
 import records
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm.metrics.calibration import reliability
@@ -42,7 +41,6 @@ SETS = ("eurlex57k", "yso", "reuters", "bibtex", "delicious")
 TEXTS = ("eurlex57k", "yso", "reuters")
 STREAMS = ("eurlex57k", "yso")
 LEAST_ROWS, N_ALONE, ROWS_ALONE = 10, 5, 20
-LEAST_GAP = 0.3  # points: a way that is shorter is lost in the noise
 STREAM_BATCHES, STREAM_ROWS = 200, 50
 Facts = dict[str, Any]
 
@@ -255,9 +253,6 @@ def size_of(model: Any) -> int:
         return os.path.getsize(path)
 
 
-# -- the tables ---------------------------------------------------------------------------------
-
-
 def main() -> None:
     parser = records.arguments(__doc__ or "", "learning_on", seeds=3)
     parser.add_argument("--sets", default=",".join(SETS))
@@ -287,127 +282,10 @@ def main() -> None:
             }
             results.setdefault(name, []).append(run)
     records.write_json(options.output / "results.json", results)
-    text = tables(results)
+    text = learning_tables.tables(results)
     print(text)
     if not options.quick:
-        pages.publish(pages.BENCHMARKS, "learning_on", text)
-        page = pages.ROOT / "docs" / "learning_on.md"
-        pages.publish(page, "learning_on_short", precision_table(results))
-
-
-def tables(results: dict[str, list[dict[str, Facts]]]) -> str:
-    n_seeds = max(map(len, results.values()))
-    parts = [
-        f"Means of {n_seeds} seeds. {records.machine_sentence()}",
-        precision_table(results),
-        labels_table(results),
-    ]
-    if any("stream" in run for runs in results.values() for run in runs):
-        parts.append(stream_table(results))
-    for runs in results.values():
-        if "document" in runs[0]:
-            known, new = (runs[0]["document"][kind] for kind in ("known", "new"))
-            parts.append(
-                f"One document, learned by a model of 90 % of the rows: {known:.0f} ms, and "
-                f"{new:.0f} ms if it brings a new tag (medians)."
-            )
-    return "\n\n".join(part.strip() for part in parts)
-
-
-def means(runs: Sequence[dict[str, Facts]], trial: str, name: str) -> np.ndarray:
-    return np.mean([run[trial][name] for run in runs], axis=0)
-
-
-def shown(values: Any, sign: str = "") -> str:
-    return " / ".join(f"{value:{sign}.2f}" for value in np.atleast_1d(values))
-
-
-def precision_table(results: dict[str, list[dict[str, Facts]]]) -> str:
-    rows = []
-    for name, runs in results.items():
-        whole = means(runs, "whole", "precision")
-        for trial, title in (("half", "50 % + 5 x 10 %"), ("tenth", "90 % + 10 %")):
-            base, learned = (means(runs, trial, what) for what in ("base", "precision"))
-            ratios = [np.mean(run[trial]["seconds"]) / run["whole"]["seconds"] for run in runs]
-            gaps = np.where(whole - base >= LEAST_GAP, whole - base, np.nan)
-            way = 100 * (learned - base) / gaps
-            rows.append(
-                [
-                    name,
-                    title,
-                    shown(base),
-                    shown(learned),
-                    shown(whole),
-                    shown(learned - whole, "+"),
-                    " / ".join("–" if np.isnan(share) else f"{share:.0f}" for share in way),
-                    f"{100 * np.mean(ratios):.1f}",
-                ]
-            )
-    heads = [
-        "",
-        "rows",
-        "before",
-        "learned",
-        "trained anew",
-        "difference",
-        "% of the way",
-        "time of a batch, % of training",
-    ]
-    return f"P@1 / 3 / 5 on the test rows:\n\n{pages.table(heads, rows)}"
-
-
-def labels_table(results: dict[str, list[dict[str, Facts]]]) -> str:
-    rows = []
-    for name, runs in results.items():
-        learned, again, given = means(runs, "labels", "recall")
-        others = means(runs, "labels", "others")
-        alone, alone_again = means(runs, "one", "recall")
-        rows.append(
-            [
-                name,
-                f"{learned:.1f} / {again:.1f} / {given:.1f}",
-                shown(others[0] - others[1], "+"),
-                f"{alone:.1f} / {alone_again:.1f}",
-                shown(means(runs, "one", "others"), "+"),
-            ]
-        )
-    heads = [
-        "",
-        "a tenth of the labels new in the last 20 %: recall@5, learned / trained anew / with the "
-        "labels given on all rows",
-        "P@k of the others, against training anew",
-        "one new label alone, 20 rows: recall@5, learned / trained anew",
-        "P@k of the others, against before",
-    ]
-    return (
-        "New labels. A model that is trained anew on the rows as they came has seen many of them "
-        "without a label that they should have had:\n\n" + pages.table(heads, rows)
-    )
-
-
-def stream_table(results: dict[str, list[dict[str, Facts]]]) -> str:
-    rows = []
-    for name, runs in results.items():
-        if "stream" not in runs[0]:
-            continue
-        whole = means(runs, "whole", "precision")
-        curve = means(runs, "stream", "curve")
-        ratio = np.mean([run["stream"]["bytes"] / run["whole"]["bytes"] for run in runs])
-        rows.append(
-            [
-                name,
-                shown(means(runs, "stream", "base")),
-                *map(shown, curve),
-                shown(whole),
-                shown(curve[-1] - whole, "+"),
-                f"{means(runs, 'stream', 'calibration_error'):.2f}",
-                f"{ratio:.2f}",
-            ]
-        )
-    at = [f"after {STREAM_BATCHES * i // 4}" for i in range(1, 5)]
-    heads = ["", "before", *at, "trained anew", "difference", "calibration error", "file, ratio"]
-    title = f"{STREAM_BATCHES} batches of {STREAM_ROWS} rows, P@1 / 3 / 5"
-    return f"{title}:\n\n{pages.table(heads, rows)}"
+        learning_tables.publish(results, text, options.output)
 
 
 if __name__ == "__main__":
