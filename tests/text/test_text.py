@@ -22,6 +22,7 @@ from ldsm._model import thresholds
 from ldsm.datasets import Dataset, Strings
 from ldsm.text import corpus as text_inputs
 from ldsm.text import default_vectorizer, features
+from ldsm.text import fitted as fitted_module
 from ldsm.text import tagger as tagger_module
 from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, small
 
@@ -161,7 +162,7 @@ class Tracked(str):
 
 
 def test_documents_are_not_kept(monkeypatch):
-    monkeypatch.setattr(tagger_module, "CHUNK", 16)
+    monkeypatch.setattr(fitted_module, "CHUNK", 16)
     tagger = small().fit((Tracked(t) for t in TEXTS), TAGS)
     assert 1 <= Tracked.most <= 3
     Tracked.most = 0
@@ -173,7 +174,7 @@ def test_documents_are_not_kept(monkeypatch):
 
 
 def test_answers_come_as_the_documents_do(tagger, monkeypatch):
-    monkeypatch.setattr(tagger_module, "CHUNK", 4)
+    monkeypatch.setattr(fitted_module, "CHUNK", 4)
     read = []
 
     def endless():
@@ -188,7 +189,7 @@ def test_answers_come_as_the_documents_do(tagger, monkeypatch):
 def test_chunks_do_not_show(tagger, monkeypatch):
     whole = tagger.predict(NEW), tagger.predict_sets(NEW)
     X = tagger.vectorize(NEW)
-    monkeypatch.setattr(tagger_module, "CHUNK", 7)
+    monkeypatch.setattr(fitted_module, "CHUNK", 7)
     assert (tagger.predict(NEW), tagger.predict_sets(NEW)) == whole
     assert (tagger.vectorize(NEW) != X).nnz == 0 and tagger.vectorize(NEW).dtype == np.float32
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
 from .._model.inputs import new_rows
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
+from .corpus import in_chunks, read_pairs, read_texts
 from .features import TextFeatures
+
+CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 
 
 class RareTags(NamedTuple):
@@ -36,6 +40,42 @@ class FittedText(NamedTuple):
     features: TextFeatures
     rare: RareTags
 
-    def rows(self, texts: list[str]) -> FeatureArrays:
-        """The features of texts as the core reads them."""
+    def matrix(self, texts: Any) -> sp.csr_array:
+        """The features of documents."""
+        chunks = list(map(self.features.transform, in_chunks(read_texts(texts), CHUNK)))
+        if not chunks:
+            raise ValueError("texts must hold at least one document. Got none.")
+        return sp.csr_array(sp.vstack(chunks, format="csr"))
+
+    def chunks(self, texts: Any) -> Iterator[FeatureArrays]:
+        """The features of documents as the core reads them, some at a time."""
+        # Not a generator: wrong arguments are refused at the call.
+        return map(self._rows, in_chunks(read_texts(texts), CHUNK))
+
+    def _rows(self, texts: list[str]) -> FeatureArrays:
         return new_rows(self.classifier, self.features.transform(texts))
+
+    def with_tags(self, texts: Any, tags: Any) -> tuple[sp.csr_array, list[list[str]]]:
+        """The features of documents, and their tags."""
+        true: list[list[str]] = []
+
+        def documents() -> Iterator[str]:
+            for text, names in read_pairs(texts, tags):
+                true.append(names)
+                yield text
+
+        return self.matrix(documents()), true
+
+    def allowed(self, tags: Any) -> NDArray[np.uint8] | None:
+        """1 for each tag that may be predicted; None if all may."""
+        if tags is None:
+            return None
+        model = self.classifier.model_
+        chosen = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
+        unknown = set(chosen) - set(model.classes.tolist())
+        if unknown or not chosen:
+            raise ValueError(
+                "The 'tags' parameter must be a list of tags seen in fit. "
+                f"Got {unknown.pop() if unknown else tags!r}."
+            )
+        return model.allowed_columns(chosen)

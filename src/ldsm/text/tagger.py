@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.features import FeatureArrays
-from .._model.fitted import FittedModel, LabelScores, check_tail
+from .._model.fitted import LabelScores, check_tail
 from .._storage.container import write
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
@@ -25,7 +25,7 @@ from .._trees.growing import ProgressCallback
 from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
-from .corpus import TagCollector, in_chunks, read_pairs, read_texts
+from .corpus import TagCollector, read_pairs
 from .explanations import TextExplanation, in_words
 from .features import (
     LONGEST_NGRAM,
@@ -40,7 +40,6 @@ from .saved_form import restore_tagger, tagger_to_state
 from .token_patterns import is_linear
 from .training import made_corpus, read_corpus
 
-CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 _EVERY_REASON = 2**31 - 1
 
 
@@ -302,7 +301,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Like `predict`, but one document at a time, for streams of any length."""
         fitted = self.held
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
-        allowed = _allowed(model, tags)
+        allowed = fitted.allowed(tags)
         check_tail(tail)
         Number(1, integer=True).check("k", k)
         most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
@@ -311,7 +310,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             for x in chunks:
                 yield from model.best_labels(x, most, allowed=allowed, tail=tail, n_jobs=n_jobs)
 
-        return answers(_chunks(fitted, texts))  # arguments were checked before the first answer
+        return answers(fitted.chunks(texts))  # arguments were checked before the first answer
 
     def predict_sets(self, texts: Any, *, tags: Any = None) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
@@ -321,8 +320,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = self.held
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
-        allowed = _allowed(model, tags)
-        chunks = _chunks(fitted, texts)
+        allowed = fitted.allowed(tags)
+        chunks = fitted.chunks(texts)
         return [
             pairs for x in chunks for pairs in model.label_sets(x, allowed=allowed, n_jobs=n_jobs)
         ]
@@ -335,8 +334,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
         """
         fitted = self.held
-        _allowed(fitted.classifier.model_, tags)
-        X = _vectorized(fitted, texts)
+        fitted.allowed(tags)
+        X = fitted.matrix(texts)
         return fitted.classifier.predict_topk(X, k, labels=tags, tail=tail)
 
     def predict_proba(self, texts: Any, *, tags: Any = None) -> sp.csr_array:
@@ -345,12 +344,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         With `tags`, the columns of all others are empty.
         """
         fitted = self.held
-        _allowed(fitted.classifier.model_, tags)
-        return fitted.classifier.predict_proba(_vectorized(fitted, texts), labels=tags)
+        fitted.allowed(tags)
+        return fitted.classifier.predict_proba(fitted.matrix(texts), labels=tags)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents: what `classifier_` takes as X."""
-        return _vectorized(self.held, texts)
+        return self.held.matrix(texts)
 
     def tune_threshold(
         self, texts: Any, tags: Any = None, *, average: str = "micro", per_label: bool = False
@@ -361,7 +360,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         the other parameters and a caution.
         """
         fitted = self.held
-        X, true = _with_tags(fitted, texts, tags)
+        X, true = fitted.with_tags(texts, tags)
         classifier = copy(fitted.classifier)
         classifier.tune_threshold(X, true, average=average, per_label=per_label)
         return self._changed(fitted, fitted._replace(classifier=classifier))
@@ -369,7 +368,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def score(self, texts: Any, tags: Any = None) -> float:
         """Precision at 1: the share of documents whose best predicted tag is true."""
         fitted = self.held
-        return fitted.classifier.score(*_with_tags(fitted, texts, tags))
+        return fitted.classifier.score(*fitted.with_tags(texts, tags))
 
     # -- explaining ---------------------------------------------------------------------------
 
@@ -468,44 +467,6 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         write(path, {"kind": "TextTagger", **header}, arrays)
-
-
-def _vectorized(fitted: FittedText, texts: Any) -> sp.csr_array:
-    chunks = list(map(fitted.features.transform, in_chunks(read_texts(texts), CHUNK)))
-    if not chunks:
-        raise ValueError("texts must hold at least one document. Got none.")
-    return sp.csr_array(sp.vstack(chunks, format="csr"))
-
-
-def _chunks(fitted: FittedText, texts: Any) -> Iterator[FeatureArrays]:
-    # Not a generator: wrong arguments are refused at the call.
-    return map(fitted.rows, in_chunks(read_texts(texts), CHUNK))
-
-
-def _with_tags(fitted: FittedText, texts: Any, tags: Any) -> tuple[sp.csr_array, list[list[str]]]:
-    """The features of documents, and their tags."""
-    true: list[list[str]] = []
-
-    def documents() -> Iterator[str]:
-        for text, names in read_pairs(texts, tags):
-            true.append(names)
-            yield text
-
-    return _vectorized(fitted, documents()), true
-
-
-def _allowed(model: FittedModel, tags: Any) -> NDArray[np.uint8] | None:
-    """1 for each tag that may be predicted; None if all may."""
-    if tags is None:
-        return None
-    chosen = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
-    unknown = set(chosen) - set(model.classes.tolist())
-    if unknown or not chosen:
-        raise ValueError(
-            "The 'tags' parameter must be a list of tags seen in fit. "
-            f"Got {unknown.pop() if unknown else tags!r}."
-        )
-    return model.allowed_columns(chosen)
 
 
 def tagger_from_state(
