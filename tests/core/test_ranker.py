@@ -432,26 +432,14 @@ def test_what_goes_on_must_fit() -> None:
         "firmness": [None, np.ones(3), np.full(N_LABELS, np.nan)],
         "rows_before": [None, np.ones(3), np.full(N_LABELS, np.inf)],
     }
+
+    def go_on(**changes: Any) -> None:
+        settings = good | changes | SETTINGS
+        _core.train_ranker(checked(x), offsets, rows, positive, first_label=0, **settings)
+
     for name, values in bad.items():
         for value in values:
             with pytest.raises(ValueError, match=r"belong together|per label|per feature|must be"):
-                _core.train_ranker(
-                    checked(x),
-                    offsets,
-                    rows,
-                    positive,
-                    first_label=0,
-                    **(good | {name: value}),
-                    **SETTINGS,
-                )
-    wild = named((start[0], start[1] + 1000, *start[2:]))
+                go_on(**{name: value})
     with pytest.raises(ValueError, match="damaged"):
-        _core.train_ranker(
-            checked(x),
-            offsets,
-            rows,
-            positive,
-            first_label=0,
-            **(good | {"start": wild}),
-            **SETTINGS,
-        )
+        go_on(start=named((start[0], start[1] + 1000, *start[2:])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -65,6 +65,14 @@ class LabelArrays:
         matrix = take_rows(label_csr(self.indptr, self.indices, self.n_labels), rows)
         indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         return LabelArrays(indptr, indices, self.classes, self.form)
+
+    def in_columns(self, number: Mapping[Any, int], classes: NDArray[Any]) -> LabelArrays:
+        """The same labels among `classes`, where `number` tells the column of each."""
+        column = np.array([number[label] for label in self.classes.tolist()], dtype=np.int32)
+        columns = column[self.indices]
+        rows = np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
+        in_order = columns[np.lexsort((columns, rows))]
+        return LabelArrays(self.indptr, in_order, classes, self.form)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (LabelArrays, self.indptr, self.indices, self.classes, self.form)
@@ -179,11 +187,7 @@ def in_classes(labels: LabelArrays, classes: Any) -> LabelArrays:
     for label in own:
         if label not in number:
             raise ValueError(f"The labels of y must be among classes. Got {label!r:.80}.")
-    column = np.array([number[label] for label in own], dtype=np.int32)
-    columns = column[labels.indices]
-    rows = np.repeat(np.arange(labels.n_rows), np.diff(labels.indptr))
-    in_order = columns[np.lexsort((columns, rows))]
-    return LabelArrays(labels.indptr, in_order, all_classes, labels.form)
+    return labels.in_columns(number, all_classes)
 
 
 def _column_names(Y: Any) -> list[str] | None:

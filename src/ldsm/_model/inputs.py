@@ -87,10 +87,7 @@ def labelled_rows(
     X, y, names = _unpacked(X, y)
     truth = known_labels(y, names, model.classes, model.label_form)
     x = new_rows(estimator, X)
-    if x.n_rows != truth.shape[0]:
-        raise ValueError(
-            f"X and y must have the same number of rows. Got {x.n_rows} and {truth.shape[0]}."
-        )
+    _check_lengths(x.n_rows, truth.shape[0])
     return x, truth
 
 
@@ -110,11 +107,15 @@ def rows_to_learn(
     labels = _of_kind(labels, model)
     warn_if_joined(labels.classes)
     x = new_rows(estimator, X).apart_from(X)
-    if x.n_rows != labels.n_rows:
-        raise ValueError(
-            f"X and y must have the same number of rows. Got {x.n_rows} and {labels.n_rows}."
-        )
+    _check_lengths(x.n_rows, labels.n_rows)
     return x, labels
+
+
+def _check_lengths(n_rows: int, n_labelled: int) -> None:
+    if n_rows != n_labelled:
+        raise ValueError(
+            f"X and y must have the same number of rows. Got {n_rows} and {n_labelled}."
+        )
 
 
 def _of_kind(labels: LabelArrays, model: FittedModel) -> LabelArrays:

@@ -155,11 +155,7 @@ def _with_new_labels(
         model = in_columns(model, NewColumns(place[: len(old)], len(labels)), classes)
         number = {label: int(place[i]) for i, label in enumerate(labels)}
         model = _with_all_names(model, sub_words)
-    column = np.array([number[label] for label in new], dtype=np.int32)
-    columns = column[y.indices]
-    rows = np.repeat(np.arange(y.n_rows), np.diff(y.indptr))
-    sorted_columns = columns[np.lexsort((columns, rows))]
-    return model, LabelArrays(y.indptr, sorted_columns, model.classes, y.form)
+    return model, y.in_columns(number, model.classes)
 
 
 def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> FittedModel:

@@ -62,12 +62,17 @@ def train_index(data: TrainingData, seed: int) -> FoldedIndex:
 # -- learning on ------------------------------------------------------------------------------
 
 
+def unit_values(x: FeatureArrays) -> NDArray[np.float64]:
+    """The values of rows that are scaled to unit length."""
+    row = np.repeat(np.arange(x.n_rows), np.diff(x.indptr))
+    values = x.values.astype(np.float64)
+    lengths = np.sqrt(np.bincount(row, values**2, x.n_rows))
+    return np.asarray(values / lengths[row])
+
+
 def unit_masses(x: FeatureArrays) -> NDArray[np.float64]:
     """The sum of each feature's values over the rows, scaled to unit length, without their sign."""
-    row = np.repeat(np.arange(x.n_rows), np.diff(x.indptr))
-    values = np.abs(x.values.astype(np.float64))
-    lengths = np.sqrt(np.bincount(row, values**2, x.n_rows))
-    return np.bincount(x.indices, values / lengths[row], x.n_features).astype(np.float64)
+    return np.bincount(x.indices, np.abs(unit_values(x)), x.n_features).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from .._arrays.matrices import label_csr
 from .._runtime.threads import CancelFlag, in_threads
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
-from .feature_index import NewRows, mean_rows, with_rows
+from .feature_index import NewRows, mean_rows, unit_values, with_rows
 from .names import NameIndex
 from .shortlists import Shortlists
 from .stage import SecondStage
@@ -282,12 +282,7 @@ def _centroids(
     labels = np.flatnonzero((new.y.counts > 0) & (known + new.y.counts >= min_rows))
     before, counts = centroids.taken(labels), known[labels]
     sums = _scaled(before.matrix(x.n_features)[:, : x.n_features], counts)
-    values = x.values.astype(np.float64)
-    row = np.repeat(np.arange(x.n_rows), np.diff(x.indptr))
-    lengths = np.sqrt(np.bincount(row, values**2, x.n_rows))
-    unit = sp.csr_array(
-        (values / lengths[row], x.indices, x.indptr), shape=(x.n_rows, x.n_features)
-    )
+    unit = sp.csr_array((unit_values(x), x.indices, x.indptr), shape=(x.n_rows, x.n_features))
     given = label_csr(new.y.indptr, new.y.indices, new.y.n_labels)[:, labels].T
     sums = sp.csr_array(sums + given @ unit)
     sums.sort_indices()
