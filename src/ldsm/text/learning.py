@@ -29,7 +29,7 @@ from .features import TextFeatures, unfitted_vectorizer, with_idf
 from .fitted import FittedText, RareTags
 from .words import chosen_words, learn_words
 
-# New words can become so many times as many features as the trees know, and no more.
+# Old and new words together are at most so many times those that the trees know.
 MOST_WORDS = 2
 
 
