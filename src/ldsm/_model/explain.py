@@ -123,6 +123,33 @@ def explain_scores(
     return [label for label in explained if label.score > 0]
 
 
+def unlisted(model: FittedModel, row: FeatureArrays, column: int, max_reasons: int) -> LabelScore:
+    """A label that is no candidate of the row: its score is 0, but features may speak for it."""
+    stage = model.second_stage
+    bias, reasons, margin, name = None, [], None, None
+    if stage is not None:
+        every = _reasons(stage.ranker, column, row.leading(stage.n_ranked), row.indices.size)
+        bias, reasons = every[0], every[1][:max_reasons]
+        if bias is not None:
+            margin = bias + sum(part for _, part in every[1])
+        name = _name_match(stage, row, column, model.classes[column])
+    return LabelScore(
+        model.classes[column], column, 0.0, 0.0, None, margin, None, {}, bias, reasons, name
+    )
+
+
+def strongest_features(model: FittedModel, column: int, most: int) -> list[int]:
+    """The features that speak most for a label in its linear classifier, strongest first."""
+    stage = model.second_stage
+    if stage is None or stage.ranker is None:
+        return []
+    features, weights = stage.ranker.vector(column)
+    # The bias, last, is no feature.
+    able = np.flatnonzero((features < stage.n_ranked) & (weights > 0))
+    strongest: list[int] = features[able[np.lexsort((able, -weights[able]))[:most]]].tolist()
+    return strongest
+
+
 def _name_match(
     stage: SecondStage, row: FeatureArrays, column: int, label: Any
 ) -> tuple[str, float] | None:

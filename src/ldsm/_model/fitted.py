@@ -20,7 +20,7 @@ from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
 from .._runtime.memory import out_of_memory
 from .._runtime.threads import CancelFlag, in_threads, worker_count
-from .._second_stage.saved_form import MASSES, stage_to_state
+from .._second_stage.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
 from .._second_stage.shortlists import Shortlists, match
 from .._second_stage.stage import SHORTLIST, SecondStage
 from .._storage.strings import Strings
@@ -107,8 +107,7 @@ class FittedModel:
                 del stage_header["length"]
             digest.update(repr(stage_header).encode())
             for name, array in stage_arrays.items():
-                # What rows are added to does not matter for predictions.
-                if (name.endswith(".units") and not len(array)) or name == MASSES:
+                if (name.endswith(".units") and not len(array)) or name in NOT_FOR_PREDICTIONS:
                     continue
                 digest.update(f"{name}{array.shape}".encode())
                 digest.update(np.ascontiguousarray(array).view(np.uint8).data)

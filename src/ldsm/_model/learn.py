@@ -29,6 +29,11 @@ def check_can_learn(model: FittedModel) -> None:
             "A model that was loaded with verify=False cannot learn: what is in it was not "
             "checked. Load it with verify=True."
         )
+    check_keeps_masses(model)
+
+
+def check_keeps_masses(model: FittedModel) -> None:
+    """Raise an error for a model that was saved without what new rows are added to."""
     if model.second_stage is not None and model.second_stage.masses is None:
         raise ValueError(
             "The model cannot learn: it was saved by an earlier version of ldsm, which did not "

@@ -166,7 +166,12 @@ def _stage(stage: SecondStage, columns: NewColumns, counts: Numbers) -> SecondSt
         names=_names(stage.names, columns),
         ranker=_vectors(stage.ranker, columns),
         centroids=_vectors(stage.centroids, columns),
+        tested=None if stage.tested is None else _tested(stage.tested, columns),
     )
+
+
+def _tested(tested: NDArray[np.uint16], columns: NewColumns) -> NDArray[np.uint16]:
+    return np.stack([columns.taken(counts, 0) for counts in tested.T], axis=1)
 
 
 def _index(index: FeatureIndex | None, columns: NewColumns) -> FeatureIndex | None:

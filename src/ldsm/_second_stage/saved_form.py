@@ -17,7 +17,8 @@ from .stage import SHORTLIST, SecondStage
 from .vectors import LabelVectors
 
 LONGEST = 1_000_000  # shortlist
-MASSES = "second_stage.masses"
+MASSES, TESTED = "second_stage.masses", "second_stage.tested"
+NOT_FOR_PREDICTIONS = (MASSES, TESTED)
 LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
 
@@ -44,6 +45,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
     }
     if stage.masses is not None:
         arrays[MASSES] = stage.masses
+    if stage.tested is not None:
+        arrays[TESTED] = stage.tested
     return header, arrays
 
 
@@ -84,7 +87,11 @@ def stage_from_state(
         else:
             parts[name] = _vectors(name, arrays, n_ranked, n_labels, verify)
     stage = SecondStage(blend, label_counts, length, n_ranked, match_names=match_names, **parts)
-    return replace(stage, masses=_masses(arrays, n_all if stage.sub_index else n_ranked, verify))
+    return replace(
+        stage,
+        masses=_masses(arrays, n_all if stage.sub_index else n_ranked, verify),
+        tested=_tested(arrays, n_labels),
+    )
 
 
 def _masses(arrays: Arrays, n_features: int, verify: bool) -> NDArray[np.float32] | None:
@@ -96,6 +103,13 @@ def _masses(arrays: Arrays, n_features: int, verify: bool) -> NDArray[np.float32
     if verify and not ((masses >= 0) & (masses <= LARGEST)).all():
         raise ValueError(f"the mass of a feature is not a number from 0 to {LARGEST:g}")
     return masses
+
+
+def _tested(arrays: Arrays, n_labels: int) -> NDArray[np.uint16] | None:
+    tested = arrays.pop(TESTED, None)  # files of earlier versions lack it
+    if tested is not None and (tested.dtype != np.uint16 or tested.shape != (n_labels, 2)):
+        raise ValueError("the tests of its labels have a wrong type or shape")
+    return tested
 
 
 def _blend(header: dict[str, Any]) -> Blend:

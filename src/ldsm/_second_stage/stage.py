@@ -41,6 +41,9 @@ class SecondStage:
     # What new rows are added to: the mass of each feature in the rows so far. Predictions do not
     # depend on it; models of earlier versions do not have it, and cannot learn on.
     masses: NDArray[np.float32] | None = None
+    # By label: rows with it that were held out while the ranker learned, and on how many of them it
+    # was among the five best. For people only; models of earlier versions do not have it.
+    tested: NDArray[np.uint16] | None = None
 
     def masses_of(self, x: FeatureArrays) -> NDArray[np.float64]:
         """The mass of each feature in some rows; of sub-words only if an index needs it."""

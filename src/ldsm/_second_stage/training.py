@@ -50,6 +50,8 @@ LONGER_IF = {50: 1.01, 100: 1.05}
 MORE_BY_SPELLING = 1.005
 # For each true pair, so many false ones are enough to fit a blend.
 FALSE_PER_TRUE = 10
+# A label counts as found in a row if it is among so many of its best.
+FOUND_AT = 5
 # A random stream of the false pairs.
 _FALSE_STREAM = 2**63 + 3
 
@@ -194,7 +196,8 @@ class _Training:
             gain = None if propensities is None else 1 / propensities[self.held.labels]
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
-        return self._stage(self._fitted("tail", pairs, tree_share=share, gamma=float(gamma)))
+        blend = self._fitted("tail", pairs, tree_share=share, gamma=float(gamma))
+        return self._stage(blend, pairs)
 
     # -- the linear ranker --------------------------------------------------------------------
 
@@ -219,7 +222,7 @@ class _Training:
             blend = replace(blend, unseen=self._unseen(pairs))
         if "names" not in blend.needs:
             blend = replace(blend, most_cosine=0.0)
-        return self._stage(blend, ranker)
+        return self._stage(blend, pairs, ranker)
 
     def _have_names(self) -> bool:
         """Whether there is something to learn from about names: true labels that are named."""
@@ -240,7 +243,7 @@ class _Training:
         weights = 1 / np.sqrt(pairs.label_counts[used])
         return rounded(fit_unseen(pairs[used], truth, weights))
 
-    def _stage(self, blend: Blend, ranker: LabelVectors | None = None) -> SecondStage:
+    def _stage(self, blend: Blend, pairs: Pairs, ranker: LabelVectors | None = None) -> SecondStage:
         matchers = self.matching.matchers
         index, sub_index = (
             None if folded is None else folded.whole
@@ -258,8 +261,27 @@ class _Training:
             match_names=named and matchers.match_names,
             ranker=ranker,
             centroids=self._centroids() if "centroids" in blend.needs else None,
+            tested=self._tested(blend.probabilities(pairs)),
         )
         return replace(stage, masses=stage.masses_of(self.data.x).astype(np.float32))
+
+    def _tested(self, scores: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """How many held-out rows have each label, and how many of them find it."""
+        labels, hits = self.held.labels, self.truth & (self._rank(scores) < FOUND_AT)
+        counts = [
+            np.bincount(found, minlength=self.y.n_labels)
+            for found in (self.y.take(self.held_rows).indices, labels[hits])
+        ]
+        return np.stack(counts, axis=1).astype(np.uint16)  # of at most HELD_OUT_ROWS rows, or so
+
+    def _rank(self, scores: NDArray[Any]) -> NDArray[np.int64]:
+        """The place of each held-out pair in its row, from 0, by the scores."""
+        lengths = np.diff(self.held.indptr)
+        row = np.repeat(np.arange(len(lengths)), lengths)
+        order = np.lexsort((self.held.labels, -scores, row))
+        rank = np.empty(len(row), dtype=np.int64)
+        rank[order] = np.arange(len(row)) - np.repeat(self.held.indptr[:-1], lengths)
+        return rank
 
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
@@ -367,9 +389,8 @@ class _Training:
         """Mean of P@1, P@3 and P@5 of each held-out row, ordered by the scores."""
         lengths = np.diff(self.held.indptr)
         row = np.repeat(np.arange(len(lengths)), lengths)
-        order = np.lexsort((self.held.labels, -scores, row))
-        rank = np.arange(len(row)) - np.repeat(self.held.indptr[:-1], lengths)
-        hits = self.truth[order] * (1.0 if gain is None else gain[order])
+        rank = self._rank(scores)
+        hits = self.truth * (1.0 if gain is None else gain)
         weight = np.select(
             [rank < 1, rank < 3, rank < 5], [1 + 1 / 3 + 1 / 5, 1 / 3 + 1 / 5, 1 / 5]
         )

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from .._arrays.features import FeatureArrays
-from .._model.explain import LabelScore, explain_scores
+from .._model.explain import LabelScore, explain_scores, strongest_features
 from .._runtime.wording import shortened
 from .._trees.row_paths import TreePath, explain_row
 from ..text.explanations import TagScore, TextPath, Weighted, in_words
@@ -143,10 +142,7 @@ def _show_strongest(
         return
     here, rows = set(x.indices.tolist()), []
     for column in columns:
-        features, weights = stage.ranker.vector(column)
-        # The bias, last, is no feature.
-        able = np.flatnonzero((features < stage.n_ranked) & (weights > 0))
-        best = features[able[np.lexsort((able, -weights[able]))[:_WORDS]]].tolist()
+        best = strongest_features(model.fitted, column, _WORDS)
         found = [names[f] for f in best if f in here]
         missing = [names[f] for f in best if f not in here]
         rows.append([str(model.fitted.classes[column]), ", ".join(found), ", ".join(missing)])

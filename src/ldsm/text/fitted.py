@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,10 @@ from .._model.inputs import new_rows
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
 from .corpus import in_chunks, read_pairs, read_texts
+from .explanations import TextExplanation, in_words
 from .features import TextFeatures
 
+_EVERY_REASON = 2**31 - 1
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 
 
@@ -33,12 +35,29 @@ class RareTags(NamedTuple):
         return dict(zip(self.names, self.counts.tolist(), strict=True))
 
 
+class TagTitles(NamedTuple):
+    """What people call tags, where that is not the tag itself, from a vocabulary."""
+
+    tags: Strings
+    titles: Strings
+
+    @classmethod
+    def of(cls, names: Mapping[str, Sequence[str]] | None) -> TagTitles:
+        """The first name of each tag."""
+        first = {tag: own[0] for tag, own in (names or {}).items() if own and own[0] != tag}
+        return cls(Strings.pack(first), Strings.pack(first.values()))
+
+    def as_dict(self) -> dict[str, str]:
+        return dict(zip(self.tags, self.titles, strict=True))
+
+
 class FittedText(NamedTuple):
-    """The classifier, how texts become its features, and the tags that were not learned."""
+    """The classifier, how texts become its features, tags that were not learned, and titles."""
 
     classifier: LdSMClassifier
     features: TextFeatures
     rare: RareTags
+    titles: TagTitles
 
     def matrix(self, texts: Any) -> sp.csr_array:
         """The features of documents."""
@@ -65,6 +84,18 @@ class FittedText(NamedTuple):
                 yield text
 
         return self.matrix(documents()), true
+
+    def explain(self, text: str, *, max_words: int, max_tags: int) -> TextExplanation:
+        """Why a document gets its tags."""
+        X = self.features.transform([text])
+        return in_words(
+            self.classifier.explain(X, max_reasons=_EVERY_REASON),
+            self.classifier.explain_scores(X, max_tags, max_words),
+            self.features.names,
+            self.classifier.classes_.tolist(),
+            max_words=max_words,
+            max_tags=max_tags,
+        )
 
     def allowed(self, tags: Any) -> NDArray[np.uint8] | None:
         """1 for each tag that may be predicted; None if all may."""

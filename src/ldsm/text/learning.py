@@ -63,7 +63,7 @@ def learned_text(
         )
     classifier = hold_model(copy(fitted.classifier), model)
     classifier.__dict__.pop("oob_scores_", None)  # of the documents and tags of the fit
-    return FittedText(classifier, features, RareTags.of(rare))
+    return FittedText(classifier, features, RareTags.of(rare), fitted.titles)
 
 
 def _tags(

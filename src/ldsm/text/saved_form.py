@@ -14,7 +14,7 @@ from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
 from ..classifier import classifier_from_state
 from .features import features_from_state, features_state, unfitted_vectorizer
-from .fitted import FittedText, RareTags
+from .fitted import FittedText, RareTags, TagTitles
 
 if TYPE_CHECKING:
     from .tagger import TextTagger
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    classifier, features, rare = tagger.held
+    classifier, features, rare, titles = tagger.held
     settings, arrays = features_state(features)
     text = {
         "vectorizer": settings,
@@ -38,6 +38,9 @@ def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
         text["head_words"] = features.head_words
     arrays |= names_to_arrays("rare_tags", rare.names)
     arrays["rare_tag_counts"] = rare.counts
+    if titles.tags:
+        arrays |= names_to_arrays("titled_tags", titles.tags)
+        arrays |= names_to_arrays("tag_titles", titles.titles)
     header, trees = model_to_state(classifier.model_, classifier.get_params(deep=False))
     return {"text": text, **header}, {**arrays, **trees}
 
@@ -70,11 +73,19 @@ def restore_tagger(
     )
     rare = names_from_arrays("rare_tags", rest, verify=verify)
     counts = take_array(rest, "rare_tag_counts", np.int64, len(rare))
+    titles = TagTitles.of({})
+    if "titled_tags.text" in rest:
+        titles = TagTitles(
+            names_from_arrays("titled_tags", rest, verify=verify),
+            names_from_arrays("tag_titles", rest, verify=verify, unique=False),
+        )
+        if len(titles.tags) != len(titles.titles):
+            raise ValueError("its titles of tags are not as many as the tags that have one")
     classifier = classifier_from_state(header, rest, verify=verify)
     if classifier.n_features_in_ != features.n_features:
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
-    tagger.hold(FittedText(classifier, features, RareTags(rare, counts)))
+    tagger.hold(FittedText(classifier, features, RareTags(rare, counts), titles))
     if not text["default_vectorizer"]:
         vocabulary = features.words if text["given_words"] else None
         tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], vocabulary)

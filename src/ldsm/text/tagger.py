@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
@@ -26,7 +26,7 @@ from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, read_pairs
-from .explanations import TextExplanation, in_words
+from .explanations import TextExplanation
 from .features import (
     LONGEST_NGRAM,
     TextFeatures,
@@ -34,13 +34,11 @@ from .features import (
     features_of,
     vectorizer_settings,
 )
-from .fitted import FittedText, RareTags
+from .fitted import FittedText, RareTags, TagTitles
 from .learning import learned_text
 from .saved_form import restore_tagger, tagger_to_state
 from .token_patterns import is_linear
 from .training import made_corpus, read_corpus
-
-_EVERY_REASON = 2**31 - 1
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
@@ -168,7 +166,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             )
         classifier.fit(corpus.data, callback=callback, checkpoint_dir=checkpoint_dir)
         _tell_of_unknown_tags(classifier)
-        self.hold(FittedText(classifier, corpus.features, RareTags.of(corpus.rare)))
+        titles = TagTitles.of(corpus.data.label_synonyms)
+        self.hold(FittedText(classifier, corpus.features, RareTags.of(corpus.rare), titles))
         return self
 
     def partial_fit(self, texts: Any, tags: Any = None) -> TextTagger:
@@ -255,7 +254,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     @property
     def fingerprint_(self) -> str:
         """Hash of everything that determines a prediction."""
-        classifier, features, _ = self.held
+        classifier, features, *_ = self.held
         vectorizer = features.vectorizer
         digest = hashlib.sha256(classifier.fingerprint_.encode())
         words = vectorizer.get_feature_names_out().tolist()
@@ -401,17 +400,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(text, str):
             raise ValueError(f"explain takes one document, a str. Got {text!r}.")
-        classifier, features, _ = self.held
-        X = features.transform([text])
-        words: Sequence[str] = features.names
-        return in_words(
-            classifier.explain(X, max_reasons=_EVERY_REASON),
-            classifier.explain_scores(X, max_tags, max_words),
-            words,
-            classifier.classes_.tolist(),
-            max_words=max_words,
-            max_tags=max_tags,
-        )
+        return self.held.explain(text, max_words=max_words, max_tags=max_tags)
 
     # -- changing tags ------------------------------------------------------------------------
 
@@ -514,7 +503,8 @@ def _tell_of_unknown_tags(classifier: LdSMClassifier) -> None:
 def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
     """The tagger of a classifier that was fitted on features made from texts."""
     tagger = TextTagger(clone(classifier))
-    tagger.hold(FittedText(classifier, features_of(data), RareTags.of({})))
+    titles = TagTitles.of(data.label_synonyms)
+    tagger.hold(FittedText(classifier, features_of(data), RareTags.of({}), titles))
     return tagger
 
 
