@@ -1,0 +1,1 @@
+"""The endpoints of the service, by the interface that they belong to."""

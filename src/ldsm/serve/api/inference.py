@@ -1,0 +1,204 @@
+"""The Open Inference Protocol, version 2, which KServe, Triton and others speak."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..._version import __version__
+from ..answers import JSON, json_of
+from ..service import Kind, Refused, Service
+from .annif import MOST_TAIL
+
+Model = Annotated[str, Path(description="The name of a model.")]
+TEXT, LABELS, SCORES = "text", "labels", "scores"
+
+
+class Server(BaseModel):
+    """The service."""
+
+    name: str = "ldsm"
+    version: str = __version__
+    extensions: list[str] = []
+
+
+class Live(BaseModel):
+    """Whether the service runs."""
+
+    live: bool = True
+
+
+class Ready(BaseModel):
+    """Whether the service, or a model, can answer."""
+
+    ready: bool = True
+
+
+class ModelReady(Ready):
+    """Whether a model can answer."""
+
+    name: str
+
+
+class TensorFacts(BaseModel):
+    """An input or an output of a model."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+
+
+class ModelFacts(BaseModel):
+    """What a model takes and gives."""
+
+    name: str
+    versions: list[str]
+    platform: str = "ldsm_text_tagger"
+    inputs: list[TensorFacts] = [TensorFacts(name=TEXT, datatype="BYTES", shape=[-1])]
+    outputs: list[TensorFacts] = [
+        TensorFacts(name=LABELS, datatype="BYTES", shape=[-1, -1]),
+        TensorFacts(name=SCORES, datatype="FP32", shape=[-1, -1]),
+    ]
+
+
+class Parameters(BaseModel):
+    """How to answer; others are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    k: int = Field(5, ge=1, description="Tags for each text.")
+    threshold: float = Field(0.0, ge=0, le=1, description="The lowest score of a tag.")
+    tail: float = Field(0.0, ge=0, le=MOST_TAIL, description="Above 0, rare tags come earlier.")
+
+
+class Tensor(BaseModel):
+    """Values of one kind, in the order of rows."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    data: list[Any] = Field(description="May be nested.")
+
+
+class WantedOutput(BaseModel):
+    """An output that is asked for."""
+
+    name: str
+
+
+class InferenceRequest(BaseModel):
+    """Texts to tag."""
+
+    id: str | None = None
+    parameters: dict[str, Any] = {}
+    inputs: list[Tensor]
+    outputs: list[WantedOutput] | None = None
+
+
+class InferenceAnswer(BaseModel):
+    """The labels of each text and their scores; where a text has fewer, "" and 0 fill up."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[Tensor]
+
+
+def router(service: Service) -> APIRouter:
+    """The endpoints below ``/v2``."""
+    routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
+
+    @routes.get("")
+    async def show_server() -> Server:
+        """The service."""
+        return Server()
+
+    @routes.get("/health/live")
+    async def is_live() -> Live:
+        """Whether the service runs."""
+        return Live()
+
+    @routes.get("/health/ready")
+    async def is_ready() -> Ready:
+        """Whether the service can answer: its models are open before it takes requests."""
+        return Ready()
+
+    @routes.get("/models/{model}")
+    async def show_inference_model(model: Model) -> ModelFacts:
+        """What a model takes and gives."""
+        return ModelFacts(name=model, versions=[(await service.model(model)).version])
+
+    @routes.get("/models/{model}/ready")
+    async def is_model_ready(model: Model) -> ModelReady:
+        """Whether a model can answer."""
+        return ModelReady(name=service.models[model].name)
+
+    @routes.post("/models/{model}/infer", response_model=InferenceAnswer)
+    async def infer(model: Model, body: InferenceRequest) -> JSON:
+        """The best tags of texts."""
+        texts, asked = _texts(body), _parameters(body)
+        opened = await service.model(model)
+        answers = await service.answer(Kind(opened, asked.k, asked.tail), texts, asked.threshold)
+        width = max(map(len, answers), default=0)
+        shape = [len(texts), width]
+        rows = [row + [("", 0.0)] * (width - len(row)) for row in answers]
+        outputs = {
+            LABELS: ("BYTES", [tag for row in rows for tag, _ in row]),
+            SCORES: ("FP32", [score for row in rows for _, score in row]),
+        }
+        wanted = [one.name for one in body.outputs or ()] or [*outputs]
+        for name in wanted:
+            if name not in outputs or wanted.count(name) > 1:
+                raise Refused(
+                    f"The outputs are {LABELS} and {SCORES}, each once. Got {name[:40]!r}."
+                )
+        answer = {
+            "model_name": model,
+            "model_version": opened.version,
+            "outputs": [
+                {
+                    "name": name,
+                    "datatype": outputs[name][0],
+                    "shape": shape,
+                    "data": outputs[name][1],
+                }
+                for name in wanted
+            ],
+        }
+        return JSON(json_of(answer if body.id is None else {"id": body.id, **answer}))
+
+    return routes
+
+
+def _texts(body: InferenceRequest) -> list[str]:
+    if [tensor.name for tensor in body.inputs] != [TEXT]:
+        names = ", ".join(repr(tensor.name[:40]) for tensor in body.inputs) or "none"
+        raise Refused(f"There must be one input, {TEXT!r}. Got {names}.")
+    tensor = body.inputs[0]
+    data = _flat(tensor.data)
+    if tensor.datatype != "BYTES" or not all(isinstance(text, str) for text in data):
+        raise Refused(f"The input {TEXT!r} must hold strings, of the datatype BYTES.")
+    if tensor.shape not in ([len(data)], [len(data), 1]):
+        raise Refused(
+            f"The shape of {TEXT!r} must be [{len(data)}], as it has so many texts. "
+            f"Got {str(tensor.shape)[:80]}."
+        )
+    return data
+
+
+def _flat(data: list[Any]) -> list[Any]:
+    """Values that may be nested, as texts in one column are."""
+    return [one for item in data for one in (item if isinstance(item, list) else [item])]
+
+
+def _parameters(body: InferenceRequest) -> Parameters:
+    try:
+        return Parameters(**body.parameters)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise Refused(f"The parameter {place!r} is wrong: {first['msg']}.") from None

@@ -1,0 +1,212 @@
+"""What is behind the tags: why a text has them or not, and what the labels of a model are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Form, Query
+from pydantic import BaseModel, Field
+
+from ..._model.explain import LabelScore, explain_scores, strongest_features, unlisted
+from ..._model.inputs import new_rows
+from ...text.marking import marked
+from ..answers import JSON
+from ..labels import LabelDirectory
+from ..models import Opened
+from ..service import Refused, Service
+from .annif import Project
+
+_EVERY_REASON = 2**31 - 1
+_STRONGEST = 12  # words to show of a label
+LONGEST_EXPLAINED = 100_000  # characters
+
+
+class Word(BaseModel):
+    """A word or a sequence of words, and what it adds to the margin of a label."""
+
+    word: str
+    weight: float
+
+
+class TypicalWord(BaseModel):
+    """A word that speaks for a label, and whether the text has it."""
+
+    word: str
+    here: bool
+
+
+class MarkedPart(BaseModel):
+    """A piece of the text; its weight is 0 where it says nothing about the label."""
+
+    text: str
+    weight: float
+
+
+class Explanation(BaseModel):
+    """Why a text has a label, or why not."""
+
+    uri: str
+    label: str
+    score: float
+    listed: bool = Field(description="Whether a matcher has put the label on the text's shortlist.")
+    place: int | None = Field(description="Its place among the tags of the text, from 1.")
+    shares: dict[str, float] = Field(
+        description="What each stage adds to the log-odds of the score, which is their sum."
+    )
+    margin: float | None = Field(description="Of the label's linear classifier: bias and words.")
+    bias: float | None
+    words: list[Word] = Field(
+        description="For the label (above 0) and against it, strongest first. If the model has "
+        "only trees: the words that decided the way through them, whatever the label."
+    )
+    typical: list[TypicalWord] = Field(description="The words that speak most for the label.")
+    matched_name: str | None = Field(description="The name of the label that the text matches.")
+    name_share: float | None = Field(description="How much of that name the text has.")
+    training_rows: int
+    parts: list[MarkedPart] = Field(description="The text in parts, for marking its words.")
+
+
+class Label(BaseModel):
+    """A label of a model."""
+
+    uri: str
+    label: str
+    training_rows: int
+    tested: int | None = Field(
+        description="Rows with the label that were held out when the model was trained."
+    )
+    found: int | None = Field(description="Of these, rows with the label among their five best.")
+
+
+class Labels(BaseModel):
+    """Some labels of a model, and how many there are in all."""
+
+    total: int
+    labels: list[Label]
+
+
+class LabelDetails(Label):
+    """A label, and the words that speak most for it."""
+
+    words: list[str]
+
+
+def router(service: Service) -> APIRouter:
+    """The endpoints below ``/v1`` that are ours alone."""
+    routes = APIRouter(prefix="/v1", tags=["Explanations and labels"])
+
+    @routes.post("/projects/{project}/explain", response_model=Explanation)
+    async def explain_a_tag(
+        project: Project,
+        text: Annotated[str, Form(description="The text.")],
+        label: Annotated[str, Form(description="A label, by its address or its name.")],
+        max_words: Annotated[int, Form(ge=1, le=1000, description="The most words to give.")] = 30,
+    ) -> JSON:
+        """Why a text has a label, word by word; or why not, if it was not given."""
+        if len(text) > LONGEST_EXPLAINED:
+            raise Refused(
+                f"A text to explain may have {LONGEST_EXPLAINED:,} characters at most. "
+                f"Got {len(text):,}."
+            )
+        opened = await service.model(project)
+        return await service.think(
+            lambda: JSON(explained(opened, text, label, max_words).model_dump_json())
+        )
+
+    @routes.get("/projects/{project}/labels")
+    async def list_labels(
+        project: Project,
+        search: Annotated[str, Query(max_length=1000, description="What to look for.")] = "",
+        order: Annotated[
+            Literal["rows", "name", "found"],
+            Query(description="What comes first, of labels that fit equally well."),
+        ] = "rows",
+        offset: Annotated[int, Query(ge=0, le=2**53, description="Labels to pass over.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000, description="The most labels to give.")] = 20,
+    ) -> Labels:
+        """The labels of a model, or those with some text in their name."""
+        opened = await service.model(project)
+
+        def find() -> Labels:
+            directory = opened.labels
+            found = directory.search(search, order)
+            shown = found[offset : offset + limit]
+            return Labels(total=len(found), labels=[_label(directory, i) for i in shown])
+
+        return await service.think(find)
+
+    @routes.get("/projects/{project}/label")
+    async def show_label(
+        project: Project,
+        uri: Annotated[str, Query(description="A label, by its address or its name.")],
+    ) -> LabelDetails:
+        """One label, with the words that speak most for it."""
+        opened = await service.model(project)
+
+        def details() -> LabelDetails:
+            directory = opened.labels
+            column = _column(directory, uri)
+            words = directory.words(column, _STRONGEST)
+            return LabelDetails(**_label(directory, column).model_dump(), words=words)
+
+        return await service.think(details)
+
+    return routes
+
+
+def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanation:
+    """Why a text has a label, or why not."""
+    directory = opened.labels
+    fitted, model, column = directory.fitted, directory.model, _column(directory, label)
+    x = new_rows(fitted.classifier, fitted.features.transform([text]))
+    best = explain_scores(model, x, model.n_labels, 0)
+    place = next((i for i, one in enumerate(best, 1) if one.column == column), None)
+    listed = explain_scores(model, x, 1, _EVERY_REASON, [column])
+    score: LabelScore = listed[0] if listed else unlisted(model, x, column, _EVERY_REASON)
+    names = fitted.features.names
+    if score.bias is None:  # there are only trees, whose splits are the same for all labels
+        reasons = fitted.explain(text, max_words=max_words, max_tags=1).words
+    else:
+        reasons = [(names[feature], part) for feature, part in score.reasons]
+    here = set(x.indices.tolist())
+    matched_name, name_share = score.name or (None, None)
+    return Explanation(
+        uri=directory.tags[column],
+        label=directory.names[column],
+        score=score.score,
+        listed=bool(listed),
+        place=place,
+        # Without a second stage, a share may be infinite, which JSON does not know.
+        shares={name: min(max(part, -99.0), 99.0) for name, part in score.shares.items()},
+        margin=score.margin,
+        bias=score.bias,
+        words=[Word(word=word, weight=part) for word, part in reasons[:max_words]],
+        typical=[
+            TypicalWord(word=names[f], here=f in here)
+            for f in strongest_features(model, column, _STRONGEST)
+        ],
+        matched_name=matched_name,
+        name_share=name_share,
+        training_rows=int(model.label_counts[column]),
+        parts=[
+            MarkedPart(text=part.text, weight=part.weight)
+            for part in marked(fitted.features, text, dict(reasons))
+        ],
+    )
+
+
+def _label(directory: LabelDirectory, column: int) -> Label:
+    tested, found = directory.tests(column) or (None, None)
+    return Label(
+        uri=directory.tags[column],
+        label=directory.names[column],
+        training_rows=int(directory.model.label_counts[column]),
+        tested=tested,
+        found=found,
+    )
+
+
+def _column(directory: LabelDirectory, label: str) -> int:
+    if (known := directory.known(label)) is None:
+        raise Refused(f"The model has no label {label[:80]!r}.")
+    return directory.column[known]

@@ -1,0 +1,214 @@
+"""What stands before every request: its size, its key, its time; and what browsers may do."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+from pydantic import BaseModel
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .settings import Settings
+
+log = logging.getLogger("ldsm.serve")
+# Answered without a key: the page asks for one itself, and the reference holds no secret.
+OPEN_PATHS = ("/", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready")
+# Requests under way beyond this are refused; most wait for their texts to be answered.
+MOST_REQUESTS = 2048
+# What a body may be; a page of another web site cannot send JSON without being asked first.
+BODIES = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+# Of a body that is too large, so much more is read, so that its sender gets to read the answer.
+_READ_ON = 10  # times the limit
+_READ_ON_SECONDS = 2.0
+
+Told = Callable[[Scope, int, float], None]
+
+
+class Problem(BaseModel):
+    """What is wrong, after RFC 9457."""
+
+    status: int
+    title: str
+
+
+class InferenceError(BaseModel):
+    """What is wrong, in the Open Inference Protocol."""
+
+    error: str
+
+
+def problem(path: str, status: int, title: str, **headers: str) -> JSONResponse:
+    """An error as a program can read it."""
+    if path.startswith("/v2"):
+        return JSONResponse({"error": title}, status, headers)
+    body = {"status": status, "title": title}
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+
+def errors_of(inference: bool) -> dict[int | str, dict[str, Any]]:
+    """The errors of an endpoint, for the reference."""
+    texts = {
+        400: "The request is wrong.",
+        401: "The key is missing or wrong.",
+        404: "There is no such model.",
+        413: "The request is too large.",
+        422: "A field is missing or wrong.",
+        429: "Too many texts wait already: try again after Retry-After.",
+        503: "It took too long, or too many requests are under way.",
+    }
+    model = InferenceError if inference else Problem
+    return {status: {"description": text, "model": model} for status, text in texts.items()}
+
+
+def path_of(scope: Scope) -> str:
+    """The path of a request below that of the application."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "")) or "/"
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class Guard:
+    """Refuses requests that are too large, have no key, take too long, or are too many."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, told: Told) -> None:
+        self.app, self.settings, self.told = app, settings, told
+        self._n_requests = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, nonce, status = time.perf_counter(), secrets.token_urlsafe(16), 0
+        scope = self._seen(scope, nonce)
+        body = _Body(receive, self.settings.max_body)
+
+        async def guarded_send(message: Message) -> None:
+            nonlocal status
+            if body.is_too_large and answer is None:
+                return  # whatever is made of a part of it is wrong
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(MutableHeaders(scope=message), nonce)
+            await send(message)
+
+        answer = self._refusal(scope)
+        self._n_requests += 1
+        try:
+            if answer is None:
+                with anyio.fail_after(self.settings.timeout):
+                    await self.app(scope, body.receive, guarded_send)
+        except TimeoutError:
+            text = f"The request took longer than {self.settings.timeout:g} s."
+            retry = {"Retry-After": "5", "Connection": "close"}
+            answer = problem(path_of(scope), 503, text, **retry)
+        except _TooLarge:
+            pass
+        except Exception:
+            log.exception("%s %s failed", scope["method"], path_of(scope))
+            answer = problem(path_of(scope), 500, "The service failed on this request.")
+        finally:
+            self._n_requests -= 1
+        if body.is_too_large:
+            answer = self._too_large(scope)
+        if answer is not None and not status:
+            if answer.status_code == 413:
+                await body.read_on()
+            await answer(scope, receive, guarded_send)
+        self.told(scope, status, time.perf_counter() - started)
+
+    def _seen(self, scope: Scope, nonce: str) -> Scope:
+        """The request as the application sees it."""
+        scope = {**scope, "state": {**scope.get("state", {}), "nonce": nonce}}
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"  # the server leaves out the body
+        if root := self.settings.root_path:
+            # A proxy may have taken the path away or left it.
+            kept = scope["path"] == root or scope["path"].startswith(f"{root}/")
+            scope["root_path"], scope["path"] = root, f"{'' if kept else root}{scope['path']}"
+        return scope
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        """The answer to a request that is refused before it is read."""
+        headers, path = Headers(scope=scope), path_of(scope)
+        if self._n_requests >= MOST_REQUESTS:
+            return problem(path, 503, "Too many requests are under way.", **{"Retry-After": "1"})
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length[:20]) > self.settings.max_body:
+            return self._too_large(scope)
+        if path not in OPEN_PATHS and not self.settings.allows(_key(headers)):
+            text = "The key is missing or wrong: send it as X-API-Key."
+            return problem(path, 401, text, **{"WWW-Authenticate": "Bearer"})
+        if scope["method"] == "POST":
+            if self._is_foreign(headers):
+                return problem(path, 403, "Pages of other web sites may not ask this service.")
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind not in BODIES:
+                text = f"The body must be JSON or a form. Got {kind[:40] or 'no content type'}."
+                return problem(path, 415, text)
+        return None
+
+    def _is_foreign(self, headers: Headers) -> bool:
+        """Whether a page of another web site asks that may not."""
+        origin, allowed = headers.get("origin"), self.settings.allow_origins
+        if origin is None or origin in allowed or "*" in allowed:
+            return False
+        if site := headers.get("sec-fetch-site"):
+            return site == "cross-site"
+        # Browsers say it only where the connection is safe.
+        return urlsplit(origin).netloc != headers.get("host")
+
+    def _too_large(self, scope: Scope) -> JSONResponse:
+        text = f"A request may have {self.settings.max_body:,} bytes at most."
+        return problem(path_of(scope), 413, text, Connection="close")
+
+
+def _key(headers: Headers) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else "")
+
+
+class _Body:
+    """The messages of a request, as long as they are not too large together."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive, self._most, self.is_too_large = receive, most, False
+        self._size, self._ended = 0, False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+        if self._size > self._most:
+            self.is_too_large = True
+            raise _TooLarge
+        return message
+
+    async def read_on(self) -> None:
+        """Read what still comes, within bounds."""
+        with anyio.move_on_after(_READ_ON_SECONDS):
+            while not self._ended and self._size <= _READ_ON * self._most:
+                message = await self._receive()
+                self._size += len(message.get("body", b""))
+                self._ended = not message.get("more_body", False)
+
+
+def _add_headers(headers: MutableHeaders, nonce: str) -> None:
+    headers.setdefault(
+        "Content-Security-Policy",
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'",
+    )
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Referrer-Policy", "no-referrer")
+    headers.setdefault("Cache-Control", "no-store")

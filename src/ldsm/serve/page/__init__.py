@@ -1,0 +1,27 @@
+"""The page: one document that loads nothing, put together from the files in this folder."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+# In this order: what comes later uses what came before.
+SCRIPTS = ("basics.js", "tags.js", "explain.js", "correct.js", "table.js", "labels.js", "start.js")
+_NONCE = "NONCE"
+
+
+def page(nonce: str) -> str:
+    """The page, whose style and script a browser runs only by this nonce."""
+    return _parts().replace(_NONCE, nonce)
+
+
+@cache
+def _parts() -> str:
+    folder = files(__package__)
+    scripts = "\n".join(folder.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+    style = folder.joinpath("style.css").read_text("utf-8")
+    document = folder.joinpath("page.html").read_text("utf-8")
+    for place, text in (("/* style.css */", style), ("/* scripts */", scripts)):
+        assert document.count(place) == 1
+        document = document.replace(place, text)
+    return document

@@ -1,0 +1,133 @@
+// Why a text has a tag, or not: words marked in the text, stages, typical words.
+
+const STAGES = {
+  trees: "decision trees",
+  linear: "words, weighed for this tag",
+  features: "words that go with this tag",
+  "sub-words": "parts of words",
+  name: "its name in the text",
+  frequency: "how frequent it is",
+  tail: "likeness to its texts",
+};
+const WEAK_WORD = 0.1;
+let explaining = null;
+
+async function explain(uri) {
+  const row = tagging.rows.get(uri);
+  if (!row) return;
+  if (tagging.open !== uri) closeReasons();
+  tagging.open = uri;
+  row.button.setAttribute("aria-expanded", "true");
+  row.why.hidden = false;
+  if (!row.why.childElementCount) row.why.replaceChildren(h("p", { class: "quiet" }, "…"));
+  explaining?.abort();
+  unmark();
+  if (tagging.unknown.has(uri)) {
+    row.why.replaceChildren(h("p", {}, "The model does not know this tag yet."));
+    return;
+  }
+  explaining = new AbortController();
+  const text = $("text").value;
+  try {
+    const values = { text, label: uri };
+    const facts = await ask(project("explain"), asForm(values, explaining.signal));
+    row.why.replaceChildren(...reasons(facts));
+    if ($("text").value === text) mark(facts);
+  } catch (error) {
+    tell(error, () => explain(uri));
+  }
+}
+
+function closeReasons() {
+  const row = tagging.rows.get(tagging.open);
+  tagging.open = null;
+  unmark();
+  if (!row) return;
+  row.button.setAttribute("aria-expanded", "false");
+  row.why.hidden = true;
+  row.why.replaceChildren();
+}
+
+function reasons(facts) {
+  const parts = [h("p", { class: "verdict" }, verdict(facts))];
+  const stages = Object.entries(facts.shares).filter(([name]) => name !== "base");
+  if (stages.length > 1) {
+    const largest = Math.max(...stages.map(([, value]) => Math.abs(value)), 0.01);
+    parts.push(
+      h("h3", {}, "What each stage adds"),
+      h("ul", { class: "stages" }, ...stages.map(([name, value]) => stage(name, value, largest))),
+    );
+  }
+  for (const [title, sign, kind] of [["Words for it", 1, "for"], ["Words against it", -1, "against"]]) {
+    const words = facts.words.filter((one) => one.weight * sign >= 0.005).slice(0, 10);
+    if (words.length) parts.push(h("h3", {}, title), chips(words.map((one) => [
+      one.word, kind, signed(one.weight)])));
+  }
+  if (facts.typical.length) {
+    parts.push(h("h3", {}, "Its typical words"), chips(facts.typical.map((one) => [
+      one.word, one.here ? "here" : "away", one.here ? "in the text" : ""])));
+  }
+  parts.push(h("p", {}, h("button", { class: "plain", onclick: () => openLabel(facts.uri) },
+    "More about this tag")));
+  return parts;
+}
+
+function verdict(facts) {
+  const seen = facts.training_rows
+    ? `It was learned from ${plural(facts.training_rows, "text")}.`
+    : "No training text had it: it is known by its name only.";
+  const named = facts.matched_name && facts.name_share >= 0.34
+    ? ` The text has ${percent(facts.name_share)} of its name “${facts.matched_name}”.` : "";
+  if (!facts.listed) {
+    const margin = facts.margin === null ? "" : facts.margin > 0
+      ? " Its words speak for it all the same." : " Its words speak against it, too.";
+    return `Not suggested: nothing in the text leads to it.${margin}${named} ${seen}`;
+  }
+  return `Place ${facts.place}, ${percent(facts.score)} sure.${named} ${seen}`;
+}
+
+function stage(name, value, largest) {
+  const fill = h("i", { class: value < 0 ? "against" : "for" });
+  fill.style.width = `${(50 * Math.abs(value)) / largest}%`;
+  fill.style[value < 0 ? "right" : "left"] = "50%";
+  return h("li", {}, h("span", {}, STAGES[name] || name),
+    h("span", { class: "swing", "aria-hidden": "true" }, fill),
+    h("span", { class: "score" }, signed(value)));
+}
+
+function chips(items) {
+  return h("ul", { class: "chips" }, ...items.map(([text, kind, note]) =>
+    h("li", { class: kind }, h("span", {}, text), note ? h("small", {}, ` ${note}`) : null)));
+}
+
+// -- marks in the text -----------------------------------------------------------------------
+
+function mark(facts) {
+  // Where no word says much, none is marked strongly.
+  const largest = facts.parts.reduce((most, part) => Math.max(most, Math.abs(part.weight)), WEAK_WORD);
+  const pieces = document.createDocumentFragment();
+  for (const part of facts.parts) {
+    const strength = Math.abs(part.weight) / largest;
+    if (strength < 0.04) {
+      pieces.append(part.text);
+      continue;
+    }
+    const piece = h("mark", { class: part.weight < 0 ? "against" : "for" }, part.text);
+    piece.style.setProperty("--strength", `${Math.round(14 + 56 * strength)}%`);
+    pieces.append(piece);
+  }
+  $("marks").replaceChildren(pieces, "\n");
+  $("marks").scrollTop = $("text").scrollTop;
+  $("marked-tag").textContent = facts.label;
+  $("legend").hidden = false;
+}
+
+function unmark() {
+  $("marks").replaceChildren();
+  $("legend").hidden = true;
+}
+
+$("unmark").addEventListener("click", () => {
+  closeReasons();
+  $("text").focus();
+});

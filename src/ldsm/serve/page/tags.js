@@ -1,0 +1,178 @@
+// The text and its tags, which appear while it is typed.
+
+const tagging = {
+  text: "", // as it was last answered
+  suggestions: [], // its tags
+  removed: new Set(), // tags that are taken out
+  added: new Map(), // tags that are put in, with their names
+  unknown: new Set(), // tags among them that the model does not know
+  open: null, // the tag whose reasons are shown
+  rows: new Map(), // the rows of the lists by tag
+  request: null,
+};
+const LESS_SURE = 6; // tags shown below those that are sure
+const SUGGESTED = 50;
+
+const sure = () => Number($("sure").value) / 100;
+const rare = () => Number($("rare").value) / 100;
+
+function showKnobs() {
+  $("sure-value").textContent = `${$("sure").value} %`;
+  $("rare-value").textContent = rare() === 0 ? "normal" : `${$("rare").value} %`;
+}
+
+const suggest = later(async () => {
+  const text = $("text").value;
+  tagging.request?.abort();
+  if (!text.trim()) {
+    showNothing();
+    return;
+  }
+  const request = (tagging.request = new AbortController());
+  $("results").setAttribute("aria-busy", "true");
+  try {
+    const values = { text, limit: SUGGESTED, tail: rare() };
+    const answer = await ask(project("suggest"), asForm(values, request.signal));
+    tagging.suggestions = answer.results;
+    tagging.text = text;
+    banner("");
+    showTags();
+    if (tagging.open !== null) explain(tagging.open);
+  } catch (error) {
+    tell(error, suggest);
+  } finally {
+    if (tagging.request === request) $("results").setAttribute("aria-busy", "false");
+  }
+}, 200);
+
+function showNothing() {
+  tagging.suggestions = [];
+  tagging.text = "";
+  tagging.open = null;
+  forgetChanges();
+  unmark();
+  $("results").hidden = true;
+  $("empty").hidden = false;
+}
+
+function showTags() {
+  $("empty").hidden = true;
+  $("results").hidden = false;
+  const chosen = [], others = [];
+  for (const one of tagging.suggestions) {
+    if (tagging.added.has(one.uri)) continue;
+    (one.score >= sure() || tagging.removed.has(one.uri) ? chosen : others).push(one);
+  }
+  const scores = new Map(tagging.suggestions.map((one) => [one.uri, one.score]));
+  for (const [uri, label] of tagging.added) {
+    chosen.push({ uri, label, score: scores.get(uri) ?? null, added: true });
+  }
+  const shown = others.slice(0, LESS_SURE);
+  const kept = new Set([...chosen, ...shown].map((one) => one.uri));
+  for (const uri of tagging.rows.keys()) if (!kept.has(uri)) tagging.rows.delete(uri);
+  if (tagging.open !== null && !kept.has(tagging.open)) closeReasons();
+  $("tags").replaceChildren(...chosen.map((one) => tagRow(one, true)));
+  $("perhaps").replaceChildren(...shown.map((one) => tagRow(one, false)));
+  $("perhaps-title").hidden = shown.length === 0;
+  $("no-tags").hidden = chosen.length > 0;
+  const n = chosen.filter((one) => !tagging.removed.has(one.uri)).length;
+  $("tags-title").textContent = n ? plural(n, "tag") : "Tags";
+  say(n ? `${plural(n, "tag")}: ${chosen.slice(0, 3).map((one) => one.label).join(", ")}` : "No tags");
+  showChanges();
+}
+
+// The row of a tag; rows are kept, so that open ones stay open.
+function tagRow(one, chosen) {
+  let row = tagging.rows.get(one.uri);
+  if (!row) {
+    const id = `why-${Math.random().toString(36).slice(2)}`;
+    row = {
+      name: h("span", { class: "name" }),
+      fill: h("i"),
+      score: h("span", { class: "score" }),
+      why: h("div", { class: "why", id, hidden: true }),
+      change: h("button", { class: "icon" }),
+    };
+    row.bar = h("span", { class: "bar", "aria-hidden": "true" }, row.fill);
+    row.button = h(
+      "button",
+      { class: "tag", "aria-expanded": "false", "aria-controls": id },
+      row.name, row.bar, row.score,
+    );
+    row.button.addEventListener("click", () =>
+      tagging.open === one.uri ? closeReasons() : explain(one.uri),
+    );
+    row.change.addEventListener("click", () => changeTag(row.one, row.chosen));
+    row.item = h("li", {}, h("div", { class: "tag-row" }, row.button, row.change), row.why);
+    tagging.rows.set(one.uri, row);
+  }
+  row.one = one;
+  row.chosen = chosen;
+  const removed = tagging.removed.has(one.uri);
+  row.name.textContent = one.label;
+  row.button.title = one.uri === one.label ? "" : one.uri;
+  row.score.textContent = one.score === null ? "not suggested" : percent(one.score);
+  row.bar.hidden = one.score === null;
+  row.fill.style.width = `${100 * (one.score ?? 0)}%`;
+  row.item.className = removed ? "removed" : one.added ? "added" : "";
+  const verb = !chosen || removed ? "Add" : "Remove";
+  row.change.textContent = verb === "Add" ? "+" : "×";
+  row.change.title = verb;
+  row.change.setAttribute("aria-label", `${verb} ${one.label}`);
+  return row.item;
+}
+
+// Whether less than half of the old text is left, at its beginning and its end.
+function isAnother(old, text) {
+  const most = Math.min(old.length, text.length);
+  let start = 0, end = 0;
+  while (start < most && old[start] === text[start]) start++;
+  while (end < most - start && old.at(-1 - end) === text.at(-1 - end)) end++;
+  return start + end < old.length / 2;
+}
+
+function startTagging() {
+  const text = $("text");
+  text.addEventListener("input", () => {
+    const words = text.value.trim() ? text.value.trim().split(/\s+/).length : 0;
+    $("count").textContent = words ? plural(words, "word") : "";
+    $("clear").hidden = !text.value;
+    $("thanks").textContent = "";
+    unmark(); // the marks belong to another text
+    if (isAnother(tagging.text, text.value)) forgetChanges();
+    suggest();
+  });
+  text.addEventListener("scroll", () => ($("marks").scrollTop = text.scrollTop));
+  $("clear").addEventListener("click", () => {
+    text.value = "";
+    text.dispatchEvent(new Event("input"));
+    text.focus();
+  });
+  $("sure").addEventListener("input", () => {
+    showKnobs();
+    if (tagging.suggestions.length || tagging.added.size) showTags();
+  });
+  $("rare").addEventListener("input", () => (showKnobs(), suggest()));
+  document.addEventListener("back-online", suggest);
+}
+
+// What the model knows, for a start.
+async function showWelcome() {
+  const facts = modelFacts();
+  const box = $("empty");
+  box.replaceChildren(
+    h("p", {}, `This model knows ${plural(facts.n_labels, "tag")} from `
+      + `${plural(facts.n_training_rows, "text")}.`),
+  );
+  if (facts.problem) box.append(h("p", { class: "bad" }, facts.problem));
+  try {
+    const { labels } = await ask(project("labels?limit=12"));
+    box.append(
+      h("p", { class: "quiet" }, "Its most frequent tags:"),
+      h("ul", { class: "chips" }, ...labels.map((one) => h("li", {},
+        h("button", { onclick: () => openLabel(one.uri) }, one.label)))),
+    );
+  } catch (error) {
+    tell(error);
+  }
+}

@@ -1,0 +1,145 @@
+"""Run the application on a socket, in one process or in several."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import socket
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from .app import create_app
+from .models import Models
+from .settings import Settings
+
+MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
+_BACKLOG = 2048
+_HEADER_SECONDS = 10.0  # for the head of a request
+_MOST_FILES = 65536
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that requests can come to; an OSError names the place."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Connections inherit it. Otherwise small answers wait for 40 ms now and then.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def address_of(listener: socket.socket, root_path: str = "") -> str:
+    """Where a browser finds the service."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    host = f"[{host}]" if ":" in host else host
+    return f"http://{host}:{port}{root_path}/"
+
+
+def run(
+    models: Sequence[Path],
+    settings: Settings,
+    listener: socket.socket,
+    workers: int,
+    ready: Callable[[], None],
+) -> None:
+    """Serve until a signal ends it; `ready` is called once the models are open."""
+    _allow_many_connections()
+    options: dict[str, Any] = {
+        "fd": listener.fileno(),
+        "http": ImpatientProtocol,
+        "log_config": _logging(settings),
+        "access_log": settings.log_requests,
+        "server_header": False,
+        "timeout_graceful_shutdown": int(settings.timeout) + 1,
+    }
+    if workers == 1:
+        app = create_app(models, settings)
+        ready()
+        uvicorn.run(app, **options)
+        return
+    Models(models)  # what is wrong with them is told once, not by each process
+    with tempfile.TemporaryDirectory(prefix="ldsm-metrics-") as folder, ExitStack() as stack:
+        environment = {
+            MODELS: json.dumps([str(path.absolute()) for path in models]),
+            SETTINGS: settings.to_json(),
+            "PROMETHEUS_MULTIPROC_DIR": folder,  # by which the processes share their numbers
+        }
+        for name, value in environment.items():
+            os.environ[name] = value
+            stack.callback(os.environ.pop, name)
+        ready()
+        uvicorn.run(f"{__name__}:app_from_environment", factory=True, workers=workers, **options)
+
+
+class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Closes connections on which no request begins in time; uvicorn itself waits for ever."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._last_cycle: Any = None
+        self._timer = self.loop.call_later(_HEADER_SECONDS, self._look)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(error)
+
+    def _look(self) -> None:
+        cycle = self.cycle
+        if cycle is None or (cycle is self._last_cycle and cycle.response_complete):
+            self.transport.close()
+            return
+        self._last_cycle = cycle
+        self._timer = self.loop.call_later(_HEADER_SECONDS, self._look)
+
+
+def _allow_many_connections() -> None:
+    """As many open files as the system allows: each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def app_from_environment() -> FastAPI:
+    """The application, as the process that starts the others describes it to them."""
+    models = [Path(path) for path in json.loads(os.environ[MODELS])]
+    return create_app(models, Settings.from_json(os.environ[SETTINGS]))
+
+
+def _logging(settings: Settings) -> dict[str, Any]:
+    """One line for each event, to stderr; requests and texts only if that is wanted."""
+    level = logging.INFO if settings.log_requests or settings.log_texts else logging.WARNING
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "loggers": {
+            "ldsm.serve": {"handlers": ["stderr"], "level": level, "propagate": False},
+            "uvicorn": {"handlers": ["stderr"], "level": level, "propagate": False},
+            "uvicorn.access": {"handlers": ["stderr"], "level": level, "propagate": False},
+        },
+    }

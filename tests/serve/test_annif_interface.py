@@ -1,0 +1,116 @@
+"""Annif's interface: the same shapes, and the answers of the model itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from services import SCRIPT, documents
+
+TEXTS = ["cod and herring quota", "beef import tariff", "a judge in the storm", ""]
+TAGS = "/v1/projects/tags"
+
+
+def pairs(answer):
+    return [(one["uri"], one["score"]) for one in answer["results"]]
+
+
+def test_projects(client, tagger):
+    listed = client.get("/v1/projects").json["projects"]
+    assert [one["project_id"] for one in listed] == ["tags"]
+    facts = client.get(TAGS).json
+    assert facts == listed[0]
+    assert facts["is_trained"] is True and facts["backend"] == {"backend_id": "ldsm"}
+    assert facts["modification_time"].endswith("+00:00")
+    assert facts["n_labels"] == len(tagger.classes_) and facts["problem"] is None
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_suggest_gives_what_the_model_gives(client, tagger, text):
+    answer = client.form(f"{TAGS}/suggest", text=text, limit=4)
+    assert answer.status == 200
+    assert pairs(answer.json) == tagger.predict([text], 4)[0]
+    for one in answer.json["results"]:
+        assert one.keys() == {"uri", "label", "score", "notation"}
+        assert one["label"] == one["uri"] and one["notation"] is None
+
+
+def test_limit_threshold_and_tail(client, tagger):
+    text = TEXTS[1]
+    every = tagger.predict([text], 10)[0]
+    found = client.form(f"{TAGS}/suggest", text=text, threshold=0.5).json
+    assert pairs(found) == [pair for pair in every if pair[1] >= 0.5]
+    assert 0 < len(found["results"]) < len(every)
+    assert len(client.form(f"{TAGS}/suggest", text=text, limit=2).json["results"]) == 2
+    found = client.form(f"{TAGS}/suggest", text=text, tail=1.5, limit=10).json
+    assert pairs(found) == tagger.predict([text], 10, tail=1.5)[0]
+
+
+def test_several_texts_at_once(client, tagger):
+    texts = documents(50, seed=3)[0]
+    body = {"documents": [{"text": text, "document_id": f"n{i}"} for i, text in enumerate(texts)]}
+    answer = client.post(f"{TAGS}/suggest-batch?limit=3", body)
+    assert answer.status == 200
+    assert [one["document_id"] for one in answer.json] == [f"n{i}" for i in range(50)]
+    assert [pairs(one) for one in answer.json] == tagger.predict(texts, 3)
+    assert client.post(f"{TAGS}/suggest-batch", {"documents": []}).json == []
+    # Ids are given back as they came, whatever they are.
+    body = b'{"documents": [{"text": "cod \\ud800", "document_id": "<\\ud800>"}]}'
+    answer = client.ask("POST", f"{TAGS}/suggest-batch", body, content_type="application/json")
+    assert answer.json[0]["document_id"] == "<\ud800>"
+
+
+def test_a_label_that_looks_like_markup_is_given_as_it_is(client):
+    answer = client.form(f"{TAGS}/suggest", text="browser cookie pixel", limit=1)
+    assert answer.json["results"][0]["uri"] == SCRIPT
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"text": "cod", "limit": 0}, "limit: Input should be greater than or equal"),
+        ({"text": "cod", "limit": "many"}, "limit: Input should be a valid integer"),
+        ({"text": "cod", "threshold": "nan"}, "threshold: Input should be"),
+        ({"text": "cod", "tail": -1}, "tail: Input should be greater than or equal"),
+    ],
+)
+def test_wrong_fields(client, fields, told):
+    answer = client.form(f"{TAGS}/suggest", **fields)
+    assert answer.status == 422 and answer.json["title"].startswith(told)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_other_wrong_requests(client):
+    answer = client.form(f"{TAGS}/suggest", limit=5)
+    assert answer.status == 400 and answer.json["title"] == "The field 'text' is missing."
+    assert client.get("/v1/projects/others").json == {
+        "status": 404,
+        "title": "There is no model 'others'.",
+    }
+    assert client.form("/v1/projects/others/suggest", text="cod").status == 404
+    assert client.get("/nowhere").json == {"status": 404, "title": "Not Found."}
+    assert client.get(f"{TAGS}/suggest").status == 405
+    head = client.ask("HEAD", "/v1/projects")
+    assert head.status == 200 and head.body == b"" and int(head.headers["content-length"]) > 100
+    answer = client.form(f"{TAGS}/suggest", text="cod", limit=1001)
+    assert answer.status == 400
+    assert answer.json["title"] == "A text can have 1 to 1,000 tags. Got 1,001."
+    answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": "cod"}] * 257})
+    assert answer.status == 400
+    assert answer.json["title"] == "A request may have 256 texts at most. Got 257."
+    answer = client.ask("POST", f"{TAGS}/suggest-batch", "{bad", content_type="application/json")
+    assert answer.status == 422 and answer.json["title"] == "The body is not JSON (at character 1)."
+    answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": "a"}, {}]})
+    assert answer.json["title"] == "documents[1].text: Field required."
+    answer = client.ask("POST", f"{TAGS}/suggest", "text=cod", content_type="text/plain")
+    assert answer.status == 415 and "must be JSON or a form. Got text/plain." in answer.text
+    answer = client.ask(
+        "POST", f"{TAGS}/suggest-batch", "[" * 100_000, content_type="application/json"
+    )
+    assert answer.status in (400, 422)
+    answer = client.form(f"{TAGS}/suggest", text="cod", limit="9" * 4000)
+    assert answer.status == 422 and len(answer.text) < 300
+    secret = "a text that nobody should read"
+    answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": [secret]}]})
+    assert answer.status == 422 and secret not in answer.text

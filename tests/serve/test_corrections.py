@@ -1,0 +1,200 @@
+"""Corrections are on the disk before they are acknowledged, and `ldsm learn` reads them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import threading
+import time
+
+import pytest
+
+import ldsm
+from cli_runs import within
+from full_disk import no_file_beyond
+from ldsm.serve import Settings, create_app
+from ldsm.serve.corrections import CorrectionFile, CorrectionReader
+from services import SCRIPT, running
+
+LEARN = "/v1/projects/tags/learn"
+
+
+def correction(text="cod is caught", *tags):
+    return {"text": text, "subjects": [{"label": tag} for tag in tags or ["fish"]]}
+
+
+def test_they_are_kept_and_learned_by_the_command(own_model, capsys):
+    file = own_model.with_name("tags.corrections.jsonl")
+    with running(create_app([own_model])) as client:
+        answer = client.post(LEARN, [correction("a yacht race", "sport", "fish"), correction()])
+        assert answer.status == 204 and answer.body == b""
+        assert client.post(LEARN, []).status == 204
+        records = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [(one["text"], one["labels"]) for one in records] == [
+            ("a yacht race", ["sport", "fish"]),
+            ("cod is caught", ["fish"]),
+        ]
+        assert os.stat(file).st_mode & 0o777 == 0o600
+        run = within(capsys)("learn", own_model, file, "--in-place")
+        assert run.code == 0, run.err
+        assert "sport" in ldsm.load(own_model).classes_
+        found = client.get("/v1/projects/tags/labels", search="sport").json
+        assert found["total"] == 1
+
+
+@pytest.mark.parametrize("tag", ["<5 years", "a > b", "na\u200cme", "soft\xadhyphen", SCRIPT])
+def test_tags_are_kept_as_they_are(own_model, tag):
+    with running(create_app([own_model])) as client:
+        for subject in ({"uri": tag}, {"label": tag}, {"uri": "<http://a.org/1>"}):
+            assert client.post(LEARN, [{"text": "cod", "subjects": [subject]}]).status == 204
+    kept = everything(CorrectionFile(own_model.with_name("tags.corrections.jsonl")))
+    assert [tags for _, tags in kept] == [[tag], [tag], ["http://a.org/1"]]
+
+
+def test_another_folder(own_model, tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    with running(create_app([own_model], Settings(corrections=folder))) as client:
+        assert client.post(LEARN, [correction()]).status == 204
+    assert [path.name for path in folder.iterdir()] == ["tags.corrections.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ([correction("  ")], "The text of a correction must not be empty."),
+        ([{"text": "cod", "subjects": []}], "A correction must have at least one tag."),
+        ([correction("cod", " ")], "A new tag must have 1 to 1,000 characters"),
+        ([correction("cod", "a\nb")], "A new tag must have 1 to 1,000 characters"),
+        ([correction("cod", "x" * 1001)], "A new tag must have 1 to 1,000 characters"),
+        ([correction("cod \ud800")], "Text and tags must be valid Unicode."),
+        (
+            [{"text": "cod", "subjects": [{"label": f"t{i}"} for i in range(1001)]}],
+            "A correction may have 1,000 tags at most. Got 1,001.",
+        ),
+    ],
+)
+def test_wrong_corrections_are_refused_and_nothing_is_kept(own_model, body, told):
+    with running(create_app([own_model])) as client:
+        answer = client.post(LEARN, [correction(), *body])
+        assert answer.status == 400 and answer.json["title"].startswith(told)
+        assert client.post("/v1/projects/others/learn", [correction()]).status == 404
+        assert client.post(LEARN, {"text": "cod"}).status == 422
+        # A form of another web site cannot send JSON, and nothing else is taken.
+        body = json.dumps([correction()])
+        assert client.ask("POST", LEARN, body, content_type="text/plain").status == 415
+        kind = "application/x-www-form-urlencoded"
+        assert client.ask("POST", LEARN, body, content_type=kind).status == 422
+        answer = client.post(LEARN, [correction()] * 257)
+        assert answer.status == 400 and "256 texts at most" in answer.json["title"]
+    assert not own_model.with_name("tags.corrections.jsonl").exists()
+
+
+def test_a_line_that_was_cut_off_goes_away(tmp_path):
+    """It was never acknowledged; left behind, it would make the file unreadable."""
+    file = CorrectionFile(tmp_path / "c.jsonl")
+    file.append([("one", ["a"])])
+    with open(file.path, "ab") as out:
+        out.write(b'{"text": "tw' + b"x" * 10_000)
+    reader = CorrectionReader(file.path)
+    assert reader.read() == [("one", ["a"])]
+    file.append([("three", ["b"])])
+    assert reader.read() == [("three", ["b"])]
+    assert everything(file) == [("one", ["a"]), ("three", ["b"])]
+    file.path.write_bytes(b'{"text"')  # nothing but the beginning of a line
+    file.append([("four", ["c"])])
+    assert everything(file) == [("four", ["c"])]
+
+
+def test_a_line_of_somebody_else_stays(tmp_path, caplog):
+    file = CorrectionFile(tmp_path / "c.jsonl")
+    file.path.write_text('{"text": "by hand", "labels": ["a"]}')  # without a line end
+    file.append([("one", ["b"])])
+    assert everything(file) == [("by hand", ["a"]), ("one", ["b"])]
+    with open(file.path, "a") as out:
+        out.write('\n{"text": 7, "labels": []}\nnonsense\n')
+    file.append([("two", ["c"])])
+    assert [text for text, _ in everything(file)] == ["by hand", "one", "two"]
+    told = [record.getMessage() for record in caplog.records]
+    assert [re.search(r"line \d", line)[0] for line in told] == ["line 3", "line 4", "line 5"]
+
+
+def everything(file):
+    return CorrectionReader(file.path).read()
+
+
+def test_reading_goes_on_where_it_was(tmp_path):
+    """By a note of how far it was read, if the file still begins in the same way."""
+    file = CorrectionFile(tmp_path / "c.jsonl")
+    reader = CorrectionReader(file.path)
+    assert reader.read() == [] and reader.note["bytes"] == 0
+    file.append([("one", ["a"]), ("two", ["a"])])
+    assert len(reader.read()) == 2
+    note = reader.note
+    file.append([("three", ["b"])])
+    for _ in range(2):
+        again = CorrectionReader(file.path)
+        again.go_to(note)
+        assert again.read() == reader.read() or again.end == reader.end
+    # Another file in its place, of the same length or another one, is read from its beginning.
+    for texts in (["uno", "dos"], ["a much longer one"] * 5, ["x"]):
+        file.path.unlink()
+        file.append([(text, ["c"]) for text in texts])
+        again = CorrectionReader(file.path)
+        again.go_to(note)
+        assert [text for text, _ in again.read()] == texts
+        assert [text for text, _ in reader.read()] == texts
+    for broken in (None, 7, {}, {"bytes": -1}, {"bytes": 10**9, "sha256": ""}, {"bytes": "3"}):
+        again.go_to(broken)
+        assert len(again.read()) == 1
+
+
+def test_a_file_that_is_moved_away_while_somebody_waits_to_write(tmp_path):
+    file = CorrectionFile(tmp_path / "c.jsonl")
+    file.append([("one", ["a"])])
+    with open(file.path) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        writer = threading.Thread(target=file.append, args=([("two", ["b"])],))
+        writer.start()
+        time.sleep(0.1)
+        file.path.rename(tmp_path / "moved.jsonl")
+    writer.join()
+    assert everything(file) == [("two", ["b"])]
+    assert everything(CorrectionFile(tmp_path / "moved.jsonl")) == [("one", ["a"])]
+
+
+def test_several_append_to_one_file(tmp_path):
+    """Each opens it anew, as a process of its own would."""
+    path = tmp_path / "c.jsonl"
+
+    def append(number):
+        file = CorrectionFile(path)
+        for i in range(50):
+            file.append([(f"{number} {i}", [f"tag {number}"])])
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    texts = [text for text, _ in everything(CorrectionFile(path))]
+    for number in range(4):
+        own = [text for text in texts if text.startswith(f"{number} ")]
+        assert own == [f"{number} {i}" for i in range(50)]
+    assert len(texts) == 200
+
+
+def test_a_full_disk_is_told_of_and_leaves_nothing_behind(own_model):
+    file = own_model.with_name("tags.corrections.jsonl")
+    with running(create_app([own_model])) as client:
+        assert client.post(LEARN, [correction()]).status == 204
+        before = file.read_bytes()
+        with no_file_beyond(len(before) + 100):
+            answer = client.post(LEARN, [correction("cod " * 1000)])
+        assert answer.status == 507
+        assert answer.json["title"] == "The correction was not kept: File too large."
+        assert file.read_bytes() == before
+        assert client.post(LEARN, [correction()]).status == 204
+    assert len(file.read_text().splitlines()) == 2

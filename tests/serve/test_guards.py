@@ -1,0 +1,251 @@
+"""What stands before a request: size, key, time, number; and what browsers may do."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi import FastAPI
+
+from ldsm.serve import Settings, create_app, guards, run
+from ldsm.serve import service as service_module
+from services import Client, documents, running
+
+TAGS = "/v1/projects/tags"
+
+
+def raw(client: Client, data: bytes, seconds: float = 10) -> bytes:
+    """What comes back for these bytes, until the other side closes or is silent."""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=seconds) as connection:
+        connection.sendall(data)
+        answer = b""
+        try:
+            while part := connection.recv(65536):
+                answer += part
+                if b"\r\n\r\n" in answer and b"}" in answer:
+                    break
+        except (TimeoutError, ConnectionResetError):
+            pass
+        return answer
+
+
+def test_large_bodies_are_refused(model_file):
+    with running(create_app([model_file], Settings(max_body=1000))) as client:
+        answer = client.form(f"{TAGS}/suggest", text="cod " * 1000)
+        assert answer.status == 413
+        assert answer.json["title"] == "A request may have 1,000 bytes at most."
+        assert client.form(f"{TAGS}/suggest", text="cod " * 100).status == 200
+        # Without a length, before it is all read.
+        head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+        chunk = b"200\r\n" + b"x" * 512 + b"\r\n"
+        assert b" 413 " in raw(client, (head + kind).encode() + 4 * chunk)
+        # One that has sent much before it looks at the answer can still read it.
+        assert client.form(f"{TAGS}/suggest", text="cod " * 2000).status == 413
+        head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n"
+        assert b"200 OK" not in raw(client, head.encode())
+
+
+def test_a_key(model_file, tmp_path):
+    key_file = tmp_path / "key"
+    key_file.write_text("s3cret\n")
+    with running(create_app([model_file], Settings(api_key_file=key_file))) as client:
+        for path in ("/", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready"):
+            assert client.get(path).status == 200
+        for path in ("/v1/projects", "/metrics", "/v2/models/tags"):
+            assert client.get(path).status == 401
+            assert client.get(path).headers["www-authenticate"] == "Bearer"
+            assert client.ask("GET", path, x_api_key="s3cret").status == 200
+            assert client.ask("GET", path, authorization="bearer s3cret").status == 200
+            assert client.ask("GET", path, authorization="Basic s3cret").status == 401
+            assert client.ask("GET", path, x_api_key="s3cr\xe9t").status == 401
+            assert client.ask("GET", path, x_api_key="s3cre").status == 401
+            assert client.ask("GET", path, x_api_key="s3cret2").status == 401
+        assert client.get("/v1/projects").json["title"].startswith("The key is missing or wrong")
+    key_file.write_text("\n")
+    with pytest.raises(ValueError, match="is empty"):
+        create_app([model_file], Settings(api_key_file=key_file))
+    assert "s3cret" not in repr(Settings(api_key_file=key_file))
+
+
+def test_a_slow_request_is_given_up(model_file):
+    with running(create_app([model_file], Settings(timeout=0.5))) as client:
+        head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+        kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\ntext="
+        started = time.perf_counter()
+        answer = raw(client, (head + kind).encode())
+        assert time.perf_counter() - started < 5
+        assert b" 503 " in answer and b"Retry-After: 5".lower() in answer.lower()
+        assert b"took longer than 0.5 s" in answer
+        assert client.form(f"{TAGS}/suggest", text="cod").status == 200
+
+
+def test_a_closed_connection_hurts_nobody(model_file):
+    with running(create_app([model_file])) as client:
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", client.port)) as connection:
+                connection.sendall(f"POST {TAGS}/suggest HTTP/1.1\r\nContent-Le".encode())
+        assert b"400" in raw(client, b"nonsense\r\n\r\n")
+        assert client.form(f"{TAGS}/suggest", text="cod").status == 200
+
+
+def test_too_many_at_once_are_told_to_come_back(model_file, monkeypatch):
+    app = create_app([model_file], Settings(max_waiting=3, max_batch=1))
+    with running(app) as client, ThreadPoolExecutor(16) as pool:
+        text = " ".join(documents(200)[0])
+        answers = list(pool.map(lambda _: client.form(f"{TAGS}/suggest", text=text), range(64)))
+        assert {answer.status for answer in answers} == {200, 429}
+        busy = next(answer for answer in answers if answer.status == 429)
+        assert busy.headers["retry-after"] == "1"
+        assert client.form(f"{TAGS}/suggest", text="cod").status == 200
+    monkeypatch.setattr(guards, "MOST_REQUESTS", 0)
+    with running(create_app([model_file])) as client:
+        answer = client.get("/v1/projects")
+        assert answer.status == 503 and answer.headers["retry-after"] == "1"
+
+
+def test_a_large_request_does_not_hold_up_small_ones(model_file):
+    """Many texts are answered in a thread of their own, a few at a time."""
+    texts = [" ".join(documents(300, seed=i)[0]) for i in range(4)] * 64
+    size = 10 * sum(map(len, texts))
+    with running(create_app([model_file], Settings(max_body=size))) as client:
+        alone = min(timed(client) for _ in range(5))
+        body = {"documents": [{"text": text} for text in texts]}
+        answers = []
+        large = threading.Thread(
+            target=lambda: answers.append(client.post(f"{TAGS}/suggest-batch", body))
+        )
+        started = time.perf_counter()
+        large.start()
+        meanwhile = []
+        while large.is_alive():
+            meanwhile.append(timed(client))
+        took = time.perf_counter() - started
+        assert answers[0].status == 200
+    assert len(meanwhile) > 3 and sorted(meanwhile)[len(meanwhile) // 2] < alone + took / 4
+
+
+def timed(client):
+    started = time.perf_counter()
+    assert client.form(f"{TAGS}/suggest", text="cod quota").status == 200
+    return time.perf_counter() - started
+
+
+def test_headers_for_browsers(client):
+    answer = client.get("/")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "*" not in policy
+    nonce = policy.split("'nonce-")[1].split("'")[0]
+    assert answer.text.count(f'nonce="{nonce}"') == 2 and "NONCE" not in answer.text
+    assert client.get("/").headers["content-security-policy"] != policy
+    for path in ("/", "/docs", "/v1/projects", "/nowhere"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "access-control-allow-origin" not in headers
+    answer = client.ask("GET", "/v1/projects", origin="https://example.org")
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_of_other_sites(model_file):
+    site = "https://example.org"
+    asked = {"origin": site, "sec_fetch_site": "cross-site"}
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    with running(create_app([model_file])) as client:
+        answer = client.ask("POST", f"{TAGS}/suggest", "text=cod", **asked, **form)
+        assert answer.status == 403
+    with running(create_app([model_file], Settings(allow_origins=(site,)))) as client:
+        answer = client.ask("POST", f"{TAGS}/suggest", "text=cod", **asked, **form)
+        assert answer.status == 200
+        assert answer.headers["access-control-allow-origin"] == site
+        wanted = {"access_control_request_method": "POST", "origin": site}
+        assert client.ask("OPTIONS", f"{TAGS}/suggest", **wanted).status == 200
+        asked["origin"] = wanted["origin"] = "https://other.org"
+        assert client.ask("POST", f"{TAGS}/suggest", "text=cod", **asked, **form).status == 403
+        assert client.ask("OPTIONS", f"{TAGS}/suggest", **wanted).status == 400
+    with running(create_app([model_file], Settings(allow_origins=("*",)))) as client:
+        assert client.ask("POST", f"{TAGS}/suggest", "text=cod", **asked, **form).status == 200
+
+
+def test_another_host_without_a_word_of_the_browser(model_file):
+    """On plain HTTP browsers do not say where a page comes from, except by its origin."""
+    form = {"content_type": "application/x-www-form-urlencoded", "host": "tags.local:8000"}
+    with running(create_app([model_file])) as client:
+        for origin, status in (("http://tags.local:8000", 200), ("http://evil.example", 403)):
+            answer = client.ask("POST", f"{TAGS}/suggest", "text=cod", origin=origin, **form)
+            assert answer.status == status
+
+
+def test_a_fault_of_our_own_is_counted_and_has_the_headers(model_file, monkeypatch, caplog):
+    app = create_app([model_file])
+    monkeypatch.setattr("ldsm.serve.api.annif.json_of", lambda value: 1 / 0)
+    with running(app) as client:
+        answer = client.form(f"{TAGS}/suggest", text="a private matter")
+        assert answer.status == 500
+        assert answer.json["title"] == "The service failed on this request."
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert 'status="500"' in client.get("/metrics").text
+    assert "ZeroDivisionError" in caplog.text and "private" not in caplog.text
+
+
+def test_connections_on_which_nothing_comes_are_closed(model_file, monkeypatch):
+    monkeypatch.setattr(run, "_HEADER_SECONDS", 0.3)
+    with running(create_app([model_file])) as client:
+        for data in (b"", b"GET / HTTP/1.1\r\nHos"):
+            with socket.create_connection(("127.0.0.1", client.port), timeout=5) as connection:
+                connection.sendall(data)
+                started = time.perf_counter()
+                assert connection.recv(100) == b""
+                assert time.perf_counter() - started < 3
+        with socket.create_connection(("127.0.0.1", client.port), timeout=5) as connection:
+            for _ in range(8):  # one that is in use is not
+                connection.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"200 OK" in connection.recv(4096)
+                time.sleep(0.1)
+
+
+def test_explanations_and_labels_are_not_queued_for_ever(model_file, monkeypatch):
+    monkeypatch.setattr(service_module, "MOST_THOUGHTS", 0)
+    with running(create_app([model_file])) as client:
+        assert client.get(f"{TAGS}/labels").status == 429
+        assert client.form(f"{TAGS}/suggest", text="cod").status == 200
+        answer = client.form(f"{TAGS}/explain", text="cod " * 30_000, label="fish")
+        assert answer.status == 400 and "100,000 characters at most" in answer.json["title"]
+
+
+def test_large_batches_find_room(model_file):
+    with running(create_app([model_file], Settings(max_batch=2000))) as client:
+        body = {"documents": [{"text": "cod"}] * 1500}
+        assert client.post(f"{TAGS}/suggest-batch", body).status == 200
+
+
+def test_within_another_application(own_model):
+    outer = FastAPI()
+    outer.mount("/tags", create_app([own_model], Settings(learn=True)))
+    with running(outer) as client:
+        assert client.form(f"/tags{TAGS}/suggest", text="cod").status == 200
+        body = [{"text": "cod quota", "subjects": [{"label": "fish"}]}]
+        assert client.post(f"/tags{TAGS}/learn", body).status == 204
+        assert client.get(f"/tags{TAGS}").json["n_training_rows"] == 601
+
+
+def test_texts_are_logged_only_if_that_is_wanted(model_file, caplog):
+    for settings, logged in ((Settings(), False), (Settings(log_texts=True), True)):
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG), running(create_app([model_file], settings)) as client:
+            client.form(f"{TAGS}/suggest", text="a private matter")
+            client.form(f"{TAGS}/suggest", text="a private matter", limit=0)
+            client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": ["private"]}]})
+        assert ("a private matter" in caplog.text) == logged
+
+
+def test_behind_a_proxy(model_file):
+    with running(create_app([model_file], Settings(root_path="/tags"))) as client:
+        # A proxy may take the path away or leave it.
+        for path in ("/v1/projects", "/tags/v1/projects", "/", "/tags/"):
+            assert client.get(path).status == 200
+        assert client.get("/openapi.json").json["servers"] == [{"url": "/tags"}]

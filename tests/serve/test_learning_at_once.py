@@ -1,0 +1,175 @@
+"""`--learn`: corrections are learned in the order of their file, none is lost or learned twice."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import ldsm
+from ldsm._storage.container import write
+from ldsm.serve import Settings, create_app
+from ldsm.serve.learner import NOTE
+from ldsm.text.saved_form import tagger_to_state
+from services import running, service, small_tagger
+
+TAGS = "/v1/projects/tags"
+
+
+def correct(client, text, *tags):
+    body = [{"text": text, "subjects": [{"label": tag} for tag in tags]}]
+    answer = client.post(f"{TAGS}/learn", body)
+    assert answer.status == 204, answer.text
+
+
+def labels(client):
+    return {one["uri"] for one in client.get(f"{TAGS}/labels").json["labels"]}
+
+
+def learned(path):
+    training = ldsm.load(path).classifier_.training_
+    return sum(entry.get("learned", 0) for entry in training.get("history", []))
+
+
+def settled(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_correction_is_learned_before_it_is_acknowledged(own_model):
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        assert client.get(TAGS).json["learns"] is True
+        for i in range(3):
+            correct(client, f"a yacht race in the harbour {i}", "sport", "fish")
+            assert client.get(TAGS).json["n_training_rows"] == 601 + i
+        assert "sport" in labels(client)
+        assert learned(own_model) == 0  # not saved yet
+    # The end of the service saves it.
+    assert learned(own_model) == 3
+    size = own_model.with_name("tags.corrections.jsonl").stat().st_size
+    assert ldsm.load(own_model).classifier_.training_[NOTE]["bytes"] == size
+    # The next one does not learn them again.
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        correct(client, "another yacht race", "sport")
+    assert learned(own_model) == 4
+
+
+def test_it_is_saved_now_and_then(own_model):
+    with running(create_app([own_model], Settings(learn=True, save_every=0.2))) as client:
+        correct(client, "a yacht race", "sport")
+        assert settled(lambda: learned(own_model) == 1)
+        assert "sport" in labels(client)
+
+
+def test_after_a_kill_the_rest_is_learned_again(own_model):
+    with service(own_model, "--learn", "--port", 0) as process:
+        correct(process, "a yacht race", "sport")
+        correct(process, "a chess game", "games")
+        process.stop(kill=True)
+    assert learned(own_model) == 0
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        assert settled(lambda: client.get(TAGS).json["n_training_rows"] == 602)
+        assert {"sport", "games"} <= labels(client)
+    assert learned(own_model) == 2
+
+
+def test_another_model_learns_what_it_has_not_seen(own_model, tagger):
+    """Whoever replaces the file: the corrections that it does not know are learned."""
+    with running(create_app([own_model], Settings(learn=True, save_every=0.1))) as client:
+        correct(client, "a yacht race", "sport")
+        assert settled(lambda: learned(own_model) == 1)
+        tagger.save(own_model)  # trained without the correction
+        assert learned(own_model) in (0, 1)
+        assert settled(lambda: learned(own_model) == 1)
+        assert "sport" in labels(client)
+
+
+@pytest.mark.long
+def test_one_of_several_processes_learns(own_model):
+    with service(own_model, "--learn", "--workers", 2, "--port", 0) as process:
+        for i in range(6):
+            correct(process, f"a yacht race {i}", "sport")
+        _, errors = process.stop()
+    assert errors == ""
+    assert learned(own_model) == 6
+
+
+def of_an_earlier_version(tagger, path):
+    header, arrays = tagger_to_state(tagger)
+    del arrays["second_stage.masses"]
+    write(path, {"kind": "TextTagger", **header}, arrays)
+
+
+def test_a_model_that_cannot_learn_is_refused(own_model, tagger, tmp_path, caplog):
+    old = tmp_path / "old.ldsm"
+    of_an_earlier_version(tagger, old)
+    with pytest.raises(ValueError, match="saved by an earlier version"):
+        create_app([old], Settings(learn=True))
+    # In place of another one, it answers, and corrections are kept.
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        old.replace(own_model)
+        assert settled(lambda: "earlier version" in caplog.text)
+        started = time.monotonic()
+        correct(client, "a yacht race", "sport")
+        assert time.monotonic() - started < 2
+        assert client.get(TAGS).json["learns"] is False
+        assert "fish" in labels(client) and "sport" not in labels(client)
+        tagger.save(own_model)
+        assert settled(lambda: "sport" in labels(client))
+        assert client.get(TAGS).json["learns"] is True
+
+
+def test_a_model_that_is_put_in_place_meanwhile_is_not_overwritten(own_model, tagger, monkeypatch):
+    """Between the beginning and the end of a save."""
+    other = small_tagger(seed=3)
+    plain_save = ldsm.TextTagger.save
+
+    def slow_save(self, path):
+        plain_save(self, path)
+        if str(path).endswith(".learned"):
+            plain_save(other, own_model)
+            monkeypatch.setattr(ldsm.TextTagger, "save", plain_save)
+
+    with running(create_app([own_model], Settings(learn=True, save_every=0.05))) as client:
+        monkeypatch.setattr(ldsm.TextTagger, "save", slow_save)
+        correct(client, "a yacht race", "sport")
+        assert settled(lambda: learned(own_model) == 1)
+    # It was the other one that has learned it.
+    again = small_tagger(seed=3).partial_fit(["a yacht race"], [["sport"]])
+    assert ldsm.load(own_model).fingerprint_ == again.fingerprint_
+    assert [path.name for path in own_model.parent.glob(".*")] == []
+
+
+def test_lines_that_are_no_corrections_do_not_stop_it(own_model, caplog):
+    file = own_model.with_name("tags.corrections.jsonl")
+    file.write_text('nonsense\n\n{"text": "a yacht race", "labels": ["sport"]}\n')
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        assert settled(lambda: "sport" in labels(client))
+        correct(client, "a chess game", "games")
+        assert {"sport", "games"} <= labels(client)
+    assert "line 1 is no correction" in caplog.text and "line 2 is no correction" in caplog.text
+
+
+def test_a_kept_correction_is_acknowledged_however_long_learning_takes(own_model, monkeypatch):
+    """Told that it took too long, a client would send it again."""
+    plain = ldsm.TextTagger.partial_fit
+
+    def slow(self, *arguments):
+        time.sleep(1.5)
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(ldsm.TextTagger, "partial_fit", slow)
+    with running(create_app([own_model], Settings(learn=True, timeout=0.8))) as client:
+        correct(client, "a yacht race", "sport")
+    assert learned(own_model) == 1
+
+
+@pytest.mark.parametrize("text", ["cod", "?!"])
+def test_texts_without_known_words_are_learned_as_far_as_they_go(own_model, text):
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        correct(client, text, "fish")
+        assert settled(lambda: client.get(TAGS).json["n_training_rows"] == 601)

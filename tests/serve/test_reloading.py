@@ -1,0 +1,148 @@
+"""When a model's file changes, the next request is answered by the new one, if that is sound."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+
+import pytest
+
+import ldsm
+from ldsm import LdSMClassifier, TextTagger
+from ldsm.serve import create_app
+from services import documents, running, small_tagger
+
+TAGS = "/v1/projects/tags"
+TEXT = "cod and herring quota, says a judge"
+
+
+def scores(client):
+    answer = client.form(f"{TAGS}/suggest", text=TEXT)
+    assert answer.status == 200
+    return [(one["uri"], one["score"]) for one in answer.json["results"]]
+
+
+@pytest.fixture(scope="module")
+def other():
+    return small_tagger(seed=1)
+
+
+def test_the_next_request_is_answered_by_the_new_model(own_model, tagger, other):
+    with running(create_app([own_model])) as client:
+        assert scores(client) == tagger.predict([TEXT], 10)[0]
+        first = client.get(TAGS).json["modification_time"]
+        for model in (other, tagger, other):
+            model.save(own_model)
+            assert client.get(TAGS).json["modification_time"] > first
+            assert scores(client) == model.predict([TEXT], 10)[0]
+        assert 'ldsm_reloads_total{model="tags"} 3.0' in client.get("/metrics").text
+
+
+def damaged(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    return bytes(data)
+
+
+def features_model(path):
+    LdSMClassifier(n_estimators=1).fit([[0.0, 1.0], [1.0, 0.0]] * 5, [0, 1] * 5).save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda path: b"", "it is not a model file"),
+        (lambda path: path.read_bytes()[:-100], "cut off|does not match|sizes|bytes"),
+        (damaged, "its checksum does not match"),
+        (features_model, "reads features"),
+    ],
+)
+def test_a_broken_new_file_is_refused_and_the_old_model_stays(
+    own_model, tagger, other, caplog, made, told, tmp_path_factory
+):
+    with running(create_app([own_model])) as client:
+        copy = tmp_path_factory.mktemp("copy") / "tags.ldsm"
+        copy.write_bytes(own_model.read_bytes())
+        broken = own_model.with_suffix(".new")
+        broken.write_bytes(made(copy))
+        os.replace(broken, own_model)
+        with caplog.at_level(logging.ERROR, "ldsm.serve"):
+            for _ in range(3):
+                assert scores(client) == tagger.predict([TEXT], 10)[0]
+        errors = [r for r in caplog.records if r.name == "ldsm.serve"]
+        assert len(errors) == 1 and "the last good model stays" in errors[0].getMessage()
+        problem = client.get(TAGS).json["problem"]
+        assert any(part in problem for part in told.split("|")), problem
+        other.save(own_model)
+        assert scores(client) == other.predict([TEXT], 10)[0]
+        assert client.get(TAGS).json["problem"] is None
+
+
+def test_a_file_that_is_gone(own_model, tagger):
+    with running(create_app([own_model])) as client:
+        data = own_model.read_bytes()
+        own_model.unlink()
+        assert scores(client) == tagger.predict([TEXT], 10)[0]
+        assert "is gone" in client.get(TAGS).json["problem"]
+        own_model.write_bytes(data)
+        assert scores(client) == tagger.predict([TEXT], 10)[0]
+        assert client.get(TAGS).json["problem"] is None
+
+
+def test_every_answer_is_of_one_model_while_files_change(own_model, tagger, other):
+    """Requests under way finish on the model that they began with."""
+    allowed = [model.predict([TEXT], 10)[0] for model in (tagger, other)]
+    assert allowed[0] != allowed[1]
+    stop, wrong = threading.Event(), []
+    with running(create_app([own_model])) as client:
+
+        def ask():
+            while not stop.is_set():
+                found = scores(client)
+                if found not in allowed:
+                    wrong.append(found)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(20):
+            (tagger, other)[i % 2].save(own_model)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_a_damaged_file_is_told_of_soon_after_the_start(own_model, caplog):
+    own_model.write_bytes(damaged(own_model))
+    try:
+        ldsm.load(own_model, verify=False).predict(["cod"])
+    except ValueError:
+        pytest.skip("what is damaged is seen at once")
+    with running(create_app([own_model])) as client:
+        for _ in range(100):
+            if client.get(TAGS).json["problem"]:
+                break
+        assert "its checksum does not match" in client.get(TAGS).json["problem"]
+
+
+def test_names_of_models(own_model, tmp_path):
+    folder = tmp_path / "more"
+    folder.mkdir()
+    twice = folder / "tags.ldsm"
+    twice.write_bytes(own_model.read_bytes())
+    with pytest.raises(ValueError, match="different names. Got 'tags' twice"):
+        create_app([own_model, twice])
+    other = twice.rename(folder / "other tags.v2.ldsm")
+    with running(create_app([own_model, other])) as client:
+        names = [one["project_id"] for one in client.get("/v1/projects").json["projects"]]
+        assert names == ["tags", "other tags.v2"]
+        assert client.form("/v1/projects/other%20tags.v2/suggest", text="cod").status == 200
+    with pytest.raises(FileNotFoundError):
+        create_app([folder / "none.ldsm"])
+    TextTagger().fit(*documents(20)).save(folder / "small.ldsm")
+    features_model(folder / "features.ldsm")
+    with pytest.raises(ValueError, match="models that read texts"):
+        create_app([folder / "features.ldsm"])
