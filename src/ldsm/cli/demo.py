@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeVar
 
 import joblib
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
-from sklearn.svm import LinearSVC
 
 from .. import metrics
 from .._runtime.wording import percent
@@ -27,6 +27,7 @@ from ..text import TextTagger
 from .options.estimator import defaults
 from .options.output import OverwriteOption, check_output
 from .screen import Report, Screen
+from .serve import run_service
 
 QUESTIONS = (
     "compress a stream of bytes",
@@ -63,6 +64,12 @@ def demo(
         Path | None, typer.Option(metavar="FILE", help="Save the model to this file.")
     ] = None,
     overwrite: OverwriteOption = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then offer the model on a web page: see ldsm serve.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any that is free.")
+    ] = 8000,
     trees: Annotated[int, typer.Option(min=1, help="Trees to grow.")] = defaults()["n_estimators"],
     n_jobs: Annotated[int, typer.Option(help="Threads for every method; -1 for all cores.")] = -1,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the held-out rows and the trees.")] = 0,
@@ -94,8 +101,22 @@ def demo(
         tagger.save(save)
     if screen.json:
         screen.data(_as_dict(train, test, methods, answers, save))
-        return
-    _show(screen, methods, answers, save)
+    else:
+        _show(screen, methods, answers, save)
+    if serve:
+        _serve(screen, tagger, save, port)
+
+
+def _serve(screen: Screen, tagger: TextTagger, save: Path | None, port: int) -> None:
+    """The page for the model, whose file goes with it unless it was saved."""
+    from ..serve.settings import Settings
+
+    with TemporaryDirectory(prefix="ldsm-demo-") as folder:
+        path = save or Path(folder, "demo.ldsm")
+        if save is None:
+            tagger.save(path)
+        settings = Settings(corrections=(save or Path("demo")).absolute().parent)
+        run_service(screen, [path], settings, host="127.0.0.1", port=port)
 
 
 def _compare(
@@ -169,6 +190,7 @@ def next_commands(save: Path | None) -> dict[str, str]:
     return keep | {
         f"ldsm explain {model} {shlex.quote(QUESTIONS[0])}": "the deciding words and the path",
         f"echo 'sort a list' | ldsm predict {model}": "any text, one per line",
+        f"ldsm serve {model}": "a page to try it on, and an interface for programs",
         f"ldsm inspect {model}": "parameters, trees, sizes",
         "ldsm train notes.jsonl -o notes.ldsm": "your own texts and labels",
     }
@@ -226,5 +248,7 @@ def _fit_label(X: Any, columns: Any, label: int) -> tuple[NDArray[np.float64], f
     y[columns.indices[columns.indptr[label] : columns.indptr[label + 1]]] = 1
     if not y.any() or y.all():  # only one class
         return np.zeros(X.shape[1]), float(np.where(y.any(), 1.0, -1.0))
+    from sklearn.svm import LinearSVC  # only the demo needs it
+
     svm = LinearSVC(random_state=0).fit(X, y)
     return svm.coef_[0], float(svm.intercept_[0])

@@ -30,6 +30,7 @@ from .options.tagger import TaggerOptions, WordOptions
 from .predict import predict
 from .report import report_command
 from .screen import Screen
+from .serve import serve
 from .train import train
 from .tune import tune
 
@@ -53,6 +54,7 @@ command(app, Reader)(evaluate)
 command(app, Reader)(report_command)
 command(app)(inspect_command)
 command(app, Reader)(explain_command)
+command(app)(serve)
 command(app, Reader, WordOptions)(convert)
 command(app, Reader, TaggerOptions, EstimatorOptions)(tune)
 

@@ -1,0 +1,156 @@
+"""``ldsm serve``: a web service that tags texts."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .._storage.atomic import check_writable
+from .command import wrong_use
+from .screen import Screen
+
+_SIZES = {"": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
+_LARGEST = 1000**3
+
+
+class Logged(str, Enum):
+    """What is logged."""
+
+    errors = "errors"
+    requests = "requests"
+    texts = "texts"
+
+
+def serve(
+    screen: Screen,
+    models: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL...", exists=True, dir_okay=False, help="Models of texts."),
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine's.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")
+    ] = 8000,
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", exists=True, dir_okay=False, help="Answer only requests with this key."
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    max_body: Annotated[
+        str, typer.Option(metavar="SIZE", help="The largest request, such as 200kB or 1MB.")
+    ] = "1MB",
+    max_batch: Annotated[int, typer.Option(min=1, help="The most texts of a request.")] = 256,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="The longest time for a request, in seconds.")
+    ] = 30.0,
+    learn: Annotated[bool, typer.Option("--learn", help="Learn corrections at once.")] = False,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+            help="Folder for the files of corrections. [dim]\\[default: beside the models][/dim]",
+        ),
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option(metavar="PATH", help="Path below which a proxy offers the service.")
+    ] = "",
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL", help="Web site whose pages may ask the service; may be repeated."
+        ),
+    ] = None,
+    log: Annotated[Logged, typer.Option(help="What to log, to stderr.")] = Logged.errors,
+) -> None:
+    """Tag texts by a web service: a page to try it on, and an interface for programs.
+
+    The page is at /, the reference of the interface at /docs, numbers for Prometheus at /metrics.
+    Programs can ask as they ask Annif (/v1/projects/MODEL/suggest) or by the Open Inference
+    Protocol (/v2/models/MODEL/infer). MODEL is the name of the file without .ldsm.
+
+    When the file of a model changes, the next request is answered by the new one. Corrections from
+    the page are kept in MODEL.corrections.jsonl, for ldsm learn; with --learn, they are learned at
+    once, and the model's file is replaced every 30 seconds.
+
+    Needs fastapi, uvicorn and prometheus-client: pip install "ldsm[serve]".
+    """
+    from ..serve.settings import Settings  # it takes a while to load
+
+    if root_path and not re.fullmatch(r"(/[\w.~-]+)+", root_path):
+        raise wrong_use(f"must look like /tags, got {root_path!r}.", "--root-path")
+    if root_path.split("/")[1:2] in (["v1"], ["v2"]):
+        raise wrong_use(
+            f"must not begin with a path of the service, got {root_path!r}.", "--root-path"
+        )
+    for origin in allow_origin or ():
+        if origin != "*" and not re.fullmatch(r"https?://[^\s/]+", origin):
+            raise wrong_use(
+                f"must look like https://example.org, got {origin!r}.", "--allow-origin"
+            )
+    settings = Settings(
+        max_body=_bytes(max_body),
+        max_batch=max_batch,
+        timeout=timeout,
+        api_key_file=None if api_key_file is None else api_key_file.absolute(),
+        corrections=None if corrections is None else corrections.absolute(),
+        learn=learn,
+        allow_origins=tuple(allow_origin or ()),
+        log_requests=log is not Logged.errors,
+        log_texts=log is Logged.texts,
+        root_path=root_path,
+    )
+    run_service(screen, models, settings, host=host, port=port, workers=workers)
+
+
+def run_service(
+    screen: Screen, paths: list[Path], settings: Any, *, host: str, port: int, workers: int = 1
+) -> None:
+    """Serve the models until Ctrl-C; errors that can be known are told before."""
+    from ..serve.models import name_of
+    from ..serve.run import address_of, listening, run
+
+    _ = settings.api_key
+    folders = {path.absolute().parent for path in paths}
+    if settings.learn:
+        for folder in folders:
+            check_writable(str(folder))
+    for folder in {settings.corrections} if settings.corrections else folders:
+        try:
+            check_writable(str(folder))
+        except OSError as error:
+            screen.note(
+                f"warning: corrections cannot be kept in {folder} ({error.strerror}); "
+                "--corrections names another folder",
+                style="yellow",
+            )
+    with listening(host, port) as listener:
+        address, names = address_of(listener, settings.root_path), [*map(name_of, paths)]
+
+        def ready() -> None:
+            if screen.json:
+                screen.data({"address": address, "models": names})
+            else:
+                screen.note(f"{', '.join(names)}: {address} (Ctrl-C ends it)")
+
+        run(paths, settings, listener, workers, ready)
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *(|kB|MB|GB)", text.strip())
+    size = 0.0 if found is None else float(found[1]) * _SIZES[found[2]]
+    if not 1 <= size <= _LARGEST:
+        raise wrong_use(
+            f"must be a size up to 1GB, such as 200kB or 1MB, got {text[:40]!r}.", "--max-body"
+        )
+    return int(size)
