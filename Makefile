@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long sanitize sanitize-address sanitize-thread fuzz lint bench paper peers clean
+.PHONY: demo test test-long test-browser test-annif sanitize sanitize-address sanitize-thread fuzz lint bench paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -21,7 +21,13 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-long: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "long or not long"
+	$(BIN)/python -m pytest -m "not browser and not annif"
+
+# The page of `ldsm serve` in a real browser. Debian's packages are installed where they are missing
+# and where that is possible; axe-core, which checks accessibility, comes from a package of PyPI.
+test-browser: $(VENV)/.installed-browser
+	tests/browser/install-chromium.sh
+	$(BIN)/python -m pytest -m browser tests/browser
 
 # The tests on cores that report every access outside an array, every undefined operation (address)
 # and every data race (thread). Needs a compiler with these run-time libraries: g++ brings them along.
@@ -63,6 +69,15 @@ paper: $(VENV)/.installed
 # Other people's programs live in an environment of their own.
 peers: .venv-peers/.installed
 
+# Annif, whose dependencies are older than ours, asks a service of ours.
+test-annif: $(VENV)/.installed-test .venv-annif/.installed
+	$(BIN)/python -m pytest -m annif tests/annif
+
+.venv-annif/.installed:
+	$(PYTHON) -m venv .venv-annif
+	.venv-annif/bin/python -m pip install --quiet annif==1.4.3
+	touch $@
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -86,6 +101,12 @@ $(VENV)/.installed-lint: $(VENV)/.build-tools $(SOURCES)
 	$(INSTALL) ".[lint,test]"
 	touch $(VENV)/.installed $@
 
+$(VENV)/.installed-browser: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) ".[browser,test]"
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target build/axe \
+		axe-playwright-python==0.1.8
+	touch $(VENV)/.installed $@
+
 $(VENV)/.installed-plot: $(VENV)/.build-tools $(SOURCES)
 	$(INSTALL) ".[plot]"
 	touch $(VENV)/.installed $@
@@ -103,4 +124,4 @@ WITHOUT_IT = cannot be installed here; the benchmarks do without it
 	touch $@
 
 clean:
-	rm -rf build .venv .venv-peers
+	rm -rf build .venv .venv-peers .venv-annif

@@ -1,0 +1,249 @@
+"""Files of texts in the browser; and what the page says when something is wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+import ldsm
+from conftest import Page
+from services import SCRIPT, documents, service
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def downloads(page, tmp_path):
+    settings = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", settings)
+    return tmp_path
+
+
+def write_csv(path, n_rows, delimiter=","):
+    texts, _ = documents(n_rows, seed=5)
+    texts[0] = 'cod, "herring"\nand a second line ' + SCRIPT
+    with open(path, "w", newline="") as file:
+        table = csv.writer(file, delimiter=delimiter)
+        table.writerow(["shelf mark", "body"])
+        table.writerows([[f"A {i}", text] for i, text in enumerate(texts)])
+    return texts
+
+
+def tag_all(page, path):
+    page.one("#tab-file").click()
+    page.one("#file").send_keys(str(path))
+    page.until(lambda: page.one("#job").is_displayed())
+    page.one("#go").click()
+
+
+def done(page, n_rows):
+    page.until(lambda: page.one("#progress-text").text == f"{n_rows} of {n_rows} rows")
+    page.until(lambda: page.one("#go").is_displayed())
+
+
+def downloaded(page, button, path):
+    page.one(button).click()
+    page.until(lambda: path.exists() and path.stat().st_size)
+    return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_table(page, downloads, model_file, delimiter):
+    path = downloads / f"notes.{'tsv' if delimiter == chr(9) else 'csv'}"
+    texts = write_csv(path, 50, delimiter)
+    expected = ldsm.load(model_file).predict(texts, 3)
+    page.choose("most", "3")
+    tag_all(page, path)
+    done(page, 50)
+    assert page.one("#text-column").get_attribute("value") == "body"
+    assert page.one("#id-column").get_attribute("value") == "shelf mark"
+    assert page.texts("#rows th")[:2] == ["A 0", "A 1"]
+    assert len(page.all("#rows tr")) == 50
+    # What is downloaded is what `ldsm predict` would write.
+    text = downloaded(page, "#as-csv", downloads / "notes-tags.csv")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [*rows[0]] == ["row", "shelf mark", "labels", "scores"]
+    assert [row["shelf mark"] for row in rows] == [f"A {i}" for i in range(50)]
+    assert [row["labels"].split(",") for row in rows] == [
+        [tag for tag, _ in best] for best in expected
+    ]
+    text = downloaded(page, "#as-jsonl", downloads / "notes-tags.jsonl")
+    records = [json.loads(line) for line in text.splitlines()]
+    for i, (record, best) in enumerate(zip(records, expected, strict=True)):
+        assert record["row"] == i and record["shelf mark"] == f"A {i}"
+        assert record["labels"] == [tag for tag, _ in best]
+        assert record["scores"] == pytest.approx([score for _, score in best], abs=1e-6)
+
+
+def test_json_lines_and_plain_lines(page, tmp_path):
+    records = [{"id": f"n{i}", "text": text} for i, text in enumerate(documents(20, seed=6)[0])]
+    lines = tmp_path / "notes.jsonl"
+    lines.write_text("\n".join(map(json.dumps, records)) + "\n\n")
+    tag_all(page, lines)
+    done(page, 20)
+    assert page.texts("#rows th")[3] == "n3"
+    array = tmp_path / "notes.json"
+    array.write_text(json.dumps(records[:3]))
+    tag_all(page, array)
+    done(page, 3)
+    plain = tmp_path / "notes.txt"
+    plain.write_text("cod quota\n\nbeef import\n")
+    tag_all(page, plain)
+    done(page, 3)  # an empty line is a row, too: rows keep their numbers
+    assert page.texts("#rows th") == ["0", "1", "2"]
+
+
+def test_ids_stay_as_they_are_written(page, downloads):
+    lines = downloads / "long.jsonl"
+    lines.write_text('{"labels": 12345678901234567891, "text": "cod quota"}\n')
+    tag_all(page, lines)
+    done(page, 1)
+    page.choose("id-column", "labels")
+    record = json.loads(downloaded(page, "#as-jsonl", downloads / "long-tags.jsonl"))
+    assert record["id (labels)"] == "12345678901234567891" and "fish" in record["labels"]
+
+
+def test_a_file_can_be_dropped(page):
+    page.one("#tab-file").click()
+    page.script("""
+        const data = new DataTransfer();
+        data.items.add(new File(["id,text\\n7,cod quota\\n"], "dropped.csv"));
+        document.getElementById("drop").dispatchEvent(
+          new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));""")
+    page.until(lambda: page.one("#file-name").text == "dropped.csv: 1 row")
+    page.one("#go").click()
+    done(page, 1)
+    assert "fish" in page.one("#rows").text
+
+
+def test_a_long_file_can_be_stopped(page, tmp_path):
+    path = tmp_path / "long.csv"
+    write_csv(path, 3000)
+    tag_all(page, path)
+    page.until(lambda: page.one("#progress-text").text.split(" ")[0] not in ("", "0"))
+    page.one("#stop").click()
+    page.until(lambda: page.one("#go").is_displayed())
+    assert page.one("#progress-text").text != "3,000 of 3,000 rows"
+    assert page.one("#as-csv").is_displayed()
+    assert len(page.all("#rows tr")) == 500
+    assert "first 500 rows are shown" in page.one("#more-rows").text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.csv", 'id,text\n1,"cod', "A quoted cell has no end."),
+        ("a.csv", "id,text\n1,cod,quota\n", "Row 2 has 3 cells, but there are 2 columns."),
+        ("a.csv", "id,text\n", "It has no rows."),
+        ("a.jsonl", '{"text": "cod"}\n{bad\n', "Line 2 is not JSON."),
+        ("a.jsonl", "[1, 2]\n", "Record 1 is not an object."),
+        ("a.csv", "id,text\n1,M\xfcller\n", "It is not UTF-8: save it with that encoding."),
+    ],
+)
+def test_files_that_cannot_be_read(page, tmp_path, name, content, told):
+    path = tmp_path / name
+    path.write_text(content, "latin-1")
+    page.one("#tab-file").click()
+    page.one("#file").send_keys(str(path))
+    page.until(lambda: page.one("#banner").text)
+    assert page.one("#banner").text == f"{name} cannot be read. {told}"
+
+
+def test_when_the_service_goes_away_and_comes_back(driver, model_file):
+    with service(model_file, "--port", 0) as first:
+        page = Page(driver, first.address).open()
+        page.type("cod quota")
+        first.stop()
+        page.one("#text").send_keys(" herring")
+        page.until(lambda: "does not answer" in page.one("#banner").text)
+        page.one("#text").send_keys(" and beef from the butcher")
+        with service(model_file, "--port", first.port):
+            page.until(lambda: not page.one("#banner").is_displayed(), 20)
+            page.until(lambda: "meat" in page.texts("#tags .name"))
+    page.errors()  # of the requests that failed, which were meant to
+
+
+def test_a_key_is_asked_for(driver, model_file, tmp_path):
+    (tmp_path / "key").write_text("s3cret")
+    with service(model_file, "--port", 0, "--api-key-file", tmp_path / "key") as served:
+        page = Page(driver, served.address).open()
+        for key, last_was_wrong in (("wrong", False), ("s3cret ", True)):
+            page.until(lambda: page.one("#key-dialog").is_displayed())
+            assert page.one("#key-wrong").is_displayed() == last_was_wrong
+            page.one("#key").send_keys(key, Keys.ENTER)
+        page.until(lambda: not page.one("#key-dialog").is_displayed())
+        assert "fish" in page.type("cod quota")
+        # Until the tab is closed.
+        page.open()
+        assert "fish" in page.type("cod quota")
+        page.script("sessionStorage.clear()")
+    page.errors()
+
+
+def test_a_key_that_is_not_given(driver, model_file, tmp_path):
+    (tmp_path / "key").write_text("s3cret")
+    with service(model_file, "--port", 0, "--api-key-file", tmp_path / "key") as served:
+        page = Page(driver, served.address).open()
+        page.until(lambda: page.one("#key-dialog").is_displayed())
+        page.one("#key").send_keys(Keys.ESCAPE)
+        page.until(lambda: "asks for a key" in page.one("#banner").text)
+        page.one("#banner button").click()
+        page.until(lambda: page.one("#key-dialog").is_displayed())
+        page.one("#key").send_keys("s3cret", Keys.ENTER)
+        assert "fish" in page.type("cod quota")
+        page.script("sessionStorage.clear()")
+    page.errors()
+
+
+def test_a_text_that_is_too_long_to_explain(page):
+    page.script("document.getElementById('text').value = 'cod quota '.repeat(11000)")
+    page.one("#text").send_keys("x")
+    page.until(lambda: page.texts("#tags .name"))
+    page.one("#tags button.tag").click()
+    page.until(lambda: "100,000 characters at most" in page.one("#banner").text)
+    page.errors()
+
+
+def test_a_text_that_is_too_large(driver, model_file):
+    with service(model_file, "--port", 0, "--max-body", "2kB") as served:
+        page = Page(driver, served.address).open()
+        page.script("document.getElementById('text').value = 'cod '.repeat(1000)")
+        page.one("#text").send_keys("x")
+        page.until(lambda: "2,000 bytes at most" in page.one("#banner").text)
+        page.one("#clear").click()
+        assert "fish" in page.type("cod quota")
+        assert not page.one("#banner").is_displayed()
+    page.errors()
+
+
+def test_two_models_and_learning_at_once(driver, model_file, tmp_path):
+    paths = [tmp_path / "first.ldsm", tmp_path / "second.ldsm"]
+    for path in paths:
+        path.write_bytes(model_file.read_bytes())
+    with service(*paths, "--learn", "--port", 0) as served:
+        page = Page(driver, served.address).open()
+        page.type("cod quota")
+        page.choose("model", "second")
+        page.until(lambda: page.texts("#tags .name"))
+        page.one("#add").send_keys("sea law")
+        page.until(lambda: page.texts("#found li"))
+        page.one("#add").send_keys(Keys.ENTER)
+        page.one("#send").click()
+        page.until(lambda: page.one("#thanks").text == "Thank you. The model learns it now.")
+        page.one("#add").send_keys("sea l")
+        page.until(lambda: page.texts("#found li small")[:1] == ["1 text"])
+    page.errors()
+    assert not (tmp_path / "first.corrections.jsonl").exists()
+
+
+def test_below_another_path(driver, model_file):
+    with service(model_file, "--port", 0, "--root-path", "/tags") as served:
+        assert served.address.endswith("/tags/")
+        page = Page(driver, served.address).open()
+        assert "fish" in page.type("cod quota")
+        page.one(".api").click()
+        page.until(lambda: "Endpoints of this service" in page.driver.page_source)
+    page.errors()
