@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import doctest
 import importlib
+import inspect
 import json
 import pkgutil
 import random
@@ -19,6 +20,9 @@ import pytest
 import ldsm
 from cli_runs import within
 from ldsm import datasets
+from ldsm.cli.serve import serve
+from ldsm.serve import create_app
+from services import running, service
 from text_corpus import titles
 
 ROOT = Path(__file__).parents[2]
@@ -117,13 +121,60 @@ def test_readme_shell(tmp_path, monkeypatch, capsys):
     )
     assert len(lines) >= 8
     for line in lines:
+        if line == "ldsm serve tags.ldsm":
+            continue  # as in `test_serving_page`
         if "|" not in line:  # in this process, which is much faster
             options = ["--trials", "2"] if " tune " in line else []
             assert (done := ldsm(*shlex.split(line)[1:], *options)).code == 0, (line, done.err)
-            continue
-        command = re.sub(r"(?<!\S)ldsm (?=[a-z])", f"'{sys.executable}' -m ldsm ", line)
-        run = subprocess.run(command, shell=True, capture_output=True, text=True)
-        assert run.returncode == 0, (line, run.stderr)
+        else:
+            _run_in_shell(line)
+
+
+def _run_in_shell(line):
+    command = re.sub(r"(?<!\S)ldsm (?=[a-z])", f"'{sys.executable}' -m ldsm ", line)
+    run = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert run.returncode == 0, (line, run.stderr)
+
+
+def test_serving_page(tmp_path, monkeypatch):
+    """Each request of the page is answered, and each option that it names exists."""
+    monkeypatch.chdir(tmp_path)
+    texts, tags = (
+        ["a quota for cod", "import of beef", "herring fishing"] * 5,
+        [["fish"], ["meat"], ["fish"]] * 5,
+    )
+    ldsm.TextTagger().fit(texts, tags).save("tags.ldsm")
+    page = (ROOT / "docs" / "serving.md").read_text()
+    requests = re.findall(r"^\$ (curl .*)$", "\n".join(blocks("console", page)), re.M)
+    assert len(requests) >= 9
+    with service("tags.ldsm", "--port", 0) as served:
+        for line in requests:
+            _, url, *rest = shlex.split(line)
+            path = url.removeprefix("http://localhost:8000")
+            if rest[:1] == ["--json"]:
+                answer = served.post(path, json.loads(rest[1]))
+            elif rest:
+                fields = dict(pair.split("=", 1) for pair in rest if pair != "-d")
+                answer = served.form(path, **fields)
+            else:
+                answer = served.get(path)
+            assert answer.status in (200, 204), (line, answer.text)
+    options = set(re.findall(r"`(--[a-z-]+)", page)) | set(
+        re.findall(r"ldsm serve .*?(--[a-z-]+)", page)
+    )
+    signature = inspect.signature(serve)
+    assert {option.strip("-").replace("-", "_") for option in options} <= {
+        *signature.parameters,
+        "in_place",
+        "serve",
+    }
+    names = set(re.findall(r"`(ldsm_\w+)`", page))
+    with running(create_app(["tags.ldsm"])) as client:
+        client.form("/v1/projects/tags/suggest", text="cod")
+        offered = client.get("/metrics").text
+    assert names and all(
+        f" {name} " in offered or f" {name.removesuffix('_total')} " in offered for name in names
+    )
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
