@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+# Without a browser to try it in, there is nothing to collect there.
+collect_ignore = [] if find_spec("selenium") else ["browser"]
 
 # A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests
 # that send it would wait for ever. A handler of our own is not passed on.

@@ -172,7 +172,8 @@ def test_demo(tmp_path, capsys):
     """Its numbers hold what it promises, and the commands it names work as they stand."""
     file = tmp_path / "docs.ldsm"
     started = time.monotonic()
-    done = process("demo", "--json", "--save", file, "--trees", 10)
+    run = within(capsys)
+    done = run("demo", "--json", "--save", file, "--trees", 10)
     assert done.code == 0, done.err
     assert time.monotonic() - started < 60
     popular, linear, trees = done.json["methods"]
@@ -184,7 +185,6 @@ def test_demo(tmp_path, capsys):
     date = done.json["questions"]["parse a date and time"]
     assert date["labels"][0] == "module:datetime"
     # What a model that was kept is good for: the commands that the demo shows, less the shell.
-    run = within(capsys)
     tried = 0
     for command in next_commands(file):
         words = shlex.split(command)

@@ -438,7 +438,13 @@ def test_failures_are_one_sentence(run, folder, tmp_path):
 # -- benchmark data, from files to metrics --------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "least"), [("bibtex", 0.56), ("delicious", 0.60)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("bibtex", 0.56),
+        pytest.param("delicious", 0.60, marks=pytest.mark.long),
+    ],
+)
 def test_matrices_from_files_to_metrics(run, benchmark_data, tmp_path, name, least):
     """The floors are loose: they catch a broken path from file to metric, not a lost point."""
     store, model = tmp_path / "store", tmp_path / "m.ldsm"

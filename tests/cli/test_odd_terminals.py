@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from cli_runs import process
+from cli_runs import process, within
+from ldsm import LdSMClassifier, TextTagger, datasets
 
 # Labels, and what people may see of them.
 NASTY = ["red\x1b[31m", "bell\x07", "line\nfeed", "tab\tbed", "\u202edesrever", "été"]
@@ -26,8 +27,8 @@ def model(tmp_path_factory):
         for i in range(24):
             labels = [NASTY[i % 6], NASTY[(i + 1) % 6]]
             file.write(json.dumps({"text": f"word{i % 6} more{i % 3}", "labels": labels}) + "\n")
-    made = process("train", folder / "d.jsonl", "-o", folder / "m.ldsm", "--n-estimators", "3")
-    assert made.code == 0, made.err
+    data = datasets.load_jsonl(folder / "d.jsonl")
+    TextTagger(LdSMClassifier(n_estimators=3, random_state=0)).fit(data).save(folder / "m.ldsm")
     return folder / "m.ldsm"
 
 
@@ -35,14 +36,15 @@ def odd_characters(text: str) -> set[str]:
     return {c for c in text if (ord(c) < 32 and c not in "\n\t") or 0x202A <= ord(c) <= 0x202E}
 
 
-def test_labels_are_shown_escaped(model):
+def test_labels_are_shown_escaped(model, capsys):
     lines = process("predict", model, "-", "-k", "6", stdin="word0 more0\nword3\n")
     assert lines.code == 0 and len(lines.lines) == 2
     for cell in (cell for line in lines.lines for cell in line.split("\t")):
         label, score = cell.rsplit(" ", 1)
         assert label in SHOWN and 0 <= float(score) <= 1
+    run = within(capsys)
     for command in (["explain", model, "word0 more0"], ["inspect", model]):
-        shown = process(*command)
+        shown = run(*command)
         assert shown.code == 0 and not odd_characters(shown.out + shown.err)
     assert not odd_characters(lines.out)
 

@@ -10,6 +10,7 @@ const STAGES = {
   tail: "likeness to its texts",
 };
 const WEAK_WORD = 0.1;
+const LONGEST_EXPLAINED = 100000; // characters; the service does not take more
 let explaining = null;
 
 async function explain(uri) {
@@ -22,12 +23,14 @@ async function explain(uri) {
   if (!row.why.childElementCount) row.why.replaceChildren(h("p", { class: "quiet" }, "…"));
   explaining?.abort();
   unmark();
-  if (tagging.unknown.has(uri)) {
-    row.why.replaceChildren(h("p", {}, "The model does not know this tag yet."));
+  const text = $("text").value;
+  const reason = tagging.unknown.has(uri) ? "The model does not know this tag yet."
+    : text.length > LONGEST_EXPLAINED ? "This text is too long to be explained." : "";
+  if (reason) {
+    row.why.replaceChildren(h("p", { class: "verdict" }, reason));
     return;
   }
   explaining = new AbortController();
-  const text = $("text").value;
   try {
     const values = { text, label: uri };
     const facts = await ask(project("explain"), asForm(values, explaining.signal));
