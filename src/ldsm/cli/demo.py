@@ -190,7 +190,7 @@ def next_commands(save: Path | None) -> dict[str, str]:
     return keep | {
         f"ldsm explain {model} {shlex.quote(QUESTIONS[0])}": "the deciding words and the path",
         f"echo 'sort a list' | ldsm predict {model}": "any text, one per line",
-        f"ldsm serve {model}": "a page to try it on, and an interface for programs",
+        f"ldsm serve {model}": "a page to try it on, and an API",
         f"ldsm inspect {model}": "parameters, trees, sizes",
         "ldsm train notes.jsonl -o notes.ldsm": "your own texts and labels",
     }
