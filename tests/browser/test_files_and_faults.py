@@ -55,7 +55,9 @@ def test_a_table(page, downloads, model_file, delimiter):
     path = downloads / f"notes.{'tsv' if delimiter == chr(9) else 'csv'}"
     texts = write_csv(path, 50, delimiter)
     expected = ldsm.load(model_file).predict(texts, 3)
+    page.until(lambda: page.texts("#empty"))
     page.choose("most", "3")
+    page.choose("least", "0")
     tag_all(page, path)
     done(page, 50)
     assert page.one("#text-column").get_attribute("value") == "body"

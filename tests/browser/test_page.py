@@ -30,7 +30,7 @@ def test_tags_appear_while_typing(page, model_file):
     expected = dict(ldsm.load(model_file).predict([TEXT], 6)[0])
     shown = zip(page.texts("#tags .name"), page.texts("#tags .score"), strict=True)
     for name, score in shown:
-        assert score == f"{round(100 * expected[name])} %"
+        assert score == f"{round(100 * expected[name])}%"
     widths = page.script(
         "return [...document.querySelectorAll('#tags .bar i')].map(b => b.style.width)"
     )
@@ -74,10 +74,10 @@ def test_sliders(page):
     n_sure = len(page.texts("#tags .name"))
     page.choose("sure", "0")
     assert len(page.texts("#tags .name")) == len(TOPICS) > n_sure
-    assert page.one("#sure-value").text == "0 %"
+    assert page.one("#sure-value").text == "0%"
     before = page.texts("#tags .name")
     page.choose("rare", "100")
-    assert page.one("#rare-value").text == "100 %"
+    assert page.one("#rare-value").text == "100%"
     page.until(lambda: sorted(page.texts("#tags .name")) == sorted(before))
 
 
@@ -86,7 +86,7 @@ def test_a_correction(page, model_file):
     page.type(TEXT)
     page.tag("law").find_element(By.CSS_SELECTOR, ".icon").click()
     assert "removed" in page.tag("law").get_attribute("class")
-    assert page.one("#changes").text == "Your correction: 1 taken out."
+    assert page.one("#changes").text == "Your correction: 1 removed."
     page.one("#add").send_keys("wea")
     page.until(lambda: page.texts("#found li span") == ["weather", "wea"])
     page.one("#add").send_keys(Keys.ENTER)
@@ -95,7 +95,7 @@ def test_a_correction(page, model_file):
     page.one("#add").send_keys("sea law")
     page.until(lambda: page.texts("#found li small") == ["a new tag"])
     page.one("#add").send_keys(Keys.ENTER)
-    assert page.one("#changes").text == "Your correction: 1 taken out, 2 put in."
+    assert page.one("#changes").text == "Your correction: 1 removed, 2 added."
     page.one("#send").click()
     page.until(lambda: "It is kept for the next time" in page.one("#thanks").text)
     kept = corrections(model_file)
@@ -238,7 +238,7 @@ def test_by_keyboard_alone(page, model_file):
     page.until(lambda: page.texts("#tags .name"))
     go_to("sure")
     press(Keys.ARROW_LEFT)
-    assert page.one("#sure-value").text == "45 %"
+    assert page.one("#sure-value").text == "45%"
     go_to("fish")
     press(Keys.ENTER)
     page.until(lambda: page.texts("#marks mark"))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
+import shlex
 
+from ldsm.serve import create_app
 from ldsm.serve.page import page
-from services import Client
+from services import Client, running
 
 TAGS = "/v1/projects/tags"
 
@@ -60,6 +64,23 @@ def test_every_endpoint_is_in_the_reference(client):
             assert facts["description"].split("\n")[0] in page.text.replace("&#x27;", "'")
     assert not re.search(r'(src|href)="(?!openapi\.json|\./)', page.text)
     assert "<script" not in page.text
+
+
+def test_the_examples_of_the_reference_work(own_model):
+    with running(create_app([own_model])) as client:
+        page = html.unescape(client.get("/docs").text)
+        examples = re.findall(r"<code>(curl .*?)</code>", page, re.S)
+        assert len(examples) >= 15
+        for line in examples:
+            _, url, *rest = shlex.split(line)
+            path = url.removeprefix(f"http://127.0.0.1:{client.port}")
+            if rest[:1] == ["--json"]:
+                answer = client.post(path, json.loads(rest[1]))
+            elif rest:
+                answer = client.form(path, **dict(pair.split("=", 1) for pair in rest[1::2]))
+            else:
+                answer = client.get(path)
+            assert answer.status in (200, 204), (line, answer.text)
 
 
 def test_answers_have_the_shape_that_the_reference_promises(client):

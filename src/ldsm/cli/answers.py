@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .._runtime.wording import escaped
 from .._storage.text_files import format_suffix, writing
 from ..datasets.formats import foreign_format
-from ..datasets.tables import DELIMITERS
+from ..datasets.tables import DELIMITERS, separator_for
 from .command import wrong_use
 from .screen import Screen, json_line
 
@@ -21,7 +21,6 @@ FIRST_COLUMN = "row"
 LAST_COLUMNS = ("labels", "scores")
 # Between the "label score" pairs of a plain line; labels may contain spaces.
 _BETWEEN = "\t"
-_SEPARATORS = (",", ";", "|", "/", "\t")  # between the labels of a cell
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -92,18 +91,13 @@ def _table(file: io.TextIOWrapper, delimiter: str, separator: str, id_field: str
 
 
 def _separator(labels: Sequence[Any], trained: str | None) -> str:
-    """What stands between the labels of a cell, so that it can be read again.
-
-    That of the training data, unless a label contains it.
-    """
-    everything = "\n".join(map(str, labels))
-    for separator in (trained, *_SEPARATORS):
-        if separator is not None and separator not in everything:
-            return separator
-    raise wrong_use(
-        "some label contains each separator that a table could use; write to a .jsonl file.",
-        "--output",
-    )
+    """What stands between the labels of a cell."""
+    if (separator := separator_for(labels, trained)) is None:
+        raise wrong_use(
+            "some label contains each separator that a table could use; write to a .jsonl file.",
+            "--output",
+        )
+    return separator
 
 
 def _json(answer: Answer, id_name: str) -> str:

@@ -83,7 +83,7 @@ def serve(
     the page are kept in MODEL.corrections.jsonl, for ldsm learn; with --learn, they are learned at
     once, and the model's file is replaced every 30 seconds.
 
-    Needs fastapi, uvicorn and prometheus-client: pip install "ldsm[serve]".
+    Needs fastapi, uvicorn and prometheus-client: pip install "ldsm\\[serve]".
     """
     from ..serve.settings import Settings  # it takes a while to load
 

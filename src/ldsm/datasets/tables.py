@@ -6,8 +6,9 @@ import csv
 import io
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from .._arrays.joined_labels import find_joined
 from .._runtime.wording import argument
@@ -18,6 +19,7 @@ from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 
 _COMMA = ","
+_SEPARATORS = (",", ";", "|", "/", "\t")  # that can stand between the labels of a cell
 _ROWS_TO_GUESS = 1000
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
@@ -114,6 +116,18 @@ def read_table(
             raise malformed(path, number, problem, cell)
         document = joined_fields([row[column] for column in texts])
         yield Document(document, names, None if known_by is None else row[known_by])
+
+
+def separator_for(labels: Iterable[Any], trained: str | None) -> str | None:
+    """What can stand between the labels of a cell, so that it can be read again.
+
+    That of the training data, unless a label contains it; None if labels contain each.
+    """
+    everything = "\n".join(map(str, labels))
+    for separator in (trained, *_SEPARATORS):
+        if isinstance(separator, str) and separator and separator not in everything:
+            return separator
+    return None
 
 
 def guess_separator(

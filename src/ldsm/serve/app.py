@@ -86,7 +86,9 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
 
     @app.get("/docs", include_in_schema=False)
     async def show_reference(request: Request) -> HTMLResponse:
-        return HTMLResponse(reference_page(app.openapi(), request.state.nonce))
+        model = next(iter(service.models)).name
+        address, nonce = str(request.base_url), request.state.nonce
+        return HTMLResponse(reference_page(app.openapi(), address, model, nonce))
 
     _add_error_handlers(app)
     app.add_middleware(Guard, settings=settings, told=telemetry.told)

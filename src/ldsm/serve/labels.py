@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._model.explain import strongest_features
 from .._model.fitted import FittedModel
+from ..datasets.tables import separator_for
 from ..text.fitted import FittedText
 
 ORDERS = ("rows", "name", "found")
@@ -36,6 +37,13 @@ class LabelDirectory:
             if one in self.column:
                 return self.tags[self.column[one]]
         return None
+
+    @cached_property
+    def separator(self) -> str | None:
+        """What stands between labels in a cell of a table, as `ldsm predict` writes it."""
+        reading = self.model.training.get("reading")
+        trained = reading.get("separator") if isinstance(reading, dict) else None
+        return separator_for(self.tags, trained)
 
     @property
     def model(self) -> FittedModel:

@@ -19,16 +19,20 @@ _ADDRESS = re.compile(r"<[a-z][a-z0-9+.-]*:\S+>", re.IGNORECASE)
 _HUGE = 10**9  # the service has a limit of its own
 _LIMIT = "The most tags to give."
 _THRESHOLD = "The lowest score that a tag may have."
-_TAIL = "Above 0, rare tags come earlier: 1 as metrics with propensities ask for."
+_TAIL = "Above 0, rare tags come earlier: 1 is right for metrics with propensities."
+
+
+def _text() -> Any:
+    return Field(examples=["a quota for cod"])
 
 
 class Suggestion(BaseModel):
     """A tag with its score."""
 
-    uri: str = Field(description="The tag as the model knows it.")
-    label: str = Field(description="What a person would call it.")
+    uri: str = Field(description="The tag as the model knows it.", examples=["fish"])
+    label: str = Field(description="What a person would call it.", examples=["fish"])
     notation: str | None = Field(default=None, description="Always null: models have no notations.")
-    score: float = Field(description="How sure the model is, from 0 to 1.")
+    score: float = Field(description="How sure the model is, from 0 to 1.", examples=[0.87])
 
 
 class Suggestions(BaseModel):
@@ -40,14 +44,14 @@ class Suggestions(BaseModel):
 class DocumentSuggestions(Suggestions):
     """The tags of one of several texts."""
 
-    document_id: str | None = Field(default=None, description="As it was given.")
+    document_id: str | None = Field(default=None, description="As it was given.", examples=["7"])
 
 
 class Document(BaseModel):
     """A text, and what to call it."""
 
-    text: str
-    document_id: str | None = None
+    text: str = _text()
+    document_id: str | None = Field(default=None, examples=["7"])
 
 
 class Documents(BaseModel):
@@ -66,8 +70,8 @@ class Subject(BaseModel):
 class CorrectedDocument(BaseModel):
     """A text with its right tags: all of them."""
 
-    text: str
-    subjects: list[Subject]
+    text: str = _text()
+    subjects: list[Subject] = Field(examples=[[{"label": "fish"}]])
 
 
 class Backend(BaseModel):
@@ -79,17 +83,20 @@ class Backend(BaseModel):
 class ProjectFacts(BaseModel):
     """A model, as Annif describes a project."""
 
-    project_id: str
-    name: str
+    project_id: str = Field(examples=["tags"])
+    name: str = Field(examples=["tags"])
     language: str = Field(default="und", description="Always und: models do not know theirs.")
     backend: Backend = Backend()
     is_trained: bool = True
-    modification_time: str = Field(description="When the model's file was written.")
+    modification_time: str = Field(
+        description="When the model's file was written.", examples=["2026-01-31T12:00:00+00:00"]
+    )
     n_labels: int
     n_training_rows: int
     threshold: float | None = Field(description="Of a set of tags; null if each tag has its own.")
     learns: bool = Field(description="Whether corrections are learned at once.")
-    max_batch: int = Field(description="The most texts of a request.")
+    max_batch: int = Field(description="The most texts of a request.", examples=[256])
+    separator: str | None = Field(description="What can stand between tags in a cell of a table.")
     problem: str | None = Field(default=None, description="Why the file as it is now is not used.")
 
 
@@ -112,6 +119,7 @@ async def described(service: Service, name: str) -> ProjectFacts:
         threshold=model.threshold if isinstance(model.threshold, float) else None,
         learns=service.learns(name),
         max_batch=service.settings.max_batch,
+        separator=opened.labels.separator,
         problem=service.models[name].problem,
     )
 
@@ -172,7 +180,7 @@ def router(service: Service) -> APIRouter:
     async def keep_corrections(project: Project, body: list[CorrectedDocument]) -> None:
         """Texts with their right tags. They are on the disk before this answers.
 
-        With `--learn` they are learned at once, otherwise by `ldsm learn`.
+        The answer is empty. With --learn they are learned at once, otherwise by ldsm learn.
         """
         directory = (await service.model(project)).labels
         documents = []

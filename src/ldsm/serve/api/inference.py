@@ -76,10 +76,10 @@ class Parameters(BaseModel):
 class Tensor(BaseModel):
     """Values of one kind, in the order of rows."""
 
-    name: str
-    datatype: str
-    shape: list[int]
-    data: list[Any] = Field(description="May be nested.")
+    name: str = Field(examples=[TEXT])
+    datatype: str = Field(examples=["BYTES"])
+    shape: list[int] = Field(examples=[[1]])
+    data: list[Any] = Field(description="May be nested.", examples=[["a quota for cod"]])
 
 
 class WantedOutput(BaseModel):
@@ -91,10 +91,10 @@ class WantedOutput(BaseModel):
 class InferenceRequest(BaseModel):
     """Texts to tag."""
 
-    id: str | None = None
-    parameters: dict[str, Any] = {}
+    id: str | None = Field(default=None, examples=["7"])
+    parameters: dict[str, Any] = Field(default={}, examples=[{"k": 3}])
     inputs: list[Tensor]
-    outputs: list[WantedOutput] | None = None
+    outputs: list[WantedOutput] | None = Field(default=None, examples=[None])
 
 
 class InferenceAnswer(BaseModel):

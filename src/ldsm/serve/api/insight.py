@@ -99,7 +99,7 @@ def router(service: Service) -> APIRouter:
     async def explain_a_tag(
         project: Project,
         text: Annotated[str, Form(description="The text.")],
-        label: Annotated[str, Form(description="A label, by its address or its name.")],
+        label: Annotated[str, Form(description="A label, by its URI or its name.")],
         max_words: Annotated[int, Form(ge=1, le=1000, description="The most words to give.")] = 30,
     ) -> JSON:
         """Why a text has a label, word by word; or why not, if it was not given."""
@@ -121,7 +121,7 @@ def router(service: Service) -> APIRouter:
             Literal["rows", "name", "found"],
             Query(description="What comes first, of labels that fit equally well."),
         ] = "rows",
-        offset: Annotated[int, Query(ge=0, le=2**53, description="Labels to pass over.")] = 0,
+        offset: Annotated[int, Query(ge=0, le=2**53, description="Labels to skip.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1000, description="The most labels to give.")] = 20,
     ) -> Labels:
         """The labels of a model, or those with some text in their name."""
@@ -138,7 +138,7 @@ def router(service: Service) -> APIRouter:
     @routes.get("/projects/{project}/label")
     async def show_label(
         project: Project,
-        uri: Annotated[str, Query(description="A label, by its address or its name.")],
+        uri: Annotated[str, Query(description="A label, by its URI or its name.")],
     ) -> LabelDetails:
         """One label, with the words that speak most for it."""
         opened = await service.model(project)

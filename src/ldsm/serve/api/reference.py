@@ -24,21 +24,25 @@ code, pre { font: .86rem/1.45 ui-monospace, monospace; }
 pre { background: var(--wash); padding: .7rem .9rem; overflow-x: auto; border-radius: .4rem; }
 table { border-collapse: collapse; font-size: .9rem; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0;
-  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+  border-bottom: 1px solid var(--line); overflow-wrap: break-word; }
 th { color: var(--soft); }
-@media (max-width: 34rem) { body { padding: 1.2rem .8rem; } table { font-size: .8rem; } }
+@media (max-width: 34rem) { body { padding: 1.2rem .8rem; } table { font-size: .8rem; }
+  tr { display: block; border-bottom: 1px solid var(--line); padding: .3rem 0; }
+  thead { display: none; } td { display: inline; border: 0; } td:last-child { display: block; } }
 """
+_HEADS = ("name", "where", "type", "default", "meaning")
 # The deepest that a schema is spelled out.
 _DEEPEST = 4
 
 
-def reference_page(schema: dict[str, Any], nonce: str) -> str:
-    """The reference of all endpoints of an OpenAPI schema."""
+def reference_page(schema: dict[str, Any], address: str, model: str, nonce: str) -> str:
+    """The reference of all endpoints of an OpenAPI schema, with examples for one model."""
     by_group: dict[str, list[Markup]] = {}
     for path, methods in schema["paths"].items():
         for method, facts in methods.items():
             group = by_group.setdefault(facts["tags"][0], [])
-            group.append(joined(_endpoint(schema, path, method, facts)))
+            url = address.rstrip("/") + path.replace("{project}", model).replace("{model}", model)
+            group.append(joined(_endpoint(schema, path, url, method, facts)))
     intro = element(
         "p",
         "The same for programs: ",
@@ -46,7 +50,8 @@ def reference_page(schema: dict[str, Any], nonce: str) -> str:
         ". Where a key is asked for, it is sent as the header ",
         element("code", "X-API-Key"),
         ". An error is a JSON object whose title (in the Open Inference Protocol: error) says what "
-        "is wrong. 429 and 503 say when to try again, by Retry-After.",
+        "is wrong. With 429 and 503, the header Retry-After says when to try again. The examples "
+        "assume a model that knows the tag fish.",
     )
     head = element(
         "head",
@@ -64,10 +69,10 @@ def reference_page(schema: dict[str, Any], nonce: str) -> str:
 
 
 def _endpoint(
-    schema: dict[str, Any], path: str, method: str, facts: dict[str, Any]
+    schema: dict[str, Any], path: str, url: str, method: str, facts: dict[str, Any]
 ) -> Iterator[Markup]:
     yield element("h3", element("b", method.upper()), element("code", path))
-    for paragraph in facts.get("description", "").split("\n\n"):
+    for paragraph in facts.get("description", "").replace("`", "").split("\n\n"):
         yield element("p", paragraph)
     body = _content(facts.get("requestBody", {}))
     rows = [_parameter(one) for one in facts.get("parameters", [])]
@@ -80,14 +85,12 @@ def _endpoint(
             rows.append(_parameter(told | {"description": field.get("description", "")}))
     if rows:
         yield element("h4", "Parameters")
-        yield table(
-            ["name", "where", "type", "default", ""], rows, ["where", "type", "default", ""]
-        )
+        yield table(_HEADS, rows, _HEADS)
     if kind == "application/json":
         yield element("h4", "Body")
         yield _json(_example(schema, body))
     yield element("h4", "Example")
-    yield _code(_curl(schema, path, method, facts, kind, body))
+    yield _code(_curl(schema, url, facts, kind, body))
     for status, answer in facts["responses"].items():
         if status.startswith("2") and (shape := _content(answer)):
             yield element("h4", f"Answer, {status}")
@@ -101,21 +104,18 @@ def _parameter(facts: dict[str, Any]) -> list[str]:
     return [facts["name"], facts["in"], kind, default, facts.get("description", "")]
 
 
-def _curl(
-    schema: dict[str, Any], path: str, method: str, facts: dict[str, Any], kind: str, body: Any
-) -> str:
-    url = path.replace("{project}", "tags").replace("{model}", "tags")
+def _curl(schema: dict[str, Any], url: str, facts: dict[str, Any], kind: str, body: Any) -> str:
     needed = [
         p["name"] for p in facts.get("parameters", []) if p["in"] == "query" and p["required"]
     ]
     url += "?" + "&".join(f"{name}=fish" for name in needed) if needed else ""
-    words = ["curl", f"http://localhost:8000{url}"]
+    words = ["curl", url]
     if kind == "application/json":
         words += ["--json", json.dumps(_example(schema, body))]
     elif kind:
-        required = _resolved(schema, body).get("required", [])
-        for name in required:
-            words += ["-d", f"{name}={'a quota for cod' if name == 'text' else 'fish'}"]
+        fields = {"text": "a quota for cod", "label": "fish"}
+        for name in sorted(_resolved(schema, body)["properties"].keys() & fields.keys()):
+            words += ["-d", f"{name}={fields[name]}"]
     return shlex.join(words)
 
 
@@ -137,6 +137,8 @@ def _resolved(schema: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
 def _example(schema: dict[str, Any], shape: dict[str, Any], depth: int = 0) -> Any:
     """A value of a schema: descriptions where there are some, else the type."""
     shape = _resolved(schema, shape)
+    if "examples" in shape:
+        return shape["examples"][0]
     if "default" in shape and shape["default"] not in ({}, []):
         return shape["default"]
     if "anyOf" in shape:

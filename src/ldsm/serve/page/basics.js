@@ -16,7 +16,7 @@ function h(name, properties = {}, ...children) {
 }
 
 const number = (value) => value.toLocaleString("en");
-const percent = (share) => (share > 0 && share < 0.01 ? "< 1 %" : `${Math.round(100 * share)} %`);
+const percent = (share) => (share > 0 && share < 0.01 ? "<1%" : `${Math.round(100 * share)}%`);
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
 const plural = (n, thing) => `${number(n)} ${thing}${n === 1 ? "" : "s"}`;
 

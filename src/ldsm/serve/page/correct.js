@@ -1,6 +1,7 @@
 // Corrections: tags taken out, tags put in, found by typing.
 
 function changeTag(one, chosen) {
+  tagging.sent = false;
   if (tagging.added.has(one.uri)) tagging.added.delete(one.uri);
   else if (tagging.removed.has(one.uri)) tagging.removed.delete(one.uri);
   else if (chosen) tagging.removed.add(one.uri);
@@ -10,6 +11,7 @@ function changeTag(one, chosen) {
 }
 
 function forgetChanges() {
+  tagging.sent = false;
   tagging.removed.clear();
   tagging.added.clear();
   showChanges();
@@ -17,9 +19,9 @@ function forgetChanges() {
 
 function showChanges() {
   const parts = [];
-  if (tagging.removed.size) parts.push(`${number(tagging.removed.size)} taken out`);
-  if (tagging.added.size) parts.push(`${number(tagging.added.size)} put in`);
-  $("correction").hidden = parts.length === 0;
+  if (tagging.removed.size) parts.push(`${number(tagging.removed.size)} removed`);
+  if (tagging.added.size) parts.push(`${number(tagging.added.size)} added`);
+  $("correction").hidden = parts.length === 0 || tagging.sent;
   $("changes").textContent = parts.length ? `Your correction: ${parts.join(", ")}.` : "";
 }
 
@@ -45,15 +47,14 @@ async function sendCorrection() {
     const correction = { text: tagging.text, subjects: tags.map((uri) => ({ uri })) };
     await ask(project("learn"), asJson([correction]));
     const { learns } = await ask(project(""));
-    forgetChanges();
-    tagging.unknown.clear();
+    tagging.sent = true; // what was corrected stays, until the text changes
+    showChanges();
     closeReasons();
     banner("");
     $("thanks").textContent = learns
       ? "Thank you. The model learns it now."
       : "Thank you. It is kept for the next time the model learns.";
     $("text").focus();
-    suggest();
   } catch (error) {
     tell(error, sendCorrection);
   } finally {
@@ -120,6 +121,7 @@ function moveInFinder(step) {
 }
 
 function chooseTag(one) {
+  tagging.sent = false;
   tagging.removed.delete(one.uri);
   const known = tagging.suggestions.find((other) => other.uri === one.uri);
   if (!known || known.score < sure()) tagging.added.set(one.uri, one.label);

@@ -1,6 +1,7 @@
 // Why a text has a tag, or not: words marked in the text, stages, typical words.
 
 const STAGES = {
+  base: "where every tag starts",
   trees: "decision trees",
   linear: "words, weighed for this tag",
   features: "words that go with this tag",
@@ -53,15 +54,18 @@ function closeReasons() {
 
 function reasons(facts) {
   const parts = [h("p", { class: "verdict" }, verdict(facts))];
-  const stages = Object.entries(facts.shares).filter(([name]) => name !== "base");
+  const stages = Object.entries(facts.shares);
   if (stages.length > 1) {
     const largest = Math.max(...stages.map(([, value]) => Math.abs(value)), 0.01);
     parts.push(
-      h("h3", {}, "What each stage adds"),
+      h("h3", {}, "What each stage adds to its log-odds"),
       h("ul", { class: "stages" }, ...stages.map(([name, value]) => stage(name, value, largest))),
     );
   }
-  for (const [title, sign, kind] of [["Words for it", 1, "for"], ["Words against it", -1, "against"]]) {
+  const kinds = facts.bias === null
+    ? [["Words that led through the trees (the same for every tag)", 1, "here"]]
+    : [["Words for it", 1, "for"], ["Words against it", -1, "against"]];
+  for (const [title, sign, kind] of kinds) {
     const words = facts.words.filter((one) => one.weight * sign >= 0.005).slice(0, 10);
     if (words.length) parts.push(h("h3", {}, title), chips(words.map((one) => [
       one.word, kind, signed(one.weight)])));
@@ -86,7 +90,7 @@ function verdict(facts) {
       ? " Its words speak for it all the same." : " Its words speak against it, too.";
     return `Not suggested: nothing in the text leads to it.${margin}${named} ${seen}`;
   }
-  return `Place ${facts.place}, ${percent(facts.score)} sure.${named} ${seen}`;
+  return `Rank ${facts.place}, ${percent(facts.score)} confident.${named} ${seen}`;
 }
 
 function stage(name, value, largest) {
@@ -110,7 +114,7 @@ function mark(facts) {
   const largest = facts.parts.reduce((most, part) => Math.max(most, Math.abs(part.weight)), WEAK_WORD);
   const pieces = document.createDocumentFragment();
   for (const part of facts.parts) {
-    const strength = Math.abs(part.weight) / largest;
+    const strength = facts.bias === null && part.weight < 0 ? 0 : Math.abs(part.weight) / largest;
     if (strength < 0.04) {
       pieces.append(part.text);
       continue;
@@ -122,7 +126,7 @@ function mark(facts) {
   $("marks").replaceChildren(pieces, "\n");
   $("marks").scrollTop = $("text").scrollTop;
   $("marked-tag").textContent = facts.label;
-  $("legend").hidden = false;
+  $("legend").hidden = facts.bias === null;
 }
 
 function unmark() {

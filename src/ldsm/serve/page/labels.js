@@ -53,7 +53,7 @@ async function toggleLabel(row, button, one) {
     if (facts.uri !== facts.label) parts.push(h("p", { class: "quiet" }, facts.uri));
     if (facts.words.length) {
       parts.push(h("p", {}, "Words that speak most for it:"), chips(facts.words.map((w) => [w, "", ""])));
-    } else parts.push(h("p", {}, "It has no words of its own."));
+    } else parts.push(h("p", {}, "The model has no typical words for it."));
     if (facts.tested) {
       parts.push(h("p", {}, `Of ${plural(facts.tested, "text")} with this tag that were held out in `
         + `training, ${number(facts.found)} had it among their five best tags.`));

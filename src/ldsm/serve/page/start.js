@@ -31,6 +31,7 @@ function selectModel(name) {
   state.model = name;
   const facts = modelFacts();
   $("sure").value = Math.min(95, Math.round(20 * (facts.threshold ?? 0.5)) * 5);
+  $("least").value = $("sure").value;
   showKnobs();
   browser.shown = 0;
   stopJob();

@@ -237,11 +237,12 @@ function results() {
   });
 }
 
+const written = (value) => (typeof value === "number" ? value.toFixed(6) : value);
+
 function asCsv(records) {
-  const used = records.flatMap((one) => one.labels).join("\n");
-  const between = [",", ";", "|", "/", "\t"].find((mark) => !used.includes(mark)) ?? "\n";
+  const between = modelFacts().separator ?? "\n";
   const cell = (value) => {
-    const text = Array.isArray(value) ? value.join(between) : String(value);
+    const text = Array.isArray(value) ? value.map(written).join(between) : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const lines = records.map((one) => Object.values(one).map(cell).join(","));

@@ -8,6 +8,7 @@ const tagging = {
   unknown: new Set(), // tags among them that the model does not know
   open: null, // the tag whose reasons are shown
   rows: new Map(), // the rows of the lists by tag
+  sent: false, // whether the changes were sent
   request: null,
 };
 const LESS_SURE = 6; // tags shown below those that are sure
@@ -17,8 +18,8 @@ const sure = () => Number($("sure").value) / 100;
 const rare = () => Number($("rare").value) / 100;
 
 function showKnobs() {
-  $("sure-value").textContent = `${$("sure").value} %`;
-  $("rare-value").textContent = rare() === 0 ? "normal" : `${$("rare").value} %`;
+  $("sure-value").textContent = `${$("sure").value}%`;
+  $("rare-value").textContent = rare() === 0 ? "off" : `${$("rare").value}%`;
 }
 
 const suggest = later(async () => {
@@ -139,7 +140,7 @@ function startTagging() {
     $("clear").hidden = !text.value;
     $("thanks").textContent = "";
     unmark(); // the marks belong to another text
-    if (isAnother(tagging.text, text.value)) forgetChanges();
+    if (tagging.sent || isAnother(tagging.text, text.value)) forgetChanges();
     suggest();
   });
   text.addEventListener("scroll", () => ($("marks").scrollTop = text.scrollTop));
