@@ -11,7 +11,8 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long test-browser test-annif sanitize sanitize-address sanitize-thread fuzz lint bench paper peers clean
+.PHONY: demo test test-long test-browser test-annif test-oldest test-newest test-arm sanitize \
+	sanitize-address sanitize-thread fuzz lint wheel sdist bench paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -28,6 +29,19 @@ test-long: $(VENV)/.installed-test
 test-browser: $(VENV)/.installed-browser
 	tests/browser/install-chromium.sh
 	$(BIN)/python -m pytest -m browser tests/browser
+
+# The lowest versions of all dependencies that pyproject.toml allows, on the oldest Python here, and
+# the newest ones on the newest Python.
+test-oldest:
+	packaging/test_versions.sh oldest
+
+test-newest:
+	packaging/test_versions.sh newest
+
+# The core, cross-compiled for ARM64 and run by an emulator: the same bits as here. Needs Debian's
+# packages g++-aarch64-linux-gnu and qemu-user.
+test-arm: $(VENV)/.installed-test
+	packaging/arm64.sh $(BIN)/python
 
 # The tests on cores that report every access outside an array, every undefined operation (address)
 # and every data race (thread). Needs a compiler with these run-time libraries: g++ brings them along.
@@ -48,12 +62,29 @@ fuzz:
 	tests/fuzz/run.sh text $(FUZZ_SECONDS)
 	tests/fuzz/run.sh model $(FUZZ_SECONDS)
 
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/sp-repo-review --show err .
+	$(BIN)/zizmor --offline --quiet .github
+	$(SCHEMA).github-workflows .github/workflows/*.yml
+	$(SCHEMA).dependabot .github/dependabot.yml
+	$(SCHEMA).github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(SCHEMA).citation-file-format CITATION.cff
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp tests/fuzz/*.*pp)
+
+# What users install: built, checked, and tried in environments without a compiler.
+wheel: $(VENV)/.packaging
+	packaging/wheel.sh $(BIN)
+
+sdist: $(VENV)/.packaging
+	packaging/sdist.sh $(BIN) $(PYTHON)
+
+$(VENV)/.packaging: $(VENV)/bin/python packaging/requirements.txt
+	$(BIN)/python -m pip install --quiet -r packaging/requirements.txt
+	touch $@
 
 bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py

@@ -147,8 +147,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> Y = [["red"], ["red", "blue"], ["blue"], []] * 5
     >>> clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X, Y)
     >>> labels, scores = clf.predict_topk([[1, 0, 0]], k=1)
-    >>> labels[0, 0]
-    np.str_('red')
+    >>> str(labels[0, 0])
+    'red'
     """
 
     model_: FittedModel

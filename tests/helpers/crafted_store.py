@@ -90,7 +90,7 @@ def main(every: int) -> dict:
     slowest, made = (0.0, ""), 0
     with tempfile.TemporaryDirectory() as base:
         good = Path(base) / "good"
-        X = sp.random_array((40, 12), density=0.4, rng=rng, dtype=np.float32, format="csr")
+        X = sp.random_array((40, 12), density=0.4, random_state=rng, dtype=np.float32, format="csr")
         Y = sp.csr_array((rng.random((40, 4)) < 0.4).astype(np.int8))
         names = {"feature_names": [f"f{i}" for i in range(12)], "label_names": list("abcd")}
         save_store(Dataset(X, Y, **names), good)

@@ -19,8 +19,8 @@ faulthandler.dump_traceback_later(60, exit=True)
 import numpy as np, scipy.sparse as sp
 from ldsm import LdSMClassifier, load
 rng = np.random.default_rng(0)
-X = sp.random_array((6000, 2000), density=0.01, rng=rng, dtype=np.float32, format="csr")
-Y = sp.csr_array(sp.random_array((6000, 300), density=0.01, rng=rng) > 0).astype(np.int8)
+X = sp.random_array((6000, 2000), density=0.01, random_state=rng, dtype=np.float32, format="csr")
+Y = sp.csr_array(sp.random_array((6000, 300), density=0.01, random_state=rng) > 0).astype(np.int8)
 small = LdSMClassifier(n_estimators=2, n_jobs=2, random_state=0).fit(X[:600], Y[:600])
 small.save(sys.argv[3])
 with open("/proc/self/statm") as file:

@@ -176,7 +176,7 @@ def router(service: Service) -> APIRouter:
             )
         )
 
-    @routes.post("/projects/{project}/learn", status_code=204)
+    @routes.post("/projects/{project}/learn", status_code=204, response_model=None)
     async def keep_corrections(project: Project, body: list[CorrectedDocument]) -> None:
         """Texts with their right tags. They are on the disk before this answers.
 
