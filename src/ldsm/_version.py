@@ -1,3 +1,3 @@
 """The version of the library: a constant, so that no stale metadata can change what it says."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
