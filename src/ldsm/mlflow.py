@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **
     path : path
         A folder that does not exist yet.
     **more
-        Further arguments of `mlflow.pyfunc.save_model`, such as `metadata`.
+        Further arguments of `mlflow.pyfunc.save_model`, such as `metadata` or a `signature` of your
+        own.
 
     Examples
     --------
@@ -111,8 +113,8 @@ def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **
     >>> ldsm.mlflow.save_model(tagger, "tags")  # doctest: +SKIP
     >>> mlflow.pyfunc.load_model("tags").predict(["cod"], params={"k": 1})  # doctest: +SKIP
     """
-    with _ModelFile(model) as file:
-        _pyfunc().save_model(os.fspath(path), **_arguments(file), **more)
+    with _model_file(model) as file:
+        _pyfunc().save_model(os.fspath(path), **{**_arguments(file), **more})
 
 
 def log_model(model: TextTagger | LdSMClassifier | PathLike, name: str, **more: Any) -> Any:
@@ -136,53 +138,43 @@ def log_model(model: TextTagger | LdSMClassifier | PathLike, name: str, **more: 
     >>> with mlflow.start_run():  # doctest: +SKIP
     ...     info = ldsm.mlflow.log_model("tags.ldsm", "tags", registered_model_name="tags")
     """
-    with _ModelFile(model) as file:
-        return _pyfunc().log_model(name=name, **_arguments(file), **more)
+    with _model_file(model) as file:
+        return _pyfunc().log_model(name=name, **{**_arguments(file), **more})
 
 
-class _ModelFile:
+@contextmanager
+def _model_file(model: Any) -> Iterator[str]:
     """The file of a model, written to a temporary folder if it is not one already."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    def __enter__(self) -> str:
-        if isinstance(self._model, str | os.PathLike):
-            load(self._model, verify=False)  # an error comes before anything is written
-            return os.fspath(self._model)
-        if not isinstance(self._model, TextTagger | LdSMClassifier):
-            raise ValueError(
-                "model must be a TextTagger, an LdSMClassifier or the path of a model file. "
-                f"Got {self._model!r:.80}."
-            )
-        self._folder = tempfile.TemporaryDirectory()
-        path = os.path.join(self._folder.name, "model.ldsm")
-        self._model.save(path)
-        return path
-
-    def __exit__(self, *error: object) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+    if isinstance(model, str | os.PathLike):
+        yield os.fspath(model)
+        return
+    if not isinstance(model, TextTagger | LdSMClassifier):
+        raise ValueError(
+            "model must be a TextTagger, an LdSMClassifier or the path of a model file. "
+            f"Got {model!r:.80}."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.ldsm")
+        model.save(path)
+        yield path
 
 
 def _arguments(file: str) -> dict[str, Any]:
     """What MLflow is told of a model file."""
     from mlflow.models import ModelSignature
-    from mlflow.types import ParamSchema, ParamSpec, Schema
-    from mlflow.types.schema import ColSpec
+    from mlflow.types import ParamSchema, ParamSpec
 
     kinds = {int: "long", float: "double"}
     params = ParamSchema(
         [ParamSpec(name, kinds[type(usual)], usual) for name, (usual, _) in PARAMS.items()]
     )
-    texts = isinstance(load(file, verify=False), TextTagger)
-    # Of features, dense or sparse, the classifier itself says what it takes.
-    inputs = Schema([ColSpec("string")]) if texts else None
+    load(file, verify=False)  # an error comes before anything is written
     return {
         "loader_module": __name__,
         "data_path": file,
-        "signature": ModelSignature(inputs=inputs, params=params),
+        # Inputs have several forms, and a schema has one: of a table whose column it does not name,
+        # MLflow would take the first. The model itself says what it takes.
+        "signature": ModelSignature(params=params),
         "pip_requirements": [f"ldsm[mlflow]=={__version__}"],
     }
 
@@ -217,8 +209,8 @@ def _texts(given: Any) -> list[Any]:
                 f"Got the columns {', '.join(map(repr, columns[:5]))}."
             )
         given = given["text"] if len(columns) > 1 else given[columns[0]]
-    if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 1:
-        given = given[:, 0]
+    if isinstance(given, np.ndarray):
+        given = (given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given).tolist()
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         return given  # type: ignore[no-any-return]  # the tagger says what is wrong with it
     return list(given)

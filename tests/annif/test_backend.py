@@ -108,7 +108,7 @@ def test_index(trained, tmp_path):
 def test_eval_in_one_process_or_two(trained):
     one = values(trained("eval", "ldsm-fi", "test.tsv"))
     assert one["Documents evaluated"] == 1004
-    assert one["NDCG"] > 0.52 and one["Precision@1"] > 0.42 and one["F1@5"] > 0.31
+    assert one["NDCG"] > 0.59 and one["Precision@1"] > 0.46 and one["F1@5"] > 0.26
     assert values(trained("eval", "--jobs", 2, "ldsm-fi", "test.tsv")) == pytest.approx(one)
 
 
@@ -135,8 +135,8 @@ def test_cached_training(annif):
 def test_an_analyzer_is_honoured(annif):
     annif("train", "stems-fi", "train.tsv")
     texts = ldsm.datasets.open_store(annif.folder / "data/projects/stems-fi/ldsm-train").texts
-    assert texts[0] == "länt kristillistymisproses vuod jälk"
-    assert values(annif("eval", "stems-fi", "test.tsv"))["NDCG"] > 0.48
+    assert texts[0] == "läntin kristillistymisproses vuode jälk"
+    assert values(annif("eval", "stems-fi", "test.tsv"))["NDCG"] > 0.58
     projects = annif.folder / "projects.cfg"
     projects.write_text(projects.read_text().replace("snowball(finnish)", "simple"))
     said = annif.run("suggest", "stems-fi", stdin=TEXT).stderr
@@ -153,7 +153,7 @@ def test_learn(annif):
     annif("learn", "ldsm-fi", "more.tsv")
     after = model(annif)
     (learned,) = after.classifier_.training_["history"]
-    assert learned["rows"] == 20
+    assert learned["learned"] == 20
     rank, rank_before = (
         [uri for uri, _ in tagger.predict(["Marsilaiset haudat"], 300)[0]].index(
             "http://www.yso.fi/onto/yso/p5714"
@@ -177,16 +177,14 @@ def test_hyperopt(annif):
     # What it recommends is what a project may set.
     options = [part for name, value in chosen for part in ("-b", f"ldsm.{name}={value}")]
     annif("train", "--cached", "ldsm-fi", *options)
-    reached = values(annif("eval", "ldsm-fi", "test.tsv", "-d", 200))["NDCG"]
-    assert reached == pytest.approx(score, abs=0.005)
+    reached = values(annif("eval", "ldsm-fi", "test.tsv", "-d", 200, "-l", 100))["NDCG"]
+    assert reached == pytest.approx(score, abs=0.005)  # integrity_weight was rounded
 
 
 def test_hyperopt_of_an_unknown_metric(annif):
     said = annif.error("hyperopt", "ldsm-fi", "test.tsv", "-T", 1, "-d", 9, "-m", "Beauty")
-    assert said == (
-        "Error: Operation failed backend 'ldsm': no trial could be scored: is 'Beauty' a metric of "
-        "Annif?"
-    )
+    assert said.startswith("Error: Not supported project 'ldsm-fi': The metric must be one of ")
+    assert ", NDCG, " in said and said.endswith("Got 'Beauty'.")
 
 
 # -- vocabularies that change -----------------------------------------------------------------

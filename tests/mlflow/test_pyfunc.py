@@ -66,9 +66,10 @@ def test_what_is_saved(folder, tagger):
         pd.Series,
         lambda texts: np.array(texts, dtype=object),
         lambda texts: pd.DataFrame({"text": texts}),
+        lambda texts: pd.DataFrame({"number": range(len(texts)), "text": texts}),
         lambda texts: pd.DataFrame({"whatever": texts}),
     ],
-    ids=["list", "series", "array", "column text", "one column"],
+    ids=["list", "series", "array", "column text", "one of two columns", "one column"],
 )
 def test_every_form_of_texts(loaded, tagger, form):
     assert pairs(loaded.predict(form(NEW))) == tagger.predict(NEW)
@@ -223,7 +224,10 @@ def test_invocations(ask, tagger, body):
 def test_wrong_requests(ask):
     status, answer = ask("/invocations", {"inputs": ["a text"], "params": {"k": 0}})
     assert status == 400 and "'k' parameter must be an int >= 1. Got 0 instead" in answer
-    status, answer = ask("/invocations", {"inputs": [[1.5]]})
-    assert status == 400 and "string" in answer
+    status, answer = ask("/invocations", {"inputs": [1.5]})
+    assert status == 400 and "Document 0 must be a str. Got 1.5" in answer
+    table = {"columns": ["a", "b"], "data": [["x", "y"]]}
+    status, answer = ask("/invocations", {"dataframe_split": table})
+    assert status == 400 and "in a column 'text'. Got the columns 'a', 'b'" in answer
     status, answer = ask("/invocations", {"texts": ["a text"]})
     assert status == 400 and "inputs" in answer

@@ -197,15 +197,15 @@ def fitted(
 
 
 def suggested(tagger: TextTagger, texts: list[str], limit: int, subjects: Any) -> SuggestionBatch:
-    """The best subjects of each text, of those that the vocabulary has now."""
+    """The best subjects of each text, of those that the vocabulary has now; none of no text."""
     return SuggestionBatch.from_sequence(
         [
             [
                 SubjectSuggestion(subject_id=number, score=score)
                 for uri, score in found
-                if (number := subjects.by_uri(uri, warnings=False)) is not None
+                if text.strip() and (number := subjects.by_uri(uri, warnings=False)) is not None
             ]
-            for found in tagger.predict(texts, limit)
+            for found, text in zip(tagger.predict(texts, limit), texts, strict=True)
         ],
         subjects,
     )

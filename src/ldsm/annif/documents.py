@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from annif.exception import NotInitializedException, NotSupportedException
-from rdflib import URIRef
-from rdflib.namespace import SKOS
+from annif.exception import NotSupportedException
 
 from .._storage.strings import Strings
 from ..datasets.dataset import Dataset, named_labels
 from ..text.corpus import in_chunks
 
 _DOCUMENTS_AT_ONCE = 4096
-_OTHER_NAMES = (SKOS.altLabel, SKOS.hiddenLabel)
 Pair = tuple[str, list[str]]
 
 
@@ -59,21 +56,9 @@ def source_of(project: Any) -> str:
 
 
 def names_of(project: Any) -> dict[str, list[str]]:
-    """What the subjects are called in the language of the project's vocabulary.
-
-    Alternative names are those of the vocabulary that was loaded, if it was in SKOS.
-    """
-    language = project.vocab_lang
-    try:
-        skos = project.vocab.skos
-    except NotInitializedException:  # a vocabulary that was loaded by an old version of Annif
-        skos = None
+    """What the subjects are called in the language of the project's vocabulary."""
     names = {}
     for _, subject in project.subjects.active:
-        preferred = subject.labels.get(language)
-        own = [] if preferred is None else [preferred]
-        if skos is not None:
-            others = skos.get_concept_labels(URIRef(subject.uri), _OTHER_NAMES)
-            own += others.get(language, [])
-        names[subject.uri] = [words_of(project, name) for name in dict.fromkeys(own)]
+        preferred = subject.labels.get(project.vocab_lang)
+        names[subject.uri] = [words_of(project, preferred)] if preferred else []
     return names

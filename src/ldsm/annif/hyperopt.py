@@ -9,7 +9,8 @@ from typing import Any
 
 import annif.eval
 from annif.backend.hyperopt import HPObjective, HPRecommendation, HyperparameterOptimizer
-from annif.exception import OperationFailedException
+from annif.corpus import SubjectSet
+from annif.exception import NotSupportedException
 
 from .backend import fitted, suggested
 from .documents import names_of, words_of
@@ -44,6 +45,11 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
     def _prepare(self, n_jobs: int = 1) -> dict[str, Any]:
         backend = self._backend
         documents = list(self._corpus.documents)
+        if not documents:
+            raise NotSupportedException(
+                "Cannot score trials on no documents", project_id=backend.project.project_id
+            )
+        self._check_metric()
         return {
             "data": backend.training_data(),
             "names": names_of(backend.project),
@@ -57,13 +63,17 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
             "n_jobs": -1 if n_jobs == 1 else 1,
         }
 
+    def _check_metric(self) -> None:
+        """Raise an error for an unknown metric now: later, Annif keeps it to itself."""
+        evaluation = annif.eval.EvaluationBatch(self._backend.project.subjects)
+        evaluation.evaluate_many([[]], [SubjectSet([0])])
+        known = evaluation.results()
+        if self._metric not in known:
+            raise NotSupportedException(
+                f"The metric must be one of {', '.join(known)}. Got {self._metric!r}.",
+                project_id=self._backend.project.project_id,
+            )
+
     def _postprocess(self, study: Any) -> HPRecommendation:
-        try:
-            best = study.best_params
-        except ValueError:  # Annif keeps the errors of trials to itself
-            raise OperationFailedException(
-                f"no trial could be scored: is {self._metric!r} a metric of Annif?",
-                backend_id=self._backend.backend_id,
-            ) from None
-        lines = [f"{name}={value:.4g}" for name, value in best.items()]
+        lines = [f"{name}={value:.4g}" for name, value in study.best_params.items()]
         return HPRecommendation(lines=lines, score=study.best_value)
