@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -231,3 +232,15 @@ def test_wrong_requests(ask):
     assert status == 400 and "in a column 'text'. Got the columns 'a', 'b'" in answer
     status, answer = ask("/invocations", {"texts": ["a text"]})
     assert status == 400 and "inputs" in answer
+
+
+def test_the_page(tmp_path, monkeypatch, ask):
+    """The Python of `docs/mlflow.md` runs from top to bottom, and its request is answered."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "mlflow.md").read_text()
+    code = "".join(re.findall(r"```python\n(.*?)```", page, re.S))
+    names = {}
+    exec(compile(code, "docs/mlflow.md", "exec"), names)
+    assert names["again"].predict(["a refund"], params={"k": 1}).labels[0] == ["billing"]
+    (body,) = re.findall(r"--json '(.*)'", page)
+    assert ask("/invocations", json.loads(body))[0] == 200
