@@ -5,8 +5,8 @@
 5,400 training and 1,004 test documents of Annif's tutorial, one thread, each project in a process
 of Annif's own environment (`make bench-annif` makes it). Ours has its defaults and runs with
 different seeds; omikuji takes no seed, so its runs differ by themselves. Writes its table into
-benchmarks/README.md and docs/annif.md. With --held-out, 1,000 of the training documents stand in for
-the test ones, and no page is written.
+benchmarks/README.md and docs/annif.md. With --held-out, 1,000 of the training documents stand in
+for the test ones, and no page is written.
 """
 
 from __future__ import annotations

@@ -5,7 +5,9 @@
 Runs in Annif's environment, in a folder with ``projects.cfg`` and a loaded vocabulary;
 `annif_backends.py` makes the folder and calls it. Training is timed from the documents' file to the
 saved model, suggestions for all test documents in Annif's own batches, both without the start of
-Annif, in one thread, and as processor time, which other programs of the machine hardly change. The X"""
+Annif, in one thread, and as processor time, which other programs of the machine hardly change. The
+metrics are those of `annif eval`, with its limit of ten suggestions.
+"""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_cached_training(annif):
     assert model(annif).fingerprint_ == before.fingerprint_
     annif("train", "--cached", "ldsm-fi", "-b", "ldsm.n_estimators=3")
     after = model(annif)
-    assert len(after.classifier_.forest_) == 3 and after.fingerprint_ != before.fingerprint_
+    assert after.classifier_.forest_.n_trees == 3 and after.fingerprint_ != before.fingerprint_
 
 
 def test_an_analyzer_is_honoured(annif):
@@ -200,7 +200,7 @@ def test_subjects_that_the_project_excludes(annif):
 
 
 def test_a_vocabulary_that_has_changed_since_the_training(annif, benchmark_data):
-    """Old subjects are no longer suggested, new ones once the project is trained again."""
+    """Old subjects are no longer suggested, new ones once there are documents of them."""
     table = (benchmark_data / "annif-archaeology" / "subjects.tsv").read_text("utf-8")
     best = found(annif("suggest", "ldsm-fi", stdin=TEXT))[0][0]
     kept = [line for line in table.splitlines() if not line.startswith(f"<{best}>")]
@@ -211,9 +211,12 @@ def test_a_vocabulary_that_has_changed_since_the_training(annif, benchmark_data)
     uris = [uri for uri, *_ in found(annif("suggest", "ldsm-fi", stdin=TEXT))]
     assert uris and best not in uris
     text = "Satelliittikuvauksen menetelmiä"
-    annif("train", "--cached", "ldsm-fi")
-    uris = [uri for uri, *_ in found(annif("suggest", "ldsm-fi", "-l", 50, stdin=text))]
-    assert "http://example.org/satellite" in uris
+    (annif.folder / "more.tsv").write_text(f"{text}\t<http://example.org/satellite>\n" * 9, "utf-8")
+    annif("learn", "ldsm-fi", "more.tsv")
+    assert found(annif("suggest", "ldsm-fi", stdin=text))[0][1] == "satelliittikuvaus"
+    annif("train", "--cached", "ldsm-fi")  # on documents some of which have lost their subject
+    uris = [uri for uri, *_ in found(annif("suggest", "ldsm-fi", stdin=TEXT))]
+    assert uris and best not in uris
 
 
 # -- errors -----------------------------------------------------------------------------------
@@ -234,7 +237,7 @@ def test_a_project_that_is_not_trained(trained):
     [
         ("n_estimators=many", "n_estimators must be an int in [1, 1000000], got 'many'"),
         ("arity=9", "arity must be an int in [2, 8], got '9'"),
-        ("min_split_labels=0", "min_split_labels must be 'auto' or an int >= 1"),
+        ("min_split_labels=0", "min_split_labels must be 'auto' or an int in [1, "),
         ("random_state=-1", "random_state must be an int in [0, 4294967295], got '-1'"),
     ],
 )
