@@ -171,10 +171,10 @@ def per_document(runs: list[dict[str, Any]], metric: str) -> Any:
 
 
 def of_documents(run: dict[str, Any], metric: str) -> Any:
-    """A metric of each document; their mean is Annif's."""
+    """A metric of each document; their mean is Annif's, but for subjects of the same score."""
     pairs = zip(run["suggested"], map(set, run["gold"]), strict=True)
     values = np.array([SCORES[metric]([one in gold for one in row], gold) for row, gold in pairs])
-    assert abs(values.mean() - run["metrics"][metric]) < 1e-6, metric
+    assert abs(values.mean() - run["metrics"][metric]) < 1e-3, metric
     return values
 
 
