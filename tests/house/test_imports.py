@@ -15,7 +15,7 @@ PACKAGE = Path(ldsm.__file__).parent
 ORDER = [
     *("_version", "_core", "_runtime", "_storage", "_arrays", "metrics", "objective", "datasets"),
     *("_trees", "_second_stage", "_model", "classifier", "text", "_loading", "evaluation"),
-    *("plotting", "report", "dask", "serve", "cli", "__main__"),
+    *("plotting", "report", "dask", "serve", "cli", "annif", "mlflow", "__main__"),
 ]
 
 

@@ -1,0 +1,222 @@
+"""The backend ``ldsm`` of Annif: a TextTagger that knows the names of the subjects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from annif.backend.backend import AnnifLearningBackend
+from annif.backend.hyperopt import AnnifHyperoptBackend
+from annif.exception import (
+    ConfigurationException,
+    NotInitializedException,
+    NotSupportedException,
+    OperationFailedException,
+)
+from annif.suggestion import SubjectSuggestion, SuggestionBatch
+
+from .._loading import load
+from .._trees.params import CONSTRAINTS, Number, Rule, is_ranked
+from ..classifier import LdSMClassifier
+from ..datasets.dataset import Dataset
+from ..datasets.store import open_store, save_store
+from ..text.tagger import TextTagger
+from .documents import blocks_of, names_of, pairs_of, source_of, words_of
+
+# The parameters of LdSMClassifier that a project may set; others are for matrices and experiments.
+TREES = ("n_estimators", "arity", "min_split_labels", "integrity_weight", "random_state")
+_SEED = (Number(0, 2**32 - 1, integer=True),)
+
+
+class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[misc]
+    """Suggests subjects by the words of a text and by the names of the subjects.
+
+    Texts are read as they are; a project that names an analyzer has its words instead.
+
+    Parameters of a project
+    -----------------------
+    limit : int, default=100
+        Most subjects to suggest.
+    n_estimators, arity, min_split_labels, integrity_weight, random_state
+        As in `LdSMClassifier`, with the same defaults.
+
+    Examples
+    --------
+    A project in ``projects.cfg``::
+
+        [archaeology-ldsm-fi]
+        name=Archaeology
+        language=fi
+        backend=ldsm
+        vocab=archaeology
+    """
+
+    name = "ldsm"
+
+    MODEL_FILE = "ldsm-model.ldsm"
+    TRAIN_FOLDER = "ldsm-train"  # Annif leaves names like this one out when it uploads a project
+
+    DEFAULT_PARAMETERS = {  # noqa: RUF012 - as all backends have it
+        "limit": 100,
+        **{name: LdSMClassifier().get_params()[name] for name in TREES},
+    }
+
+    _tagger: TextTagger | None = None
+
+    @property
+    def _model_path(self) -> str:
+        return os.path.join(self.datadir, self.MODEL_FILE)
+
+    @property
+    def _model_file_paths(self) -> list[str]:
+        """What tells Annif whether the project is trained, and since when."""
+        return [self._model_path] if os.path.exists(self._model_path) else []
+
+    # -- suggesting ---------------------------------------------------------------------------
+
+    def initialize(self, parallel: bool = False) -> None:
+        if self._tagger is None:
+            self._tagger = self._loaded()
+
+    def _loaded(self) -> TextTagger:
+        path = self._model_path
+        self.debug(f"loading model from {path}")
+        try:
+            tagger = load(path)
+        except FileNotFoundError:
+            raise NotInitializedException(
+                f"model {path} not found", backend_id=self.backend_id
+            ) from None
+        except ValueError as error:
+            raise OperationFailedException(str(error), backend_id=self.backend_id) from error
+        if not isinstance(tagger, TextTagger):
+            raise OperationFailedException(
+                f"The model file {path!r} must hold a TextTagger. It holds a "
+                f"{type(tagger).__name__}.",
+                backend_id=self.backend_id,
+            )
+        before, now = tagger.classifier_.training_.get("annif"), source_of(self.project)
+        if before not in (None, now):
+            self.warning(f"the model was trained on {before}; the project now has {now}")
+        return tagger
+
+    def _suggest_batch(self, documents: list[Any], params: dict[str, Any]) -> SuggestionBatch:
+        assert self._tagger is not None
+        texts = [words_of(self.project, document.text) for document in documents]
+        return suggested(self._tagger, texts, self.limit(params), self.project.subjects)
+
+    def limit(self, params: Mapping[str, Any]) -> int:
+        """Most subjects to suggest."""
+        return int(self._parsed("limit", params["limit"], (Number(1, integer=True),)))
+
+    # -- training -----------------------------------------------------------------------------
+
+    def _train(self, corpus: Any, params: dict[str, Any], jobs: int = 0) -> None:
+        settings = self.settings(params)
+        if corpus == "cached":
+            self.info("reusing cached training data from previous run")
+        else:
+            self.info("reading the documents")
+            folder = os.path.join(self.datadir, self.TRAIN_FOLDER)
+            save_store(blocks_of(self.project, corpus), folder, overwrite=True)
+        data = self.training_data()
+        self.info(f"training on {len(data):,} documents")
+        self._tagger = fitted(data, names_of(self.project), settings, jobs or -1)
+        self._tagger.classifier_.training_["annif"] = source_of(self.project)
+        self._save()
+
+    def training_data(self) -> Dataset:
+        """The documents of the last training."""
+        folder = os.path.join(self.datadir, self.TRAIN_FOLDER)
+        try:
+            data = open_store(folder)
+        except FileNotFoundError:
+            raise NotInitializedException(
+                f"train data {folder} not found", backend_id=self.backend_id
+            ) from None
+        except ValueError as error:
+            raise OperationFailedException(str(error), backend_id=self.backend_id) from error
+        if data.source != source_of(self.project):
+            raise NotSupportedException(
+                f"The cached training data holds {data.source}, but the project now has "
+                f"{source_of(self.project)}: train without --cached.",
+                project_id=self.project.project_id,
+            )
+        return data
+
+    def _learn(self, corpus: Any, params: dict[str, Any]) -> None:
+        # Read again: somebody else may have trained or taught it since.
+        tagger = self._loaded()
+        pairs = list(pairs_of(self.project, corpus))
+        if not pairs:
+            raise NotSupportedException(
+                "Cannot learn from no documents that have a text and subjects of the vocabulary",
+                project_id=self.project.project_id,
+            )
+        try:
+            self._tagger = tagger.partial_fit(pairs)
+        except ValueError as error:
+            raise OperationFailedException(str(error), backend_id=self.backend_id) from error
+        self._save()
+
+    def _save(self) -> None:
+        assert self._tagger is not None
+        self.info("saving the model")
+        self._tagger.save(self._model_path)  # as a whole or not at all
+
+    def settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of the classifier, which a configuration file gives as text."""
+        rules = {**CONSTRAINTS, "random_state": _SEED}
+        return {name: self._parsed(name, params[name], rules[name]) for name in TREES}
+
+    def _parsed(self, name: str, given: Any, rules: tuple[Rule, ...]) -> Any:
+        for value in _readings(given):
+            if any(rule.allows(value) for rule in rules):
+                return value
+        allowed = " or ".join(str(rule) for rule in rules)
+        raise ConfigurationException(
+            f"the parameter {name} must be {allowed}, got {given!r}",
+            project_id=self.project.project_id,
+        )
+
+    def get_hp_optimizer(self, corpus: Any, metric: str) -> Any:
+        from .hyperopt import LdSMOptimizer
+
+        return LdSMOptimizer(self, corpus, metric)
+
+
+def fitted(
+    data: Dataset, names: Mapping[str, list[str]], settings: Mapping[str, Any], n_jobs: int
+) -> TextTagger:
+    """A tagger of the documents of a store."""
+    classifier = LdSMClassifier(**settings, n_jobs=n_jobs)
+    # Names need sub-words, which fewer documents do not have.
+    ranked = is_ranked(classifier.get_params(), len(data))
+    return TextTagger(classifier).fit(data, vocabulary=names if ranked else None)
+
+
+def suggested(tagger: TextTagger, texts: list[str], limit: int, subjects: Any) -> SuggestionBatch:
+    """The best subjects of each text, of those that the vocabulary has now; none of no text."""
+    return SuggestionBatch.from_sequence(
+        [
+            [
+                SubjectSuggestion(subject_id=number, score=score)
+                for uri, score in found
+                if text.strip() and (number := subjects.by_uri(uri, warnings=False)) is not None
+            ]
+            for found, text in zip(tagger.predict(texts, limit), texts, strict=True)
+        ],
+        subjects,
+    )
+
+
+def _readings(given: Any) -> list[Any]:
+    """The values that a text may stand for."""
+    values = []
+    for kind in (int, float):
+        try:
+            values.append(kind(given) if isinstance(given, str) else given)
+        except ValueError:
+            continue
+    return [*values, given]

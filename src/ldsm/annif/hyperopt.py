@@ -1,0 +1,79 @@
+"""Search for good parameters by Annif's ``hyperopt``: trials on the documents of the last training.
+
+Each trial trains on the cached documents and is scored on those of the command.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import annif.eval
+from annif.backend.hyperopt import HPObjective, HPRecommendation, HyperparameterOptimizer
+from annif.corpus import SubjectSet
+from annif.exception import NotSupportedException
+
+from .backend import fitted, suggested
+from .documents import names_of, words_of
+
+
+class LdSMObjective(HPObjective):  # type: ignore[misc]
+    """The score of one choice of parameters."""
+
+    @classmethod
+    def objective(cls, trial: Any, args: dict[str, Any]) -> float:
+        settings = {
+            **args["settings"],
+            "n_estimators": trial.suggest_int("n_estimators", 5, 40, step=5),
+            "arity": trial.suggest_int("arity", 2, 4),
+            "min_split_labels": trial.suggest_int("min_split_labels", 32, 2048, log=True),
+            "integrity_weight": trial.suggest_float("integrity_weight", 0.5, 4.0),
+        }
+        tagger = fitted(args["data"], args["names"], settings, args["n_jobs"])
+        subjects = args["subjects"]
+        batch = suggested(tagger, args["texts"], args["limit"], subjects)
+        evaluation = annif.eval.EvaluationBatch(subjects)
+        evaluation.evaluate_many(batch, args["gold"])
+        return float(evaluation.results(metrics=[args["metric"]])[args["metric"]])
+
+
+class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
+    """Searches the parameters of the trees."""
+
+    def __init__(self, backend: Any, corpus: Any, metric: str) -> None:
+        super().__init__(backend, corpus, metric, LdSMObjective)
+
+    def _prepare(self, n_jobs: int = 1) -> dict[str, Any]:
+        backend = self._backend
+        documents = list(self._corpus.documents)
+        if not documents:
+            raise NotSupportedException(
+                "Cannot score trials on no documents", project_id=backend.project.project_id
+            )
+        self._check_metric()
+        return {
+            "data": backend.training_data(),
+            "names": names_of(backend.project),
+            "settings": backend.settings(backend.params),
+            "texts": [words_of(backend.project, document.text) for document in documents],
+            "gold": [document.subject_set for document in documents],
+            "subjects": backend.project.subjects,
+            "limit": backend.limit(backend.params),
+            "metric": self._metric,
+            # Trials that run side by side share the processors; a single one has them all.
+            "n_jobs": -1 if n_jobs == 1 else 1,
+        }
+
+    def _check_metric(self) -> None:
+        """Raise an error for an unknown metric now: later, Annif keeps it to itself."""
+        evaluation = annif.eval.EvaluationBatch(self._backend.project.subjects)
+        evaluation.evaluate_many([[]], [SubjectSet([0])])
+        known = evaluation.results()
+        if self._metric not in known:
+            raise NotSupportedException(
+                f"The metric must be one of {', '.join(known)}. Got {self._metric!r}.",
+                project_id=self._backend.project.project_id,
+            )
+
+    def _postprocess(self, study: Any) -> HPRecommendation:
+        lines = [f"{name}={value:.4g}" for name, value in study.best_params.items()]
+        return HPRecommendation(lines=lines, score=study.best_value)

@@ -1,0 +1,226 @@
+"""Model files as MLflow models: see ``docs/mlflow.md``.
+
+MLflow loads a model by the name of a module that has a function `_load_pyfunc`. This is that
+module: what MLflow keeps is the ``.ldsm`` file itself, and nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._loading import load
+from ._storage.paths import PathLike
+from ._trees.params import Number
+from ._version import __version__
+from .classifier import LdSMClassifier
+from .text.tagger import TextTagger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PyfuncModel", "log_model", "save_model"]
+
+# What a request may set, and what holds if it does not.
+PARAMS: Mapping[str, tuple[Any, Number]] = {
+    "k": (5, Number(1, integer=True)),
+    "threshold": (0.0, Number(0, 1)),
+    "tail": (0.0, Number(0)),
+}
+
+
+class PyfuncModel:
+    """A model as `mlflow.pyfunc` calls it.
+
+    Parameters
+    ----------
+    model : TextTagger or LdSMClassifier
+
+    Examples
+    --------
+    >>> from ldsm import TextTagger
+    >>> from ldsm.mlflow import PyfuncModel
+    >>> tagger = TextTagger().fit(["cod quota", "beef import"] * 5, [["fish"], ["meat"]] * 5)
+    >>> PyfuncModel(tagger).predict(["a quota for cod"], {"k": 1}).iloc[0].to_dict()
+    {'labels': ['fish'], 'scores': [1.0]}
+    """
+
+    def __init__(self, model: TextTagger | LdSMClassifier) -> None:
+        self.model = model
+
+    def predict(self, model_input: Any, params: Mapping[str, Any] | None = None) -> pd.DataFrame:
+        """The best labels of each row.
+
+        Parameters
+        ----------
+        model_input : DataFrame, Series, ndarray, sparse matrix or list
+            For a tagger, texts: a list of str, or a table with one column or with a column "text".
+            For a classifier, features.
+        params : mapping, optional
+            ``k``, the most labels of a row (5); ``threshold``, the least score (0); ``tail``, see
+            `LdSMClassifier.predict_topk` (0).
+
+        Returns
+        -------
+        DataFrame
+            Columns ``labels`` and ``scores``: for each row a list, best first.
+        """
+        import pandas as pd
+
+        k, threshold, tail = _checked(params or {})
+        if isinstance(self.model, TextTagger):
+            found = self.model.predict(_texts(model_input), k, tail=tail)
+        else:
+            found = _best_labels(self.model, model_input, k, tail)
+        rows = [[pair for pair in row if pair[1] >= threshold] for row in found]
+        return pd.DataFrame(
+            {
+                "labels": [[label for label, _ in row] for row in rows],
+                "scores": [[float(score) for _, score in row] for row in rows],
+            }
+        )
+
+
+def _load_pyfunc(path: str) -> PyfuncModel:
+    """The model of a file, as MLflow loads it."""
+    return PyfuncModel(load(path))
+
+
+def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **more: Any) -> None:
+    """Write a model as an MLflow model, which `mlflow.pyfunc.load_model` reads.
+
+    Parameters
+    ----------
+    model : TextTagger, LdSMClassifier or path
+        A fitted model, or the file of one.
+    path : path
+        A folder that does not exist yet.
+    **more
+        Further arguments of `mlflow.pyfunc.save_model`, such as `metadata` or a `signature` of your
+        own.
+
+    Examples
+    --------
+    >>> import ldsm.mlflow
+    >>> from ldsm import TextTagger
+    >>> tagger = TextTagger().fit(["cod quota", "beef import"] * 5, [["fish"], ["meat"]] * 5)
+    >>> ldsm.mlflow.save_model(tagger, "tags")  # doctest: +SKIP
+    >>> mlflow.pyfunc.load_model("tags").predict(["cod"], params={"k": 1})  # doctest: +SKIP
+    """
+    with _model_file(model) as file:
+        _pyfunc().save_model(os.fspath(path), **{**_arguments(file), **more})
+
+
+def log_model(model: TextTagger | LdSMClassifier | PathLike, name: str, **more: Any) -> Any:
+    """Log a model in the active run of MLflow, as `save_model` writes it.
+
+    Parameters
+    ----------
+    model : TextTagger, LdSMClassifier or path
+        A fitted model, or the file of one.
+    name : str
+        What MLflow calls the model.
+    **more
+        Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`.
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+
+    Examples
+    --------
+    >>> with mlflow.start_run():  # doctest: +SKIP
+    ...     info = ldsm.mlflow.log_model("tags.ldsm", "tags", registered_model_name="tags")
+    """
+    with _model_file(model) as file:
+        return _pyfunc().log_model(name=name, **{**_arguments(file), **more})
+
+
+@contextmanager
+def _model_file(model: Any) -> Iterator[str]:
+    """The file of a model, written to a temporary folder if it is not one already."""
+    if isinstance(model, str | os.PathLike):
+        yield os.fspath(model)
+        return
+    if not isinstance(model, TextTagger | LdSMClassifier):
+        raise ValueError(
+            "model must be a TextTagger, an LdSMClassifier or the path of a model file. "
+            f"Got {model!r:.80}."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.ldsm")
+        model.save(path)
+        yield path
+
+
+def _arguments(file: str) -> dict[str, Any]:
+    """What MLflow is told of a model file."""
+    from mlflow.models import ModelSignature
+    from mlflow.types import ParamSchema, ParamSpec
+
+    kinds = {int: "long", float: "double"}
+    params = ParamSchema(
+        [ParamSpec(name, kinds[type(usual)], usual) for name, (usual, _) in PARAMS.items()]
+    )
+    load(file, verify=False)  # an error comes before anything is written
+    return {
+        "loader_module": __name__,
+        "data_path": file,
+        # Inputs have several forms, and a schema has one: of a table whose column it does not name,
+        # MLflow would take the first. The model itself says what it takes.
+        "signature": ModelSignature(params=params),
+        "pip_requirements": [f"ldsm[mlflow]=={__version__}"],
+    }
+
+
+def _pyfunc() -> Any:
+    try:
+        import mlflow.pyfunc
+    except ImportError as error:
+        raise ImportError(
+            f'ldsm.mlflow needs {error.name}, which is not installed: pip install "ldsm[mlflow]".'
+        ) from error
+    return mlflow.pyfunc
+
+
+def _checked(params: Mapping[str, Any]) -> list[Any]:
+    unknown = sorted(params.keys() - PARAMS.keys())
+    if unknown:
+        raise ValueError(f"params must be among {', '.join(PARAMS)}. Got {unknown[0]!r}.")
+    chosen = {name: usual for name, (usual, _) in PARAMS.items()} | dict(params)
+    for name, (_, rule) in PARAMS.items():
+        rule.check(name, chosen[name])
+    return [chosen[name] for name in PARAMS]
+
+
+def _texts(given: Any) -> list[Any]:
+    """The texts of a list, a column or a table."""
+    if hasattr(given, "columns"):
+        columns = list(given.columns)
+        if len(columns) > 1 and "text" not in columns:
+            raise ValueError(
+                "Texts must be in one column, or in a column 'text'. "
+                f"Got the columns {', '.join(map(repr, columns[:5]))}."
+            )
+        given = given["text"] if len(columns) > 1 else given[columns[0]]
+    if isinstance(given, np.ndarray):
+        given = (given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given).tolist()
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        return given  # type: ignore[no-any-return]  # the tagger says what is wrong with it
+    return list(given)
+
+
+def _best_labels(model: LdSMClassifier, X: Any, k: int, tail: float) -> list[list[tuple[Any, Any]]]:
+    if not sp.issparse(X) and not hasattr(X, "columns"):
+        X = np.asarray(X)
+    labels, scores = model.predict_topk(X, min(k, len(model.classes_)), tail=tail)
+    return [
+        [pair for pair in zip(*row, strict=True) if pair[1] > 0]
+        for row in zip(labels.tolist(), scores.tolist(), strict=True)
+    ]

@@ -1,0 +1,246 @@
+"""Model files under MLflow: saved, loaded, served. `make test-mlflow` installs MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ldsm import LdSMClassifier, TextTagger
+from text_corpus import NEW, TAGS, TEXTS, small
+
+pytestmark = [pytest.mark.mlflow, pytest.mark.filterwarnings("default")]
+pd = pytest.importorskip("pandas")
+mlflow = pytest.importorskip("mlflow", reason="`make test-mlflow` installs it")
+if not hasattr(mlflow, "pyfunc"):  # a folder of these tests
+    pytest.skip("`make test-mlflow` installs MLflow", allow_module_level=True)
+
+import ldsm.mlflow  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return small().fit(TEXTS, TAGS)
+
+
+@pytest.fixture(scope="module")
+def folder(tagger, tmp_path_factory):
+    path = tmp_path_factory.mktemp("mlflow") / "tags"
+    ldsm.mlflow.save_model(tagger, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return mlflow.pyfunc.load_model(str(folder))
+
+
+def pairs(frame):
+    return [list(zip(*row, strict=True)) for row in frame[["labels", "scores"]].to_numpy()]
+
+
+def test_what_is_saved(folder, tagger):
+    """The model file itself, and nothing that could run code."""
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert "data/model.ldsm" in files
+    assert not [name for name in files if name.endswith((".pkl", ".pickle", ".joblib", ".py"))]
+    described = (folder / "MLmodel").read_text()
+    assert "loader_module: ldsm.mlflow" in described and "pickle" not in described
+    assert ldsm.load(folder / "data" / "model.ldsm").fingerprint_ == tagger.fingerprint_
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        pd.Series,
+        lambda texts: np.array(texts, dtype=object),
+        lambda texts: pd.DataFrame({"text": texts}),
+        lambda texts: pd.DataFrame({"number": range(len(texts)), "text": texts}),
+        lambda texts: pd.DataFrame({"whatever": texts}),
+    ],
+    ids=["list", "series", "array", "column text", "one of two columns", "one column"],
+)
+def test_every_form_of_texts(loaded, tagger, form):
+    assert pairs(loaded.predict(form(NEW))) == tagger.predict(NEW)
+
+
+def test_params(loaded, tagger):
+    best = tagger.predict(NEW, 2)
+    assert pairs(loaded.predict(NEW, params={"k": 2})) == best
+    some = [[pair for pair in row if pair[1] >= 0.5] for row in best]
+    assert pairs(loaded.predict(NEW, params={"k": 2, "threshold": 0.5})) == some != best
+    rare = tagger.predict(NEW, 2, tail=1.0)
+    assert pairs(loaded.predict(NEW, params={"k": 2, "tail": 1.0})) == rare
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"k": 0}, "'k' parameter must be an int >= 1. Got 0 instead"),
+        ({"threshold": 2.0}, r"'threshold' parameter must be a float in \[0, 1\]. Got 2.0"),
+        ({"k": "many"}, "k"),
+    ],
+)
+def test_wrong_params(loaded, params, said):
+    with pytest.raises((ValueError, mlflow.MlflowException), match=said):
+        loaded.predict(NEW, params=params)
+
+
+def test_an_unknown_param(tagger):
+    with pytest.raises(ValueError, match="params must be among k, threshold, tail. Got 'n'"):
+        ldsm.mlflow.PyfuncModel(tagger).predict(NEW, {"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (pd.DataFrame({"a": ["x"], "b": ["y"]}), "in one column, or in a column 'text'. Got .*'a'"),
+        ("a text", "put a single document into a list"),
+        ([1, 2], "Document 0 must be a str. Got 1"),
+    ],
+)
+def test_wrong_inputs(tagger, given, said):
+    with pytest.raises(ValueError, match=said):
+        ldsm.mlflow.PyfuncModel(tagger).predict(given)
+
+
+def test_a_classifier(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 20), density=0.3, rng=rng, format="csr", dtype=np.float32)
+    Y = (X.toarray()[:, :4] > 0.3).astype(int)
+    clf = LdSMClassifier(5, random_state=0).fit(X, Y)
+    clf.save(tmp_path / "rows.ldsm")
+    ldsm.mlflow.save_model(tmp_path / "rows.ldsm", tmp_path / "rows")
+    model = mlflow.pyfunc.load_model(str(tmp_path / "rows"))
+    labels, scores = clf.predict_topk(X[:9], 2)
+    for rows in (X[:9], X[:9].toarray(), pd.DataFrame(X[:9].toarray())):
+        answer = model.predict(rows, params={"k": 2})
+        for row, (own, its) in enumerate(zip(labels.tolist(), scores.tolist(), strict=True)):
+            n = int(np.sum(scores[row] > 0))
+            assert answer.labels[row] == own[:n] and answer.scores[row] == its[:n]
+    with pytest.raises(ValueError, match="X has 3 features, but LdSMClassifier is expecting 20"):
+        model.predict(np.ones((1, 3)))
+
+
+def test_models_that_cannot_be_saved(tmp_path):
+    with pytest.raises(ValueError, match="model must be a TextTagger, an LdSMClassifier or the"):
+        ldsm.mlflow.save_model(3, tmp_path / "x")
+    (tmp_path / "x.ldsm").write_text("not a model")
+    with pytest.raises(ValueError, match="x.ldsm' cannot be loaded"):
+        ldsm.mlflow.save_model(tmp_path / "x.ldsm", tmp_path / "x")
+    with pytest.raises(Exception, match="not fitted"):
+        ldsm.mlflow.save_model(TextTagger(), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_logged_and_registered(tagger, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    with mlflow.start_run():
+        info = ldsm.mlflow.log_model(tagger, "tags", registered_model_name="tags")
+    for uri in (info.model_uri, "models:/tags/1"):
+        assert pairs(mlflow.pyfunc.load_model(uri).predict(NEW)) == tagger.predict(NEW)
+
+
+# -- serving ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ask(folder, tmp_path_factory):
+    """A function that sends a request to `mlflow models serve`; its status and its answer."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    binaries = Path(sys.executable).parent
+    log = tmp_path_factory.mktemp("log") / "log.txt"
+    with log.open("w") as output:
+        running = subprocess.Popen(
+            [
+                *(binaries / "mlflow", "models", "serve", "--env-manager", "local"),
+                *("--model-uri", str(folder), "--host", "127.0.0.1", "--port", str(port)),
+            ],
+            env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"},
+            stdout=output,
+            stderr=output,
+        )
+
+    def send(path, body=None):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    try:
+        for _ in range(600):
+            try:
+                if send("/ping")[0] == 200:
+                    break
+            except OSError:
+                assert running.poll() is None, log.read_text()
+                time.sleep(0.2)
+        else:
+            raise AssertionError(log.read_text())
+        yield send
+    finally:
+        running.terminate()
+        running.wait(timeout=30)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"inputs": NEW[:3]},
+        {"dataframe_split": {"columns": ["text"], "data": [[text] for text in NEW[:3]]}},
+        {"dataframe_records": [{"text": text} for text in NEW[:3]]},
+    ],
+    ids=["inputs", "split", "records"],
+)
+def test_invocations(ask, tagger, body):
+    status, answer = ask("/invocations", {**body, "params": {"k": 2}})
+    assert status == 200
+    rows = json.loads(answer)["predictions"]
+    assert [list(zip(row["labels"], row["scores"], strict=True)) for row in rows] == tagger.predict(
+        NEW[:3], 2
+    )
+
+
+def test_wrong_requests(ask):
+    status, answer = ask("/invocations", {"inputs": ["a text"], "params": {"k": 0}})
+    assert status == 400 and "'k' parameter must be an int >= 1. Got 0 instead" in answer
+    status, answer = ask("/invocations", {"inputs": [1.5]})
+    assert status == 400 and "Document 0 must be a str. Got 1.5" in answer
+    table = {"columns": ["a", "b"], "data": [["x", "y"]]}
+    status, answer = ask("/invocations", {"dataframe_split": table})
+    assert status == 400 and "in a column 'text'. Got the columns 'a', 'b'" in answer
+    status, answer = ask("/invocations", {"texts": ["a text"]})
+    assert status == 400 and "inputs" in answer
+
+
+def test_the_page(tmp_path, monkeypatch, ask):
+    """The Python of `docs/mlflow.md` runs from top to bottom, and its request is answered."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "mlflow.md").read_text()
+    code = "".join(re.findall(r"```python\n(.*?)```", page, re.S))
+    names = {}
+    exec(compile(code, "docs/mlflow.md", "exec"), names)
+    assert names["again"].predict(["a refund"], params={"k": 1}).labels[0] == ["billing"]
+    (body,) = re.findall(r"--json '(.*)'", page)
+    assert ask("/invocations", json.loads(body))[0] == 200
