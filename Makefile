@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long test-browser test-annif sanitize sanitize-address sanitize-thread fuzz lint bench paper peers clean
+.PHONY: demo test test-long test-browser test-annif sanitize sanitize-address sanitize-thread fuzz lint docs docs-links bench paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -54,6 +54,17 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/mypy
 	$(BIN)/sp-repo-review --show err .
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp tests/fuzz/*.*pp)
+
+# The site in build/docs/html: any warning, resource from elsewhere or broken link fails. It needs no
+# network; `make docs-links` asks whether the addresses of other sites still answer, and does.
+DOCS = LC_ALL=C.UTF-8 $(BIN)/python -m sphinx -W --keep-going -n -d build/docs/doctrees docs
+
+docs: $(VENV)/.installed-docs
+	$(DOCS) build/docs/html
+	$(BIN)/python docs/site/check.py build/docs/html
+
+docs-links: $(VENV)/.installed-docs
+	$(DOCS) -b linkcheck build/docs/linkcheck
 
 bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py
@@ -111,6 +122,10 @@ $(VENV)/.installed-plot: $(VENV)/.build-tools $(SOURCES)
 	$(INSTALL) ".[plot]"
 	touch $(VENV)/.installed $@
 
+$(VENV)/.installed-docs: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) ".[docs,test]"
+	touch $(VENV)/.installed $@
+
 PEERS_INSTALL = .venv-peers/bin/python -m pip install --quiet
 WITHOUT_IT = cannot be installed here; the benchmarks do without it
 
@@ -124,4 +139,4 @@ WITHOUT_IT = cannot be installed here; the benchmarks do without it
 	touch $@
 
 clean:
-	rm -rf build .venv .venv-peers .venv-annif
+	rm -rf build .venv .venv-peers .venv-annif docs/generated
