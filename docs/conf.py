@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "site"))
+
+from public_names import is_record, public_objects  # noqa: E402
 
 import ldsm  # noqa: E402
 import pages  # noqa: E402
@@ -51,6 +54,18 @@ autodoc_typehints = "none"  # numpydoc says them, for people
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 numpydoc_show_class_members = False  # methods are on the page of their class, in full
 numpydoc_attributes_as_param_list = True
+
+# Every docstring has a summary, and says what each parameter is: a missing or unknown one is a
+# warning, as are sections that numpydoc does not know or that are out of order.
+numpydoc_validation_checks = {
+    "GL06", "GL07", "GL08", "GL10", "PR01", "PR02", "PR03", "PR04", "PR07", "PR09", "PR10",
+    "RT04", "RT05", "SS01", "SS02", "SS03", "YD01",
+}  # fmt: skip
+numpydoc_validation_exclude = {
+    # The fields of these are described as attributes.
+    *(rf"{re.escape(name)}$" for name, kind in public_objects() if is_record(kind)),
+    r"ldsm(\.[a-z]+)*$",  # modules
+}
 
 # A name in backquotes is a link wherever it is the name of something that is described.
 default_role = "py:obj"

@@ -66,10 +66,11 @@ def relink_page(app: Any, name: str, content: list[str]) -> None:
 
 
 def skip_member(app: Any, what: str, name: str, member: Any, *_: Any) -> bool | None:
-    """For autodoc: leaves out fields of tuples, which the section Attributes of their class
-    describes, and what scikit-learn adds to every estimator."""
+    """For autodoc: leaves out what the section Attributes of a class describes, fields of tuples
+    and what is learned by fitting, and what scikit-learn adds to every estimator."""
     is_field = (member.__doc__ or "").startswith("Alias for field number")
-    return True if is_field or re.fullmatch(r"set_\w+_request", name) else None
+    is_learned = isinstance(member, property) and name.endswith("_")
+    return True if is_field or is_learned or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def command_line_page() -> str:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from typing import Any
 
 import ldsm
@@ -27,6 +28,11 @@ def public_objects() -> Iterator[tuple[str, Any]]:
             if not inspect.ismodule(value) and id(value) not in seen:
                 seen.add(id(value))
                 yield f"{module.__name__}.{name}", value
+
+
+def is_record(value: Any) -> bool:
+    """Whether it is a class whose arguments are its fields: a dataclass or a named tuple."""
+    return isinstance(value, type) and (is_dataclass(value) or issubclass(value, tuple))
 
 
 def public_members(name: str, kind: type) -> Iterator[tuple[str, Any]]:

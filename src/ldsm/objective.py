@@ -440,7 +440,7 @@ def r_level_error(predicted_labels: ArrayLike, Y: Any) -> float:
 
 
 def weak_hypothesis_gamma(label_share: ArrayLike, child_share: ArrayLike) -> float:
-    """gamma of a binary split, ``sum_k pi_k |P_R^k - P_L^k|``, in [0, 1] (Assumption 1).
+    """The gamma of a binary split, ``sum_k pi_k |P_R^k - P_L^k|``, in [0, 1] (Assumption 1).
 
     Parameters
     ----------
@@ -461,7 +461,7 @@ def log_nodes_for_error(
     leaf_weight: float = 1.0,
     overlap: float = 0.0,
 ) -> float:
-    """ln(t + 1) for the t internal nodes that Theorem 2 needs for an r-level error <= alpha.
+    """The ln(t + 1) of the t internal nodes that Theorem 2 needs for an r-level error <= alpha.
 
     ``t + 1 >= (1 / alpha) ** (16 ln K / (c r^2 gamma^2 (1 - b) log2(e)))``, for a balanced binary
     tree. A logarithm, because t would overflow; ``math.expm1`` of it is t. Not a guarantee: the
