@@ -68,6 +68,7 @@ numpydoc_validation_exclude = {
 }
 
 # A name in backquotes is a link wherever it is the name of something that is described.
+toc_object_entries_show_parents = "hide"
 default_role = "py:obj"
 nitpick_ignore_regex = [
     # Backquotes name arguments and words as often as objects. Full names must lead somewhere.

@@ -27,7 +27,9 @@ params = {"n_estimators": 12, "random_state": 0}
 # Workers are sent paths, not data, and write each finished tree into a folder.
 
 with (
-    LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+    LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster,
     Client(cluster) as client,
 ):
     with get_task_stream(client) as tasks:

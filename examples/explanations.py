@@ -31,7 +31,7 @@ for tag in explained.scores:
 # Above, what each stage adds to the log-odds of the score, for the three best tags. Below, the
 # words of the text that speak for each tag, or against it, in its linear classifier.
 
-fig, axes = plt.subplots(2, 3, figsize=(9, 5.5), layout="constrained", sharex="row")
+fig, axes = plt.subplots(2, 3, figsize=(10, 5), layout="constrained", sharex="row")
 for (above, below), tag in zip(axes.T, explained.scores, strict=True):
     for ax, parts in ((above, list(tag.shares.items())), (below, tag.words)):
         names, values = zip(*reversed(parts), strict=True)
