@@ -14,9 +14,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import sphinx.util.inventory
-from public_names import public_members, public_objects
-
 # Attributes whose address a browser fetches without being asked; of <link>, only with these rel.
 _LOADED = {
     ("script", "src"), ("img", "src"), ("img", "srcset"), ("source", "src"), ("source", "srcset"),
@@ -99,6 +96,10 @@ def faults(site: Path) -> Iterator[str]:
 
 def missing_names(site: Path) -> Iterator[str]:
     """Each public name that the reference does not describe."""
+    # What else is checked here needs neither Sphinx nor ldsm.
+    import sphinx.util.inventory
+    from public_names import public_members, public_objects
+
     inventory = sphinx.util.inventory.InventoryFile.loads(
         (site / "objects.inv").read_bytes(), uri=""
     )

@@ -82,12 +82,13 @@ def command_line_page() -> str:
         panels = _panels(command, typer.Context(command, info_name=name, parent=context))
         shared = panels.pop("Every command")
         if number == 0:
-            parts += [_table(shared)]
+            parts += [_table("option", shared)]
         usage = command.get_usage(typer.Context(command, info_name=name, parent=context))
         parts += [f"## ldsm {name}", _prose(command.help)]
         parts += [f"```text\n{usage.removeprefix('Usage: ')}\n```"]
         for panel, entries in panels.items():
-            parts += [f"**{panel}**", _table(entries)]
+            kind = "argument" if panel == "Arguments" else "option"
+            parts += [f"**{panel}**", _table(kind, entries)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -102,9 +103,9 @@ def _panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
     return panels
 
 
-def _table(entries: list[tuple[str, str]]) -> str:
+def _table(kind: str, entries: list[tuple[str, str]]) -> str:
     rows = [f"| `{_cell(names)}` | {_cell(_prose(text))} |" for names, text in entries]
-    return "\n".join(["| | |", "|---|---|", *rows])
+    return "\n".join([f"| {kind} | meaning |", "|---|---|", *rows])
 
 
 def _cell(text: str) -> str:
