@@ -123,7 +123,7 @@ def main(site: Path) -> int:
         print(f"{site}: no site was built here; `make docs` builds it", file=sys.stderr)
         return 1
     found = [*faults(site.resolve()), *missing_names(site)]
-    print(*found, sep="\n", file=sys.stderr)
+    print("".join(f"{fault}\n" for fault in found), end="", file=sys.stderr)
     print(f"{len(found)} faults")
     return int(bool(found))
 
