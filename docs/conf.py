@@ -129,6 +129,6 @@ def setup(app: Any) -> None:
     """Pages from outside of docs/ are made first; links to their files then lead to the pages."""
     for name in ("csv", "tsv"):
         app.add_lexer(name, TextLexer)
-    pages.write(HERE / "generated")
+    pages.write()
     app.connect("source-read", pages.relink_page)
     app.connect("autodoc-skip-member", pages.skip_member)

@@ -28,19 +28,20 @@ PAGES = {
     ROOT / "CONTRIBUTING.md": GENERATED / "contributing.md",
     ROOT / "benchmarks" / "README.md": GENERATED / "benchmarks.md",
     ROOT / "examples" / "README.rst": GENERATED / "gallery" / "index.rst",
+    ROOT / "src" / "ldsm" / "cli" / "main.py": GENERATED / "command_line.md",
 }
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 
 
-def write(folder: Path) -> None:
+def write() -> None:
     """Write the pages, but only those that differ: Sphinx reads a file anew if it was written."""
-    shutil.rmtree(folder / "api", ignore_errors=True)  # with pages of names that are gone
+    shutil.rmtree(GENERATED / "api", ignore_errors=True)  # with pages of names that are gone
     made = {
         page: relink(source.read_text(encoding="utf-8"), source.parent, page.parent)
         for source, page in PAGES.items()
-        if source.suffix == ".md"  # the gallery's page is written by sphinx-gallery
+        if source.suffix == ".md"  # the gallery's page is sphinx-gallery's
     }
-    made[folder / "command_line.md"] = command_line_page()
+    made[GENERATED / "command_line.md"] = command_line_page()
     for page, text in made.items():
         page.parent.mkdir(parents=True, exist_ok=True)
         if not page.exists() or page.read_text(encoding="utf-8") != text:
