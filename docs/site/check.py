@@ -7,6 +7,7 @@ has every public name. Prints each fault; the exit code is 1 if there is one.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from collections.abc import Iterator
@@ -97,13 +98,12 @@ def faults(site: Path) -> Iterator[str]:
 def missing_names(site: Path) -> Iterator[str]:
     """Each public name that the reference does not describe."""
     # What else is checked here needs neither Sphinx nor ldsm.
-    import sphinx.util.inventory
     from public_names import public_members, public_objects
+    from sphinx.util.inventory import InventoryFile
 
-    inventory = sphinx.util.inventory.InventoryFile.loads(
-        (site / "objects.inv").read_bytes(), uri=""
-    )
-    described = {name for kind in inventory.data.values() for name in kind}
+    with open(site / "objects.inv", "rb") as file:
+        inventory = InventoryFile.load(file, "", posixpath.join)
+    described = {name for kind in inventory.values() for name in kind}
     wanted = []
     for name, value in public_objects():
         members = public_members(name, value) if isinstance(value, type) else ()
