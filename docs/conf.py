@@ -13,7 +13,7 @@ from sphinx_gallery.sorting import ExplicitOrder
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "site"))
 
-from public_names import is_record, public_objects  # noqa: E402
+from public_names import is_record, public_modules, public_objects  # noqa: E402
 
 import ldsm  # noqa: E402
 import pages  # noqa: E402
@@ -38,11 +38,6 @@ templates_path = ["site/templates"]
 # Pages are Markdown that reads well without Sphinx, too: only what GitHub shows as code or as text.
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4  # as GitHub names them, so that links work in both places
-suppress_warnings = [
-    # The header of a page may skip a level where a part of it is made by a benchmark.
-    "myst.header",
-]
-
 smartquotes = False  # two hyphens are an option's
 
 # The reference: a page for each public name, from the `__all__` of its module.
@@ -61,11 +56,9 @@ numpydoc_validation_checks = {
     "GL06", "GL07", "GL08", "GL10", "PR01", "PR02", "PR03", "PR04", "PR07", "PR09", "PR10",
     "RT04", "RT05", "SS01", "SS02", "SS03", "YD01",
 }  # fmt: skip
-numpydoc_validation_exclude = {
-    # The fields of these are described as attributes.
-    *(rf"{re.escape(name)}$" for name, kind in public_objects() if is_record(kind)),
-    r"ldsm(\.[a-z]+)*$",  # modules
-}
+# Modules have no parameters; the fields of records are described as attributes.
+_unlike_functions = [*public_modules(), *(n for n, kind in public_objects() if is_record(kind))]
+numpydoc_validation_exclude = {rf"^{re.escape(name)}$" for name in _unlike_functions}
 
 # A name in backquotes is a link wherever it is the name of something that is described.
 toc_object_entries_show_parents = "hide"
@@ -94,11 +87,9 @@ sphinx_gallery_conf = {
     ),
     "abort_on_example_error": True,
     "download_all_examples": False,
-    "min_reported_time": 1,
     "remove_config_comments": True,
     "write_computation_times": False,
     "show_signature": False,
-    "plot_gallery": "True",
 }
 
 html_theme = "pydata_sphinx_theme"
