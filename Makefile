@@ -12,7 +12,8 @@ endif
 endif
 
 .PHONY: demo test test-long test-browser test-annif test-mlflow test-oldest test-newest test-arm \
-	sanitize sanitize-address sanitize-thread fuzz lint wheel sdist bench bench-annif paper peers clean
+	sanitize sanitize-address sanitize-thread fuzz lint docs docs-links wheel sdist \
+	bench bench-annif paper peers clean
 
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
@@ -85,6 +86,17 @@ sdist: $(VENV)/.packaging
 $(VENV)/.packaging: $(VENV)/bin/python packaging/requirements.txt
 	$(BIN)/python -m pip install --quiet -r packaging/requirements.txt
 	touch $@
+
+# The site in build/docs/html: any warning, resource from elsewhere or broken link fails. It needs no
+# network; `make docs-links` asks whether the addresses of other sites still answer, and does.
+DOCS = LC_ALL=C.UTF-8 $(BIN)/python -m sphinx -W --keep-going -n -d build/docs/doctrees docs
+
+docs: $(VENV)/.installed-docs
+	$(DOCS) build/docs/html
+	$(BIN)/python docs/site/check.py build/docs/html
+
+docs-links: $(VENV)/.installed-docs
+	$(DOCS) -b linkcheck build/docs/linkcheck
 
 bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py
@@ -160,6 +172,10 @@ $(VENV)/.installed-plot: $(VENV)/.build-tools $(SOURCES)
 	$(INSTALL) ".[plot]"
 	touch $(VENV)/.installed $@
 
+$(VENV)/.installed-docs: $(VENV)/.build-tools $(SOURCES)
+	$(INSTALL) ".[docs,test]"
+	touch $(VENV)/.installed $@
+
 PEERS_INSTALL = .venv-peers/bin/python -m pip install --quiet
 WITHOUT_IT = cannot be installed here; the benchmarks do without it
 
@@ -173,4 +189,4 @@ WITHOUT_IT = cannot be installed here; the benchmarks do without it
 	touch $@
 
 clean:
-	rm -rf build .venv .venv-peers .venv-annif .venv-mlflow
+	rm -rf build dist .venv .venv-* docs/generated

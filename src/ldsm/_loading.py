@@ -29,6 +29,7 @@ def load(
     Parameters
     ----------
     path : path
+        The file.
     verify : bool, default=True
         Read the whole file, compare its checksum and check every number that prediction relies on.
         False: map the file instead, which takes milliseconds for any size, and check each part when

@@ -244,7 +244,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        self
+        LdSMClassifier
+            Itself.
         """
         return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
@@ -269,7 +270,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        self
+        LdSMClassifier
+            Itself.
 
         Examples
         --------
@@ -355,7 +357,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features)
+            Sparse or dense.
         k : int, default=5
+            Labels per row.
         labels : sequence of labels, optional
             Predict only these labels. Their scores do not change.
         tail : float >= 0, default=0
@@ -368,6 +372,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels : ndarray of shape (n_rows, k)
             Column numbers if Y was a matrix, else the labels themselves.
         scores : float32 ndarray of shape (n_rows, k)
+            In [0, 1].
         """
         model, x = self._fitted, new_rows(self, X)
         allowed = _allowed(model, labels)
@@ -381,9 +386,20 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any, *, labels: Any = None) -> Any:
         """Scores of all labels: CSR for sparse y or lists, else dense.
 
-        With `labels`, as for `predict_topk`, the columns of all others are empty. With one label
-        per row, and without `labels`, the scores of a row sum to 1; the scores of a second stage
-        are rescaled for this.
+        With one label per row, and without `labels`, the scores of a row sum to 1; the scores of a
+        second stage are rescaled for this. With `labels`, the columns of all others are empty.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Sparse or dense.
+        labels : sequence of labels, optional
+            Predict only these labels.
+
+        Returns
+        -------
+        csr_array or ndarray of shape (n_rows, n_labels)
+            Scores in the columns of `classes_`.
         """
         model, x = self._fitted, new_rows(self, X)
         return model.probabilities(x, allowed=_allowed(model, labels), n_jobs=self.n_jobs)
@@ -395,7 +411,19 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for lists of labels, a list per row, best first, perhaps empty; for a matrix, a 0/1 matrix
         in the columns of `classes_`, CSR for sparse y and dense for dense y. scikit-learn's metrics
         want matrices: fit on ``MultiLabelBinarizer(sparse_output=True).fit_transform(y)`` to use
-        them. With `labels`, as for `predict_topk`, no others are predicted.
+        them.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Sparse or dense.
+        labels : sequence of labels, optional
+            Predict only these labels.
+
+        Returns
+        -------
+        csr_array, ndarray or list of lists
+            In the form of the y of `fit`.
         """
         model, x = self._fitted, new_rows(self, X)
         options: dict[str, Any] = {"allowed": _allowed(model, labels), "n_jobs": self.n_jobs}
@@ -418,9 +446,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y
-            Held-out rows and their labels, in the forms that `fit` takes. Labels unknown to the
-            model cannot be predicted and are left out.
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Held-out rows.
+        y : labels of each row
+            In the forms that `fit` takes. Labels unknown to the model cannot be predicted and are
+            left out.
         average : {"micro", "macro", "samples"}, default="micro"
             What the common threshold maximises: F1 over all row-label pairs, or its mean over the
             labels or over the rows.
@@ -430,7 +460,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        self
+        LdSMClassifier
+            Itself.
 
         Examples
         --------
@@ -454,7 +485,17 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def score(self, X: Any, y: Any = None, sample_weight: None = None) -> float:
-        """Accuracy for one label per row, else precision at 1."""
+        """Accuracy for one label per row, else precision at 1.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Rows that training has not seen.
+        y : labels of each row
+            In the forms that `fit` takes.
+        sample_weight : None
+            Not supported; here because scikit-learn passes it.
+        """
         if sample_weight is not None:
             raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
         model = self._fitted
@@ -471,6 +512,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
         """The nodes that each row passes.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Sparse or dense.
 
         Returns
         -------
@@ -489,6 +535,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Why one row gets its labels: path, margins, deciding features and leaves in each tree.
 
         Features and labels are column numbers; `feature_names_in_` and `classes_` name them.
+
+        Parameters
+        ----------
+        x : matrix of shape (1, n_features)
+            The row.
+        max_reasons : int, default=10
+            The most features to name at each split.
         """
         model = self._fitted
         return explain_row(model.forest, one_row(self, x), max_reasons, by_rows=model.by_rows)
@@ -501,6 +554,23 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For each label: its score, what every stage adds to its log-odds, and the features that
         speak most for and against it in the label's linear classifier. Labels without a score are
         left out: no tree and no feature of the row suggests them.
+
+        Parameters
+        ----------
+        x : matrix of shape (1, n_features)
+            The row.
+        k : int, default=5
+            How many labels, unless `labels` are given.
+        max_reasons : int, default=10
+            The most features to name for each label.
+        labels : sequence of labels, optional
+            Explain these instead.
+
+        Returns
+        -------
+        list of LabelScore
+            With the fields `label`, `score`, `shares` (what each stage adds), `reasons` (features
+            with what each adds to the margin) and others, which ``help`` describes.
         """
         model = self._fitted
         allowed = _allowed(model, labels)
@@ -514,6 +584,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         All others score as they did before, among the labels that are left. Columns of
         predictions are those of `classes_`, as ever.
+
+        Parameters
+        ----------
+        labels : iterable of labels
+            At least one label of the model must be left.
 
         Examples
         --------
@@ -529,6 +604,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Give labels other names, ``{old: new}``; their scores stay as they are.
 
         Labels in alphabetical order stay so. Two labels cannot become one.
+
+        Parameters
+        ----------
+        names : mapping
+            New names by old ones; all other labels keep theirs.
         """
         model = self._fitted
         return self._changed(model, with_names(model, names))

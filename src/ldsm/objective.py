@@ -26,11 +26,36 @@ from scipy import sparse
 from ._arrays.matrices import canonical_csr, label_matrix
 from ._arrays.structure import check_structure
 
+__all__ = [
+    "ObjectiveRange",
+    "ObjectiveTerms",
+    "balancedness_bound",
+    "balancedness_factor",
+    "binary_split_objective",
+    "leaf_entropy",
+    "log_nodes_for_error",
+    "marginal_share",
+    "objective_range",
+    "objective_terms",
+    "purity_bound",
+    "purity_factor",
+    "purity_gap_bound",
+    "r_level_error",
+    "split_objective",
+    "split_shares",
+    "weak_hypothesis_gamma",
+]
+
 FloatArray = NDArray[np.float64]
 
 
 class ObjectiveTerms(NamedTuple):
-    """The terms of J as they enter Eq. 1, signed and weighted: J is their plain sum."""
+    """The terms of J as they enter Eq. 1, signed and weighted: J is their plain sum.
+
+    Attributes
+    ----------
+    balancing, class_integrity, multiway : float
+    """
 
     balancing: float
     class_integrity: float
@@ -48,7 +73,17 @@ class ObjectiveTerms(NamedTuple):
 
 
 class ObjectiveRange(NamedTuple):
-    """The range of J claimed by Lemmas 1 and 2, and which parts of the claim hold."""
+    """The range of J claimed by Lemmas 1 and 2, and which parts of the claim hold.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends of the range.
+    lower_holds, upper_holds : bool
+        Whether J never leaves it there.
+    unique_minimum : bool
+        Whether only perfectly balanced and pure splits reach the lower end.
+    """
 
     lower: float
     upper: float
@@ -60,8 +95,15 @@ class ObjectiveRange(NamedTuple):
 def split_shares(node: ArrayLike, children: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """``label_share`` and ``child_share`` from the label histograms of a node and its children.
 
-    From counts of shape (K,) and (M, K), pi_k = node[k] / sum(node) and
-    P_j^k = children[j, k] / node[k]. Labels absent from the node are left out of both results.
+    ``pi_k = node[k] / sum(node)`` and ``P_j^k = children[j, k] / node[k]``. Labels absent from the
+    node are left out of both results.
+
+    Parameters
+    ----------
+    node : array of shape (K,)
+        Rows of the node with each label.
+    children : array of shape (M, K)
+        The same for each child.
 
     Examples
     --------
@@ -85,7 +127,15 @@ def split_shares(node: ArrayLike, children: ArrayLike) -> tuple[FloatArray, Floa
 
 
 def marginal_share(label_share: ArrayLike, child_share: ArrayLike) -> FloatArray:
-    """Probability of reaching each child, P_j = sum_k pi_k P_j^k, shape (M,)."""
+    """Probability of reaching each child, ``P_j = sum_k pi_k P_j^k``, shape (M,).
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (M, K)
+        P_j^k, the share of a label's rows that go to each child.
+    """
     labels, children = _split(label_share, child_share)
     return np.asarray(children @ labels)
 
@@ -95,8 +145,20 @@ def objective_terms(
 ) -> ObjectiveTerms:
     """Terms of J (Eq. 1), for any arity from 2.
 
-    ``balancing`` is sum_{j<l} |P_j - P_l|, ``class_integrity`` is
-    -lambda_1 sum_k pi_k sum_{j<l} |P_j^k - P_l^k|, ``multiway`` is lambda_2 |sum_j P_j - 1|.
+    ``balancing`` is ``sum_{j<l} |P_j - P_l|``, ``class_integrity`` is
+    ``-lambda_1 sum_k pi_k sum_{j<l} |P_j^k - P_l^k|``, ``multiway`` is
+    ``lambda_2 |sum_j P_j - 1|``.
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (M, K)
+        P_j^k, the share of a label's rows that go to each child.
+    integrity_weight : float
+        lambda_1.
+    multiway_penalty : float
+        lambda_2.
 
     Examples
     --------
@@ -120,7 +182,24 @@ def objective_terms(
 def split_objective(
     label_share: ArrayLike, child_share: ArrayLike, integrity_weight: float, multiway_penalty: float
 ) -> float:
-    """J of Eq. 1 for any arity from 2; the smaller, the better the split."""
+    """J of Eq. 1 for any arity from 2; the smaller, the better the split.
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (M, K)
+        P_j^k, the share of a label's rows that go to each child.
+    integrity_weight : float
+        lambda_1.
+    multiway_penalty : float
+        lambda_2.
+
+    Examples
+    --------
+    >>> split_objective([0.5, 0.5], [[1, 0], [0, 1]], 2.0, 1.0)
+    -2.0
+    """
     return objective_terms(label_share, child_share, integrity_weight, multiway_penalty).objective
 
 
@@ -129,9 +208,20 @@ def binary_split_objective(
 ) -> float:
     """J of Eq. 2, for the two children R and L.
 
-    |P_R - P_L| - lambda_1 sum_k pi_k |P_R^k - P_L^k| + lambda_2 |P_R + P_L - 1|: Eq. 1 with M = 2.
-    In print a brace makes the minus sign look as if it covered the multi-way penalty as well; rows
-    sent in both directions are penalised, so that term is added.
+    ``|P_R - P_L| - lambda_1 sum_k pi_k |P_R^k - P_L^k| + lambda_2 |P_R + P_L - 1|``: Eq. 1 with
+    M = 2. In print a brace makes the minus sign look as if it covered the multi-way penalty as
+    well; rows sent in both directions are penalised, so that term is added.
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (M, K)
+        P_j^k, the share of a label's rows that go to each child.
+    integrity_weight : float
+        lambda_1.
+    multiway_penalty : float
+        lambda_2.
     """
     labels, (right, left) = _split(label_share, child_share, arity=2)
     _check_weights(integrity_weight, multiway_penalty)
@@ -142,13 +232,29 @@ def binary_split_objective(
 
 
 def balancedness_factor(label_share: ArrayLike, child_share: ArrayLike) -> float:
-    """beta = max_j |P_j - mean(P)|, in [0, 1 - 1/M]; 0 is a perfectly balanced split."""
+    """``beta = max_j |P_j - mean(P)|``, in [0, 1 - 1/M]; 0 is a perfectly balanced split.
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (M, K)
+        P_j^k, the share of a label's rows that go to each child.
+    """
     marginals = marginal_share(label_share, child_share)
     return float(np.abs(marginals - marginals.mean()).max())
 
 
 def purity_factor(label_share: ArrayLike, child_share: ArrayLike) -> float:
-    """alpha = mean_j sum_k pi_k min(P_j^k, sum_{l != j} P_l^k), in [0, 1]; 0 is perfectly pure."""
+    """``alpha = mean_j sum_k pi_k min(P_j^k, sum_{l != j} P_l^k)``, in [0, 1]; 0 is perfectly pure.
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (M, K)
+        P_j^k, the share of a label's rows that go to each child.
+    """
     labels, children = _split(label_share, child_share)
     others = children.sum(axis=0) - children
     return float((np.minimum(children, others) @ labels).mean())
@@ -162,6 +268,15 @@ def objective_range(arity: int, integrity_weight: float, multiway_penalty: float
     strict and lambda_1 > 0. The upper end, printed without a condition of its own, holds if and
     only if (M - 1)(1 - lambda_1) <= lambda_2, for M = 2: lambda_1 + lambda_2 >= 1. Otherwise
     sending all rows to the same M - 1 children exceeds it.
+
+    Parameters
+    ----------
+    arity : int
+        M.
+    integrity_weight : float
+        lambda_1.
+    multiway_penalty : float
+        lambda_2.
     """
     _check_weights(integrity_weight, multiway_penalty, arity)
     return ObjectiveRange(
@@ -178,6 +293,13 @@ def balancedness_bound(objective: float, purity_term: float) -> float:
 
     As the deviations from the mean sum to 0, the pairs with the child that deviates most already
     add up to M beta: the bound may be divided by M, and is then an equality for M = 2.
+
+    Parameters
+    ----------
+    objective : float
+        J.
+    purity_term : float
+        Class integrity plus multi-way penalty: `ObjectiveTerms.purity`.
     """
     objective = _number("objective", objective, "a finite number")
     return objective - _number("purity_term", purity_term, "a finite number")
@@ -191,8 +313,20 @@ def purity_bound(
     J - J_balance is the purity term. Needs lambda_2 > lambda_1 (M - 1). The lemma is false as
     printed, with (M - 1) / 2 in place of M - 1: for M = 2, lambda_1 = 2, lambda_2 = 1.5 a pure
     and balanced split has alpha = 0 and a printed bound of -0.5. The proof bounds
-    sum_{j<l} |P_j - P_l| by (M - 1) / 2 sum_j P_j, but P = (1, 0, ..., 0) gives (M - 1) sum_j P_j.
-    As every row goes to some child, this bound is at least 1/M; `purity_gap_bound` goes to 0.
+    ``sum_{j<l} |P_j - P_l|`` by ``(M - 1) / 2 sum_j P_j``, but P = (1, 0, ..., 0) gives
+    ``(M - 1) sum_j P_j``. As every row goes to some child, this bound is at least 1/M;
+    `purity_gap_bound` goes to 0.
+
+    Parameters
+    ----------
+    purity_term : float
+        J - J_balance: `ObjectiveTerms.purity`.
+    arity : int
+        M.
+    integrity_weight : float
+        lambda_1.
+    multiway_penalty : float
+        lambda_2.
 
     Examples
     --------
@@ -210,12 +344,24 @@ def purity_gap_bound(
 ) -> float:
     """Bound on alpha that is 0 where the purity term J - J_balance is least; not in the paper.
 
-    alpha <= 2 (J - J_balance + lambda_1 (M - 1)) / (M min(2 lambda_1, lambda_2 - lambda_1 (M - 3)))
-    for lambda_1 > 0 and lambda_2 > lambda_1 (M - 3), the condition of Lemma 2. Why: for one label
-    let p be its largest P_j^k, d the sum of the others, u = 1 - p, so that 0 <= u <= d. Then
-    sum_{j<l} |P_j^k - P_l^k| <= (M - 1) p + (M - 3) d, and its purity term exceeds the minimum by
-    at least u (lambda_1 (M - 1) - lambda_2) + d (lambda_2 - lambda_1 (M - 3)). Linear in u, this is
-    least at u = 0 or u = d: d times the ``min`` above. The label's part of M alpha is at most 2 d.
+    ``alpha <= 2 (J - J_balance + lambda_1 (M - 1)) / (M m)``, where m is
+    ``min(2 lambda_1, lambda_2 - lambda_1 (M - 3))``, for lambda_1 > 0 and
+    lambda_2 > lambda_1 (M - 3), the condition of Lemma 2. Why: for one label let p be its largest
+    P_j^k, d the sum of the others, u = 1 - p, so that 0 <= u <= d. Then
+    ``sum_{j<l} |P_j^k - P_l^k| <= (M - 1) p + (M - 3) d``, and its purity term exceeds the minimum
+    by at least ``u (lambda_1 (M - 1) - lambda_2) + d (lambda_2 - lambda_1 (M - 3))``. Linear in u,
+    this is least at u = 0 or u = d: m d. The label's part of M alpha is at most 2 d.
+
+    Parameters
+    ----------
+    purity_term : float
+        J - J_balance: `ObjectiveTerms.purity`.
+    arity : int
+        M.
+    integrity_weight : float
+        lambda_1.
+    multiway_penalty : float
+        lambda_2.
     """
     _check_weights(integrity_weight, multiway_penalty, arity)
     _number("integrity_weight", integrity_weight, "a number > 0", lambda v: v > 0)
@@ -228,14 +374,18 @@ def purity_gap_bound(
 def leaf_entropy(leaf_membership: Any, Y: Any) -> float:
     """Entropy of the leaves of one tree in nats, G of the Supplement.
 
-    G = sum_S w_S sum_k rho_k^S ln(1 / rho_k^S) over the sets S of leaves that rows actually reach:
+    ``G = sum_S w_S sum_k rho_k^S ln(1 / rho_k^S)`` over the sets S of leaves that rows do reach:
     w_S is the share of rows that reach exactly the leaves of S, rho_k^S the share of *those rows*
     that carry label k (as in the proof of Theorem 2). The rho_k sum to the number of labels per
     row, so G may exceed the ln K of the proofs. If every row has r labels and is given the r most
     frequent ones of its set, the r-level error satisfies r e_r <= G.
 
-    Both arguments are dense or sparse matrices of rows, non-zero where the row reaches the leaf (at
-    least one per row) or has the label.
+    Parameters
+    ----------
+    leaf_membership : matrix of shape (n_rows, n_leaves), dense or sparse
+        Non-zero where the row reaches the leaf, at least once per row.
+    Y : matrix of shape (n_rows, n_labels), dense or sparse
+        Non-zero where the row has the label.
 
     Examples
     --------
@@ -260,7 +410,14 @@ def leaf_entropy(leaf_membership: Any, Y: Any) -> float:
 
 
 def r_level_error(predicted_labels: ArrayLike, Y: Any) -> float:
-    """e_r = 1 - Precision@r for r distinct columns of Y predicted per row, shape (n_rows, r).
+    """The r-level error, e_r = 1 - Precision@r.
+
+    Parameters
+    ----------
+    predicted_labels : int array of shape (n_rows, r)
+        Distinct columns of Y for each row.
+    Y : matrix of shape (n_rows, n_labels), dense or sparse
+        Non-zero where the row has the label.
 
     Examples
     --------
@@ -283,7 +440,15 @@ def r_level_error(predicted_labels: ArrayLike, Y: Any) -> float:
 
 
 def weak_hypothesis_gamma(label_share: ArrayLike, child_share: ArrayLike) -> float:
-    """gamma of a binary split, sum_k pi_k |P_R^k - P_L^k|, in [0, 1] (Assumption 1)."""
+    """The gamma of a binary split, ``sum_k pi_k |P_R^k - P_L^k|``, in [0, 1] (Assumption 1).
+
+    Parameters
+    ----------
+    label_share : array of shape (K,)
+        pi_k, the share of each label.
+    child_share : array of shape (2, K)
+        P_j^k, the share of a label's rows that go to each child.
+    """
     labels, (right, left) = _split(label_share, child_share, arity=2)
     return float(labels @ np.abs(right - left))
 
@@ -296,11 +461,11 @@ def log_nodes_for_error(
     leaf_weight: float = 1.0,
     overlap: float = 0.0,
 ) -> float:
-    """ln(t + 1) for the t internal nodes that Theorem 2 needs for an r-level error <= alpha.
+    """The ln(t + 1) of the t internal nodes that Theorem 2 needs for an r-level error <= alpha.
 
-    t + 1 >= (1 / alpha) ** (16 ln K / (c r^2 gamma^2 (1 - b) log2(e))), for a balanced binary tree.
-    A logarithm, because t would overflow; ``math.expm1`` of it is t. Not a guarantee: the proof
-    uses G <= ln K, which can fail if rows have several labels.
+    ``t + 1 >= (1 / alpha) ** (16 ln K / (c r^2 gamma^2 (1 - b) log2(e)))``, for a balanced binary
+    tree. A logarithm, because t would overflow; ``math.expm1`` of it is t. Not a guarantee: the
+    proof uses G <= ln K, which can fail if rows have several labels.
 
     Parameters
     ----------
@@ -314,7 +479,7 @@ def log_nodes_for_error(
         c: after t splits some leaf has at least c / (t + 1) of the rows; 1 if each row goes in one
         direction only.
     overlap : float in [0, 1)
-        b = |P_R + P_L - 1|, the share of rows sent in both directions.
+        ``b = |P_R + P_L - 1|``, the share of rows sent in both directions.
 
     Examples
     --------

@@ -46,7 +46,15 @@ SIZE = (5.6, 3.6)  # inches
 
 @dataclass(frozen=True)
 class DepthPoint:
-    """A published tree, or the deepest of several, of which only these numbers are known."""
+    """A published tree, or the deepest of several, of which only these numbers are known.
+
+    Attributes
+    ----------
+    n_labels, arity : int
+        K and M, which say what depth a balanced tree would have.
+    depth : int
+        Of the deepest tree.
+    """
 
     n_labels: int
     arity: int
@@ -64,9 +72,16 @@ def plot_objective(
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
+        Fitted.
     levels : sequence of int, optional
         Levels to show; the roots are level 0. By default all, or seven of them, evenly spaced.
     ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
     """
     epochs = by_level(classifier_of(model).forest_).epoch_objective
     n_levels, n_epochs = epochs.shape
@@ -92,6 +107,18 @@ def plot_splits(model: Estimator, *, ax: Axes | None = None) -> Axes:
 
     Lines are means over the splits of a level, in all trees, weighted by their rows; bands hold the
     middle half of the rows.
+
+    Parameters
+    ----------
+    model : LdSMClassifier or TextTagger
+        Fitted.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
     """
     levels = by_level(classifier_of(model).forest_)
     ax = _axes(ax)
@@ -117,6 +144,12 @@ def plot_depth(models: Mapping[str, Estimator | DepthPoint], *, ax: Axes | None 
     models : dict of str to LdSMClassifier, TextTagger or DepthPoint
         Models by name; published numbers as `DepthPoint`, drawn hollow.
     ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
     """
     if not models:
         raise ValueError("'models' must name at least one model. Got none.")
@@ -140,7 +173,20 @@ def plot_depth(models: Mapping[str, Estimator | DepthPoint], *, ax: Axes | None 
 
 
 def plot_leaf_depths(model: Estimator, *, ax: Axes | None = None) -> Axes:
-    """The depths of the leaves that training rows reach, with log_M K for comparison."""
+    """The depths of the leaves that training rows reach, with log_M K for comparison.
+
+    Parameters
+    ----------
+    model : LdSMClassifier or TextTagger
+        Fitted.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
+    """
     clf = classifier_of(model)
     shares = 100 * leaf_depths(clf.forest_)
     ax = _axes(ax)
@@ -162,6 +208,18 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
 
     If the curve has depths, a second axis at the top shows them. If it has metrics of the model
     with its second stage, thin dashed lines show those.
+
+    Parameters
+    ----------
+    curve : MetricCurve
+        What to draw.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
     """
     _check_kind("curve", curve, MetricCurve, "tree_curve()")
     ax = _axes(ax)
@@ -188,7 +246,20 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
-    """Single trees, with the range from the worst to the best, compared with the ensemble."""
+    """Single trees, with the range from the worst to the best, compared with the ensemble.
+
+    Parameters
+    ----------
+    trees : SingleTrees
+        As from `Evaluation.single_trees`.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
+    """
     _check_kind("trees", trees, SingleTrees, "single_trees()")
     ax = _axes(ax)
     names = list(trees.single)
@@ -225,6 +296,12 @@ def plot_reliability(
         As returned by `Evaluation.reliability`; several by name. For a single one, bars show the
         share of the predictions in each bin.
     ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Returns
+    -------
+    Axes
+        With the drawing.
     """
     several = reliability if isinstance(reliability, Mapping) else {"": reliability}
     if not several:

@@ -36,7 +36,13 @@ class Strings(Sequence[str]):
 
     @classmethod
     def pack(cls, strings: Iterable[str]) -> Strings:
-        """Encode strings; invalid Unicode (lone surrogates) is refused."""
+        """Encode strings; invalid Unicode (lone surrogates) is refused.
+
+        Parameters
+        ----------
+        strings : iterable of str
+            In the order of the sequence; a `Strings` is returned as it is.
+        """
         if isinstance(strings, Strings):
             return strings
         encoded = [_encode(string) for string in strings]

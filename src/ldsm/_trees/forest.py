@@ -126,6 +126,15 @@ class Forest:
 
         The trees are emptied in the process, so that a large forest is not held twice. With a
         `folder`, the forest is put into unnamed, memory-mapped files there.
+
+        Parameters
+        ----------
+        trees : list of dict of str to ndarray
+            The arrays of each tree; emptied.
+        arity, n_features, n_labels : int
+            M, D and K of the paper.
+        folder : str, optional
+            Where the files are to be.
         """
         sizes = [len(tree["first_child"]) for tree in trees]
         arrays: dict[str, NDArray[Any]] = {
@@ -148,15 +157,28 @@ class Forest:
 
     @property
     def is_compressed(self) -> bool:
+        """Whether weights are a byte each, multiples of a unit."""
         return len(self.weight_units) > 0
 
     def extended(self, more: Forest) -> Forest:
-        """This forest followed by the trees of `more`."""
+        """This forest followed by the trees of `more`.
+
+        Parameters
+        ----------
+        more : Forest
+            Of the same arity, features and labels.
+        """
         arrays = {name: _join(name, [getattr(self, name), getattr(more, name)]) for name in ARRAYS}
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
 
     def trees(self, start: int, stop: int) -> Forest:
-        """The trees from `start` to `stop - 1`, as views of this forest's arrays."""
+        """The trees from `start` to `stop - 1`, as views of this forest's arrays.
+
+        Parameters
+        ----------
+        start, stop : int
+            Numbers of trees, with 0 <= start < stop <= `n_trees`.
+        """
         if not 0 <= start < stop <= self.n_trees:
             raise ValueError(
                 f"'start' and 'stop' must be ints with 0 <= start < stop <= {self.n_trees}. "
@@ -190,10 +212,12 @@ class Forest:
 
     @property
     def n_trees(self) -> int:
+        """Number of trees."""
         return len(self.tree_offsets) - 1
 
     @property
     def n_nodes(self) -> int:
+        """Number of nodes, leaves included, of all trees."""
         return len(self.first_child)
 
     @property
@@ -223,6 +247,7 @@ class Forest:
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
+        """Whether each node is a leaf."""
         return np.asarray(self.first_child == 0)
 
     def fingerprint(self) -> str:
@@ -284,7 +309,20 @@ class Forest:
         return {name: np.asarray(values) for name, values in out.items()}
 
     def node_weights(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The features that a node stores, and the weights of each, one per direction."""
+        """The features that a node stores, and the weights of each, one per direction.
+
+        Parameters
+        ----------
+        node : int
+            Number of the node in the whole forest.
+
+        Returns
+        -------
+        features : int64 ndarray of shape (n,)
+            Feature number `n_features` is the bias.
+        weights : float32 ndarray of shape (n, arity)
+            What each feature is multiplied by.
+        """
         part = slice(*self.weight_offsets[node : node + 2].tolist())
         features = self.weight_features[part].astype(np.int64)
         weights = self.weights[part].astype(np.float32)
@@ -307,7 +345,22 @@ class Forest:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """The k best labels of each row and their scores.
 
-        `by_rows` chooses the leaf score: count / rows of the leaf, or the paper's count / sum.
+        Parameters
+        ----------
+        x : FeatureArrays
+            The rows.
+        k : int
+            Labels per row.
+        fill_order : int32 ndarray of shape (n_labels,)
+            Labels that fill up rows with fewer scored ones, at score 0.
+        by_rows : bool
+            The leaf score: count / rows of the leaf, or the paper's count / sum of the counts.
+        allowed : uint8 ndarray of shape (n_labels,), optional
+            1 for each label that may be predicted.
+        skip : uint8 ndarray of shape (n_rows, n_trees), optional
+            1 for each tree that does not vote on a row.
+        cancel : CancelFlag, optional
+            Set by another thread to stop.
         """
         own = x.leading(self.n_features).checked
         return _core.route_topk(self, by_rows, own, k, fill_order, allowed, skip, cancel)
@@ -315,12 +368,28 @@ class Forest:
     def scores(
         self, x: FeatureArrays, *, by_rows: bool, cancel: CancelFlag | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """All positive scores of each row as the arrays of a CSR matrix."""
+        """All positive scores of each row as the arrays of a CSR matrix.
+
+        Parameters
+        ----------
+        x : FeatureArrays
+            The rows.
+        by_rows : bool
+            See `top_labels`.
+        cancel : CancelFlag, optional
+            Set by another thread to stop.
+        """
         own = x.leading(self.n_features).checked
         return _core.route_scores(self, by_rows, own, cancel=cancel)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The nodes that each row passes, numbered over the forest, as (offsets, nodes)."""
+        """The nodes that each row passes, numbered over the forest, as (offsets, nodes).
+
+        Parameters
+        ----------
+        x : FeatureArrays
+            The rows.
+        """
         return _core.route_nodes(self, x.leading(self.n_features).checked)
 
 

@@ -45,6 +45,7 @@ def fit(
     Parameters
     ----------
     client : distributed.Client
+        Connected to the cluster.
     store : path or Dataset
         A store that every worker sees under the same absolute path, or the result of `open_store`.
     params : LdSMClassifier or mapping

@@ -72,12 +72,15 @@ def predict(
     Parameters
     ----------
     client : distributed.Client
+        Connected to the cluster.
     model : path
         A model file that every worker can read; each worker loads it once.
     store : path or Dataset
         The rows: a store that every worker sees, or the result of `open_store`. It must hold texts
         if the model is a TextTagger.
-    k, tail
+    k : int, default=5
+        Labels per row.
+    tail : float >= 0, default=0
         See `LdSMClassifier.predict_topk`.
     output_dir : path, optional
         A new or empty folder shared by the driver and all workers. Workers write ``part-00000.npz``
@@ -85,6 +88,7 @@ def predict(
         and ``scores`` (float32); each is written completely or not at all. ``predictions.json``
         describes them. Repeating the call with the same folder skips the parts that exist.
     rows_per_task : int, default=16384
+        Rows of a block, which is one task.
     callback : callable, optional
         Called with (rows done, all rows).
 
@@ -132,8 +136,29 @@ def evaluate(
     """Metrics of a model on the labelled rows of a store, as in `ldsm.metrics.ranking_report`.
 
     Propensities are computed from the label counts stored in the model. Labels unknown to the model
-    are left out. The other parameters are those of `predict`. Workers return only a few sums and
-    the label numbers that occur.
+    are left out. Workers return only a few sums and the label numbers that occur.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected to the cluster.
+    model : path
+        A model file that every worker can read.
+    store : path or Dataset
+        A store of labelled rows that every worker sees, or the result of `open_store`.
+    ks : sequence of int, default=(1, 3, 5)
+        Numbers of predictions to evaluate.
+    tail : float >= 0, default=0
+        See `LdSMClassifier.predict_topk`.
+    rows_per_task : int, default=16384
+        Rows of a block, which is one task.
+    callback : callable, optional
+        Called with (rows done, all rows).
+
+    Returns
+    -------
+    dict of str to float
+        Such as ``{"precision@1": 0.7, ...}``.
     """
     check_client(client)
     check_callback(callback)

@@ -3,6 +3,15 @@
 A :class:`Dataset` is rows with labels. Readers ``load_*`` return one, writers ``save_*`` take one,
 iterators ``iter_*`` yield one in pieces, for files larger than memory. Files ending in ``.gz`` or
 ``.bz2`` are compressed. A malformed line raises a ValueError with file, line and text.
+
+.. data:: FORMATS
+
+   The formats that `load_dataset` reads, by name, each with its reader.
+
+.. data:: PRESETS
+
+   The shapes of the paper's data sets, by name, for `make_xmc`: numbers of rows, test rows,
+   features and labels, labels and non-zeros per row.
 """
 
 from .._storage.strings import Strings

@@ -140,6 +140,15 @@ class Dataset:
     ) -> Dataset:
         """A Dataset of documents with label names; a name given twice for a row counts once.
 
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents.
+        labels : iterable of iterables of str
+            The label names of each document.
+        source : str, default=""
+            Where the data came from.
+
         Examples
         --------
         >>> data = Dataset.from_texts(["to be", "or not"], [["b", "a"], ["b", "b"]])
@@ -153,7 +162,15 @@ class Dataset:
 
     @classmethod
     def from_documents(cls, documents: Iterable[Document], source: str = "") -> Dataset:
-        """A Dataset of the documents of a file."""
+        """A Dataset of the documents of a file.
+
+        Parameters
+        ----------
+        documents : iterable of Document
+            As the readers of files make them, each with `text` and `labels`.
+        source : str, default=""
+            Where the data came from.
+        """
         everything = list(documents)
         texts = [document.text for document in everything]
         return cls.from_texts(texts, [document.labels for document in everything], source)
@@ -191,7 +208,13 @@ class Dataset:
         return [labels[a:b] for a, b in pairwise(bounds)]
 
     def select(self, rows: Any) -> Dataset:
-        """The given rows in the given order, in memory; `rows` is numbers, a mask or a slice."""
+        """The given rows in the given order, in memory.
+
+        Parameters
+        ----------
+        rows : array of int or bool, or slice
+            Numbers of rows, or a mask.
+        """
         chosen = np.arange(len(self))[rows if isinstance(rows, slice) else _row_index(rows)]
         return replace(
             self,
@@ -256,6 +279,18 @@ class Dataset:
         Columns are matched by name if both sets have names, else by number. Labels and features
         without a column in `train` are left out and reported.
 
+        Parameters
+        ----------
+        train : Dataset
+            The training set.
+
+        Returns
+        -------
+        aligned : Dataset
+            These rows with the columns of `train`.
+        unseen : Unseen
+            What was left out.
+
         Examples
         --------
         >>> train = Dataset.from_texts(["x", "y"], [["cat"], ["dog"]])
@@ -288,7 +323,14 @@ class Dataset:
         return aligned, Unseen(unseen_labels, unseen_features, dropped)
 
     def vectorize(self, vectorizer: Any, *, fit: bool = True) -> Dataset:
-        """Turn texts into features with a scikit-learn vectorizer, fitted on them if `fit` is True.
+        """Turn texts into features with a scikit-learn vectorizer.
+
+        Parameters
+        ----------
+        vectorizer : scikit-learn vectorizer
+            Such as a TfidfVectorizer.
+        fit : bool, default=True
+            Whether to fit it on these texts first.
 
         Examples
         --------
@@ -303,7 +345,15 @@ class Dataset:
         return replace(self, X=X, texts=None, feature_names=None if names is None else names())
 
     def save(self, folder: PathLike, *, overwrite: bool = False) -> None:
-        """Write a store that :func:`ldsm.datasets.open_store` opens memory-mapped."""
+        """Write a store that :func:`ldsm.datasets.open_store` opens memory-mapped.
+
+        Parameters
+        ----------
+        folder : path
+            Becomes a complete store, or is left as it was.
+        overwrite : bool, default=False
+            Replace an existing store.
+        """
         from .formats import check_store_name
         from .store import save_store
 

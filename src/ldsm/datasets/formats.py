@@ -51,7 +51,23 @@ def foreign_format(path: PathLike) -> str | None:
 
 
 def guess_format(path: PathLike) -> str:
-    """The format of a path by its suffix; a folder is a store."""
+    """The format of a path by its suffix; a folder is a store.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder; only a folder needs to exist.
+
+    Returns
+    -------
+    str
+        A key of `FORMATS`.
+
+    Examples
+    --------
+    >>> guess_format("train.txt.bz2"), guess_format("notes.csv")
+    ('xmlrepo', 'table')
+    """
     if os.path.isdir(path):
         return "store"
     suffix = format_suffix(path)

@@ -38,6 +38,7 @@ def iter_jsonl(
         The field that holds the list of label names. A single string is one label; whole numbers
         are read as strings. None: documents without labels. Other fields are ignored.
     encoding : str, default="utf-8"
+        Encoding of the file.
 
     Yields
     ------
@@ -110,6 +111,17 @@ def load_jsonl(
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_jsonl` for the format.
 
+    Parameters
+    ----------
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    text : str or list of str, default="text"
+        The field of the document, or several, which are joined.
+    labels : str, default="labels"
+        The field of the labels.
+    encoding : str, default="utf-8"
+        Encoding of the file.
+
     Returns
     -------
     Dataset
@@ -128,6 +140,17 @@ def save_jsonl(
     labels: str = "labels",
 ) -> None:
     """Write a Dataset of documents as JSON Lines; of several text fields, the first has the text.
+
+    Parameters
+    ----------
+    data : Dataset
+        With `texts`.
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    text : str or list of str, default="text"
+        The field of the document, or several, which are joined.
+    labels : str, default="labels"
+        The field of the labels.
 
     Examples
     --------

@@ -36,12 +36,15 @@ def load_svmlight(
         Whether features are numbered from 0. Otherwise a feature 0 is an error.
     n_features, n_labels : int, optional
         Number of columns; numbers beyond are errors. By default as many as the file uses.
-    feature_names, label_names, duplicates
-        See :func:`load_xmlrepo`, which returns the same kind of Dataset.
+    feature_names, label_names : sequence of str or path, optional
+        Names of the columns, or a text file with one name per line.
+    duplicates : {"error", "sum"}, default="error"
+        What to do with a feature that a row gives twice. A label given twice counts once.
 
     Returns
     -------
     Dataset
+        As from :func:`load_xmlrepo`.
 
     Examples
     --------
@@ -76,6 +79,24 @@ def iter_svmlight(
     """Read a multi-label svmlight file block by block, for files larger than memory.
 
     Unless `n_features` and `n_labels` are given, the width of a block is from its largest numbers.
+
+    Parameters
+    ----------
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    zero_based : bool, default=False
+        Whether features are numbered from 0.
+    n_features, n_labels : int, optional
+        Number of columns; numbers beyond are errors.
+    duplicates : {"error", "sum"}, default="error"
+        What to do with a feature that a row gives twice.
+    block_bytes : int, default=8388608
+        About how much of the file makes a block.
+
+    Yields
+    ------
+    Dataset
+        One block of rows.
     """
     with reading(path) as file:
         yield from parse_blocks(
@@ -92,6 +113,15 @@ def iter_svmlight(
 
 def save_svmlight(data: Dataset, path: PathLike, *, zero_based: bool = False) -> None:
     """Write a Dataset as multi-label svmlight; names and empty columns at the end are lost.
+
+    Parameters
+    ----------
+    data : Dataset
+        With features.
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    zero_based : bool, default=False
+        Number features from 0.
 
     Examples
     --------

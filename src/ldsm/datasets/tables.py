@@ -51,6 +51,7 @@ def iter_table(
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     encoding : str, default="utf-8"
+        Encoding of the file.
 
     Yields
     ------
@@ -156,6 +157,21 @@ def load_table(
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_table` for the format.
 
+    Parameters
+    ----------
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    text : str or list of str, default="text"
+        The column of the document, or several, which are joined.
+    labels : str, default="labels"
+        The column of the labels.
+    separator : str, optional
+        Separator between the labels in a cell; see :func:`iter_table` for what is recognised.
+    delimiter : str, optional
+        Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
+    encoding : str, default="utf-8"
+        Encoding of the file.
+
     Returns
     -------
     Dataset
@@ -179,6 +195,21 @@ def save_table(
     """Write a Dataset of documents as a table; label names must not contain the separator.
 
     Of several text columns, the first has the text, and the others are empty.
+
+    Parameters
+    ----------
+    data : Dataset
+        With `texts`.
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    text : str or list of str, default="text"
+        The column of the document, or several, which are joined.
+    labels : str, default="labels"
+        The column of the labels.
+    separator : str, default=","
+        Separator between the labels in a cell.
+    delimiter : str, optional
+        Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
 
     Examples
     --------

@@ -93,6 +93,20 @@ def iter_xmlrepo(
 
     Each block is a Dataset of the header's width; there is at least one. ``save_store(iter_xmlrepo(
     path), folder)`` turns a file of any size into a store.
+
+    Parameters
+    ----------
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
+    duplicates : {"error", "sum"}, default="error"
+        What to do with a feature that a row gives twice.
+    block_bytes : int, default=8388608
+        About how much of the file makes a block.
+
+    Yields
+    ------
+    Dataset
+        One block of rows.
     """
     with reading(path) as file:
         blocks = read_blocks(file, block_bytes)
@@ -114,6 +128,13 @@ def save_xmlrepo(data: Dataset, path: PathLike) -> None:
     """Write a Dataset in the repository's format, which cannot hold names.
 
     Values are written in the fewest digits that read back as the same float32.
+
+    Parameters
+    ----------
+    data : Dataset
+        With features.
+    path : path
+        The file; ``.gz`` and ``.bz2`` are compressed.
 
     Examples
     --------

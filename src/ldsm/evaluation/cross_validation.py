@@ -87,11 +87,15 @@ def cross_validate(
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
-    X, y
-        Rows or texts with their labels, or a Dataset alone, as for `fit`.
+        Cloned for each fold; need not be fitted.
+    X : matrix, texts or Dataset
+        Rows or texts, as for `fit`; a Dataset includes its labels.
+    y : labels, optional
+        In the forms that `fit` takes.
     cv : int or splitter, default=5
         Number of folds, of shuffled rows; or a splitter of scikit-learn.
     ks : sequence of int, default=(1, 3, 5)
+        Numbers of predictions to evaluate.
     random_state : int, RandomState or None, default=0
         Shuffles the rows.
 

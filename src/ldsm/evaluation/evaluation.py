@@ -32,6 +32,7 @@ class Evaluation:
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
+        Fitted.
     X : matrix, texts or Dataset
         What the model's `predict_topk` takes, or a Dataset, which includes its labels. Labels and
         features of a Dataset are brought into the model's columns.
@@ -127,7 +128,23 @@ class Evaluation:
         feature_names: Sequence[str] = (),
         n_jobs: int | None = None,
     ) -> Evaluation:
-        """An evaluation on rows that already are in the model's columns."""
+        """An evaluation on rows that already are in the model's columns.
+
+        Parameters
+        ----------
+        model : FittedModel
+            What evaluates: the `model_` of a classifier.
+        x : FeatureArrays
+            The rows.
+        truth : csr_array of shape (n_rows, n_labels)
+            Their labels, 0/1.
+        texts : list of str, optional
+            What the rows were made from.
+        feature_names : sequence of str, default=()
+            Names of the columns of `x`.
+        n_jobs : int, optional
+            Threads for predicting.
+        """
         evaluation = cls.__new__(cls)
         vars(evaluation).update(
             model=model,
@@ -142,6 +159,7 @@ class Evaluation:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self.x.n_rows
 
     @property
@@ -150,7 +168,13 @@ class Evaluation:
         return int(np.count_nonzero(np.diff(self.truth.indptr)))
 
     def sample(self, most: int) -> Evaluation:
-        """The same on at most `most` rows, evenly spaced."""
+        """The same on at most `most` rows, evenly spaced.
+
+        Parameters
+        ----------
+        most : int
+            The most rows to keep.
+        """
         if self.n_rows <= most:
             return self
         rows = np.linspace(0, self.n_rows - 1, most).round().astype(np.int64)
@@ -171,7 +195,15 @@ class Evaluation:
         return self.best(max(KS))
 
     def best(self, k: int, tail: float = 0.0) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Columns and scores of each row's k best labels; a positive `tail` favours rare ones."""
+        """Columns and scores of each row's k best labels.
+
+        Parameters
+        ----------
+        k : int
+            Labels per row.
+        tail : float >= 0, default=0
+            See `LdSMClassifier.predict_topk`.
+        """
         k = min(k, self.model.n_labels)
         return self.model.top_columns(self.x, k, tail=tail, n_jobs=self.n_jobs)
 
@@ -179,6 +211,13 @@ class Evaluation:
         """The sums behind all ranking metrics; sums over parts of the rows can be added up.
 
         Propensity-scored metrics are included if there were at least three training rows.
+
+        Parameters
+        ----------
+        ks : sequence of int
+            Numbers of predictions to evaluate.
+        tail : float >= 0, default=0
+            See `LdSMClassifier.predict_topk`.
         """
         columns, _ = self.best(max(ks), tail)
         return ranking_sums(self.truth, columns, ks, propensities=self.model.propensities())
@@ -195,7 +234,17 @@ class Evaluation:
         propensities: NDArray[np.float64] | None = None,
         tail: float = 0.0,
     ) -> Scores:
-        """All ranking metrics at `ks`, and F1 of the predicted sets."""
+        """All ranking metrics at `ks`, and F1 of the predicted sets.
+
+        Parameters
+        ----------
+        ks : sequence of int, default=(1, 3, 5)
+            Numbers of predictions to evaluate.
+        propensities : ndarray of shape (n_labels,), optional
+            For PSP and PSnDCG, which are left out without them.
+        tail : float >= 0, default=0
+            See `LdSMClassifier.predict_topk`.
+        """
         columns, _ = self.best(max(ks), tail)
         ranking = ranking_report(self.truth, columns, ks, propensities=propensities)
         if self.unseen.dropped_per_row.any():
@@ -234,7 +283,13 @@ class Evaluation:
         return np.asarray(np.diff(self.truth.indptr) + self.unseen.dropped_per_row)
 
     def reliability(self, n_bins: int = 10) -> Reliability:
-        """Compare the scores of each row's five best labels with how often they are true."""
+        """Compare the scores of each row's five best labels with how often they are true.
+
+        Parameters
+        ----------
+        n_bins : int, default=10
+            Bins of equal width.
+        """
         return reliability(self.truth, *self.top, n_bins=n_bins)
 
     # -- tree by tree -------------------------------------------------------------------------
@@ -243,6 +298,11 @@ class Evaluation:
         """A metric of the first 1, 2, 4 ... trees and of all, without a second stage.
 
         The first n trees are the forest that the same fit with ``n_estimators=n`` would have grown.
+
+        Parameters
+        ----------
+        metric : {"precision", "ndcg"}, default="precision"
+            What is measured, at 1, 3 and 5.
         """
         n_trees = self.model.forest.n_trees
         # A point close to the last one would add nothing, and their labels would overlap.
@@ -251,7 +311,13 @@ class Evaluation:
         return MetricCurve(np.array(sizes), values, "trees", whole=self._whole(metric))
 
     def single_trees(self, metric: str = "precision") -> SingleTrees:
-        """A metric of each tree alone, of all together, and with the second stage."""
+        """A metric of each tree alone, of all together, and with the second stage.
+
+        Parameters
+        ----------
+        metric : {"precision", "ndcg"}, default="precision"
+            What is measured, at 1, 3 and 5.
+        """
         n_trees = self.model.forest.n_trees
         single = _by_name([self._of_trees(tree, tree + 1, metric) for tree in range(n_trees)])
         return SingleTrees(single, self._of_trees(0, n_trees, metric), self._whole(metric))

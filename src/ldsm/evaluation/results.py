@@ -57,6 +57,7 @@ class Scores:
     set_recall: float
 
     def as_dict(self) -> dict[str, Any]:
+        """All figures by name, as ``ldsm evaluate --json`` prints them."""
         return {
             "rows": self.n_rows,
             "labels_per_row": self.labels_per_row,

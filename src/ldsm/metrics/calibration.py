@@ -11,6 +11,8 @@ import numpy.typing as npt
 from .hits import Ranking
 from .inputs import check_rows, fail, positive, read_labels, read_predictions, widen
 
+__all__ = ["Reliability", "reliability"]
+
 
 @dataclass(frozen=True, eq=False)
 class Reliability:

@@ -33,7 +33,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     ----------
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
-    y_pred : sparse or floating scores, integer label ids, or (labels, scores)
+    y_pred : scores, label ids, or (labels, scores)
         The predictions; likewise described there.
     k : int, default=5
         Number of predictions per row to evaluate.
@@ -54,7 +54,19 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 def ndcg_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     """Precision in which a hit at rank r counts 1/log2(r + 1), relative to the best (nDCG@k).
 
-    Parameters and result are those of `precision_at_k`.
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    k : int, default=5
+        Number of predictions per row to evaluate.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -67,7 +79,19 @@ def ndcg_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 def recall_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     """Share of a row's true labels among its k predictions, averaged over the rows (R@k).
 
-    Parameters and result are those of `precision_at_k`.
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    k : int, default=5
+        Number of predictions per row to evaluate.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -81,7 +105,21 @@ def r_precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     """Precision relative to the best possible: hits / min(k, true labels), over the rows (RP@k).
 
     The R-Precision@K of Chalkidis et al. (ACL 2019). With fewer than k true labels it is the recall
-    at k, otherwise the precision at k. Parameters and result are those of `precision_at_k`.
+    at k, otherwise the precision at k.
+
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    k : int, default=5
+        Number of predictions per row to evaluate.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -95,7 +133,20 @@ def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     """Share of the distinct true labels that are predicted correctly for at least one row.
 
     Low coverage with high precision means that the model mostly predicts frequent labels.
-    Parameters and result are those of `precision_at_k`.
+
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    k : int, default=5
+        Number of predictions per row to evaluate.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -108,8 +159,21 @@ def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 def psp_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLike) -> float:
     """Propensity-scored precision (PSP@k): a hit counts 1/propensity, relative to the best.
 
-    The argument `propensities` holds one number in (0, 1] per label, as the function of that name
-    returns them; the other parameters and the result are those of `precision_at_k`.
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    k : int, default=5
+        Number of predictions per row to evaluate.
+    propensities : array of shape (n_labels,)
+        Numbers in (0, 1], as the function of that name returns them.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -123,7 +187,23 @@ def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.Array
     """Propensity-scored nDCG (PSnDCG@k).
 
     Each row's gain and its best possible gain are divided by the row's ideal plain DCG; the result
-    is the ratio of their sums over the rows. Parameters and result are those of `psp_at_k`.
+    is the ratio of their sums over the rows.
+
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    k : int, default=5
+        Number of predictions per row to evaluate.
+    propensities : array of shape (n_labels,)
+        Numbers in (0, 1], as the function of that name returns them.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -134,11 +214,21 @@ def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.Array
 
 
 def f1_score(y_true: Any, y_pred: Any, average: str = "micro") -> float:
-    """F1 of predicted label sets (0/1 matrices or lists of label ids), by scikit-learn.
+    """F1 of predicted label sets, by scikit-learn.
 
-    `average` is ``"micro"`` (over all row-label pairs), ``"macro"`` (the mean over the labels) or
-    ``"samples"`` (the mean over the rows). A label or row with nothing true and nothing predicted
-    counts 0.
+    A label or row with nothing true and nothing predicted counts 0.
+
+    Parameters
+    ----------
+    y_true, y_pred : 0/1 matrix or list of label-id lists
+        The true and the predicted sets.
+    average : {"micro", "macro", "samples"}, default="micro"
+        Over all pairs of row and label, or the mean over the labels or over the rows.
+
+    Returns
+    -------
+    float
+        In [0, 1].
 
     Examples
     --------
@@ -171,8 +261,25 @@ def ranking_report(
 ) -> dict[str, float]:
     """All ranking metrics in one pass: a dict such as ``{"precision@1": 0.7, ...}``.
 
-    Propensity-scored metrics are included if `propensities` are given, or the training labels
-    `y_train` to estimate them from (with the A and B of `dataset`).
+    Parameters
+    ----------
+    y_true : 0/1 matrix or list of label-id lists
+        The true labels; the forms are described at the top of `ldsm.metrics`.
+    y_pred : scores, label ids, or (labels, scores)
+        The predictions; likewise described there.
+    ks : sequence of int, default=(1, 3, 5)
+        Numbers of predictions to evaluate.
+    propensities : array of shape (n_labels,), optional
+        For PSP@k and PSnDCG@k.
+    y_train : 0/1 matrix or list of label-id lists, optional
+        The labels of the training rows, to estimate the propensities from.
+    dataset : str, optional
+        With `y_train`: use the A and B of this data set, see `ldsm.metrics.propensities`.
+
+    Returns
+    -------
+    dict of str to float
+        By name, such as "precision@1"; propensity-scored metrics only with propensities.
 
     Examples
     --------

@@ -17,10 +17,17 @@ from .ranking import METRICS, WEIGHTED, rank
 def topk_scorer(metric: str = "precision", k: int = 5, *, propensities: Any = None) -> TopKScorer:
     """Return a scikit-learn scorer, for `cross_val_score`, `GridSearchCV` and the like.
 
-    `metric` is ``"precision"``, ``"ndcg"``, ``"recall"``, ``"coverage"``, ``"r_precision"``,
-    ``"psp"`` or ``"psndcg"``; the last two need `propensities`, one per column, or a dict by label
-    name where Y is lists of names. For an estimator without ``predict_topk``, such as a pipeline,
-    ``predict_proba`` or ``decision_function`` is used.
+    For an estimator without ``predict_topk``, such as a pipeline, ``predict_proba`` or
+    ``decision_function`` is used.
+
+    Parameters
+    ----------
+    metric : str, default="precision"
+        "precision", "ndcg", "recall", "coverage", "r_precision", "psp" or "psndcg".
+    k : int, default=5
+        Number of predictions per row to evaluate.
+    propensities : array or dict, optional
+        For "psp" and "psndcg": one per column, or by label name where Y is lists of names.
 
     Examples
     --------

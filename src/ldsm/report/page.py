@@ -46,7 +46,13 @@ class Report:
     metrics: dict[str, float]
 
     def save(self, path: PathLike) -> None:
-        """Write the page to a file, completely or not at all."""
+        """Write the page to a file, completely or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Usually with the suffix ``.html``.
+        """
         with writing(path) as file:
             file.write(self.html.encode("utf-8", "backslashreplace"))
 
@@ -67,11 +73,15 @@ def make_report(
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
-    X, y
-        Rows or texts with their labels, or a Dataset alone; see `ldsm.evaluation.Evaluation`.
+        Fitted.
+    X : matrix, texts or Dataset
+        Rows or texts; a Dataset includes its labels. See `ldsm.evaluation.Evaluation`.
+    y : labels, optional
+        In the forms that `fit` takes.
     model_name, data_name : str
         How the page names them.
     feature_names : sequence of str, optional
+        For models that read features and have no names for them.
 
     Examples
     --------

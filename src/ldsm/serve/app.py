@@ -37,6 +37,7 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
     models : list of paths
         Model files of taggers; each is known by its file's name without ``.ldsm``.
     settings : Settings, optional
+        Limits and places; by default those of `Settings`.
 
     Examples
     --------

@@ -64,7 +64,13 @@ class Settings:
         return None if self.api_key_file is None else _read_key(self.api_key_file)
 
     def allows(self, key: str) -> bool:
-        """Whether a request with this key may be answered; takes the same time for any key."""
+        """Whether a request with this key may be answered; takes the same time for any key.
+
+        Parameters
+        ----------
+        key : str
+            What the request came with; empty if nothing.
+        """
         return self.api_key is None or hmac.compare_digest(key.encode(), self.api_key.encode())
 
     def to_json(self) -> str:
@@ -73,6 +79,13 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
+        """The settings that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON.
+        """
         values = json.loads(text)
         for name in ("api_key_file", "corrections"):
             values[name] = None if values[name] is None else Path(values[name])

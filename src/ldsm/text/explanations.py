@@ -33,12 +33,22 @@ Weighted = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class WordStep:
-    """One split on the text's path: where it went, and the words that sent it there."""
+    """One split on the text's path: where it went, and the words that sent it there.
+
+    Attributes
+    ----------
+    node, depth : int
+        Number of the node in its tree, and its distance from the root.
+    directions : tuple of int
+        The children the text went to, counted from 0.
+    words : list of (word, pull)
+        With their pull towards these children (below 0: away), strongest first.
+    """
 
     node: int
     depth: int
-    directions: tuple[int, ...]  # the children it went to, counted from 0
-    words: Weighted  # with their pull towards these children (below 0: away), strongest first
+    directions: tuple[int, ...]
+    words: Weighted
 
     def __str__(self) -> str:
         to = " and ".join(map(str, self.directions))
@@ -47,7 +57,17 @@ class WordStep:
 
 @dataclass(frozen=True)
 class TagLeaf:
-    """One leaf that the text reached: its number of training texts and their tags' shares."""
+    """One leaf that the text reached: its number of training texts and their tags' shares.
+
+    Attributes
+    ----------
+    node, depth : int
+        Number of the leaf in its tree, and its distance from the root.
+    rows : int
+        Training texts that reached it.
+    tags : list of (tag, share)
+        The tags of these texts, most frequent first.
+    """
 
     node: int
     depth: int
@@ -60,7 +80,17 @@ class TagLeaf:
 
 @dataclass(frozen=True)
 class TextPath:
-    """The text's path through one tree, from the root down."""
+    """The text's path through one tree, from the root down.
+
+    Attributes
+    ----------
+    tree : int
+        Number of the tree.
+    steps : list of WordStep
+        The splits the text went through.
+    leaves : list of TagLeaf
+        Where it ended.
+    """
 
     tree: int
     steps: list[WordStep]
@@ -79,10 +109,16 @@ class TagScore:
 
     Attributes
     ----------
-    tag, score, tree_score, index_score, margin, distance
+    tag : str
+        The tag.
+    score, tree_score : float
+        The final score, and the trees' own.
+    index_score, margin, distance : float or None
+        Of the index, of the linear classifier and to the tag's centroid, where the model has them.
     shares : dict of str to float
         What each stage adds to the log-odds of the score.
     bias : float or None
+        The part of the margin that is the same for every text.
     words : list of (word, contribution)
         Words for the tag (above 0) and against it in its linear classifier, strongest first.
     name : (str, float) or None

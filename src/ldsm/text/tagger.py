@@ -134,12 +134,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             their names. The names of tags are compared with the words of a document. So tags that
             no document has can be predicted, too; those with fewer documents than `min_tag_count`
             are left out all the same.
-        callback, checkpoint_dir
+        callback : callable, optional
+            See `LdSMClassifier.fit`.
+        checkpoint_dir : path, optional
             See `LdSMClassifier.fit`; the documents are read again each time.
 
         Returns
         -------
-        self
+        TextTagger
+            Itself.
         """
         _check_parts(self)
         classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
@@ -180,13 +183,16 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        texts, tags
+        texts : iterable of str, iterable of (str, list of str), or Dataset
             As in `fit`, but always texts: features that were made before are not taken. The
             documents of one call are held in memory.
+        tags : iterable of lists of str, optional
+            The tags of each document.
 
         Returns
         -------
-        self
+        TextTagger
+            Itself.
 
         Examples
         --------
@@ -217,7 +223,13 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return "_held" in vars(self)
 
     def hold(self, fitted: FittedText) -> None:
-        """Answer by `fitted` from now on."""
+        """Answer by `fitted` from now on.
+
+        Parameters
+        ----------
+        fitted : FittedText
+            What is learned: classifier, features, rare tags and names of tags.
+        """
         self._held = fitted
 
     @property
@@ -280,6 +292,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         texts : iterable of str, or Dataset
+            Documents.
         k : int, default=5
             Maximum number of tags per document; tags without a score are left out.
         tags : sequence of str, optional
@@ -297,7 +310,24 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def iter_predict(
         self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
     ) -> Iterator[LabelScores]:
-        """Like `predict`, but one document at a time, for streams of any length."""
+        """Like `predict`, but one document at a time, for streams of any length.
+
+        Parameters
+        ----------
+        texts : iterable of str, or Dataset
+            Documents.
+        k : int, default=5
+            Maximum number of tags per document.
+        tags : sequence of str, optional
+            Predict only these tags.
+        tail : float >= 0, default=0
+            Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
+
+        Yields
+        ------
+        list of (tag, score)
+            For each document, best first.
+        """
         fitted = self.held
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
         allowed = fitted.allowed(tags)
@@ -315,7 +345,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """The tags of each document whose score reaches the threshold, best first.
 
         The threshold is the classifier's ``threshold_``, 0.5 unless `tune_threshold` has chosen
-        another. Parameters and result are those of `predict`; a list may be empty.
+        another.
+
+        Parameters
+        ----------
+        texts : iterable of str, or Dataset
+            Documents.
+        tags : sequence of str, optional
+            Predict only these tags.
+
+        Returns
+        -------
+        list of lists of (tag, score)
+            One list per document, perhaps empty.
         """
         fitted = self.held
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
@@ -331,6 +373,24 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """The k best tags of each document and their scores, as two arrays.
 
         Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
+
+        Parameters
+        ----------
+        texts : iterable of str, or Dataset
+            Documents.
+        k : int, default=5
+            Tags per document.
+        tags : sequence of str, optional
+            Predict only these tags.
+        tail : float >= 0, default=0
+            Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
+
+        Returns
+        -------
+        tags : ndarray of shape (n_documents, k)
+            Best first.
+        scores : float32 ndarray of shape (n_documents, k)
+            In [0, 1].
         """
         fitted = self.held
         fitted.allowed(tags)
@@ -341,13 +401,26 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Scores of all tags: a sparse matrix in the columns of `classes_`.
 
         With `tags`, the columns of all others are empty.
+
+        Parameters
+        ----------
+        texts : iterable of str, or Dataset
+            Documents.
+        tags : sequence of str, optional
+            Predict only these tags.
         """
         fitted = self.held
         fitted.allowed(tags)
         return fitted.classifier.predict_proba(fitted.matrix(texts), labels=tags)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
-        """The features of documents: what `classifier_` takes as X."""
+        """The features of documents: what `classifier_` takes as X.
+
+        Parameters
+        ----------
+        texts : iterable of str, or Dataset
+            Documents.
+        """
         return self.held.matrix(texts)
 
     def tune_threshold(
@@ -355,8 +428,23 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     ) -> TextTagger:
         """Choose the threshold of `predict_sets` for the highest F1 on held-out documents.
 
-        `texts` and `tags` take the same forms as in `fit`. See `LdSMClassifier.tune_threshold` for
-        the other parameters and a caution.
+        See `LdSMClassifier.tune_threshold` for how many documents that takes.
+
+        Parameters
+        ----------
+        texts : iterable of str, iterable of (str, list of str), or Dataset
+            Documents that training has not seen, in the forms that `fit` takes.
+        tags : iterable of lists of str, optional
+            Their tags.
+        average : {"micro", "macro", "samples"}, default="micro"
+            What the common threshold maximises.
+        per_label : bool, default=False
+            Give every tag its own threshold.
+
+        Returns
+        -------
+        TextTagger
+            Itself.
         """
         fitted = self.held
         X, true = fitted.with_tags(texts, tags)
@@ -365,7 +453,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return self._changed(fitted, fitted._replace(classifier=classifier))
 
     def score(self, texts: Any, tags: Any = None) -> float:
-        """Precision at 1: the share of documents whose best predicted tag is true."""
+        """Precision at 1: the share of documents whose best predicted tag is true.
+
+        Parameters
+        ----------
+        texts : iterable of str, iterable of (str, list of str), or Dataset
+            Documents that training has not seen, in the forms that `fit` takes.
+        tags : iterable of lists of str, optional
+            Their tags.
+        """
         fitted = self.held
         return fitted.classifier.score(*fitted.with_tags(texts, tags))
 
@@ -377,6 +473,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         text : str
+            The document.
         max_words, max_tags : int, default=5
             The most to show in each place.
 
@@ -405,7 +502,13 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     # -- changing tags ------------------------------------------------------------------------
 
     def drop_labels(self, tags: Iterable[str]) -> TextTagger:
-        """Forget some tags; see `LdSMClassifier.drop_labels`."""
+        """Forget some tags; see `LdSMClassifier.drop_labels`.
+
+        Parameters
+        ----------
+        tags : iterable of str
+            At least one tag of the model must be left.
+        """
         fitted = self.held
         classifier = copy(fitted.classifier).drop_labels(tags)
         return self._changed(fitted, fitted._replace(classifier=classifier))
@@ -414,6 +517,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """Give tags other names, ``{old: new}``; see `LdSMClassifier.rename_labels`.
 
         Texts are still compared with what the tag was called.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New names by old ones; all other tags keep theirs.
         """
         fitted = self.held
         classifier = copy(fitted.classifier).rename_labels(names)
@@ -428,6 +536,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         none of the documents. If the model has centroids, the centroid of a tag with one document
         reveals the words of that document: `min_tag_count` or the classifier's `tail_min_rows`
         prevents this.
+
+        Parameters
+        ----------
+        path : path
+            Usually with the suffix ``.ldsm``.
 
         Raises
         ------

@@ -1,0 +1,69 @@
+"""The documentation as files in a real browser; `make docs` builds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from browser_page import Page
+
+SITE = Path(__file__).parents[2] / "build" / "docs" / "html"
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not SITE.exists(), reason="make docs has not been run"),
+]
+PAGES = (
+    "index.html",
+    "first_steps.html",
+    "generated/api/ldsm.LdSMClassifier.html",
+    "generated/benchmarks.html",
+    "generated/command_line.html",
+    "generated/gallery/index.html",
+)
+
+
+@pytest.fixture
+def site(driver):
+    page = Page(driver, SITE.as_uri() + "/")
+    page.size(1400, 900)
+    page.colours("light")
+    return page
+
+
+def test_search_works_from_files(site):
+    site.open("index.html").one("body").send_keys(Keys.CONTROL, "k")
+    site.until(lambda: site.driver.switch_to.active_element.get_attribute("name") == "q")
+    site.driver.switch_to.active_element.send_keys("propensities", Keys.ENTER)
+    results = site.until(lambda: site.texts("#search-results li a"))
+    assert any("propensities" in result for result in results)
+    site.open(f"search.html?q={quote('a word that no page has: qwxz')}")
+    site.until(lambda: "did not match" in site.one("#search-results").text)
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_is_wider_than_the_window(site, path, width):
+    site.size(width, 900)
+    site.open(path)
+    assert site.script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_follow_light_and_dark(site, path):
+    shades = {}
+    for scheme in ("light", "dark"):
+        site.colours(scheme)
+        site.open(path)
+        colour = site.script("return getComputedStyle(document.body).backgroundColor")
+        shades[scheme] = sum(map(int, colour[4:-1].split(",")[:3]))
+    assert shades["dark"] < 200 < 600 < shades["light"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_browser_has_nothing_to_complain_about(site, path):
+    site.errors()  # of the pages before
+    site.open(path)
+    assert [message for message in site.errors() if "[PST]" not in message] == []  # the theme's

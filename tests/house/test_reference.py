@@ -1,0 +1,62 @@
+"""The reference describes every public name; `make docs` looks them up in the pages it built."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+if not DOCS.exists():
+    pytest.skip("there are no pages here", allow_module_level=True)
+sys.path.insert(0, str(DOCS / "site"))
+
+from public_names import public_members, public_modules, public_objects  # noqa: E402
+
+OBJECTS = dict(public_objects())
+
+
+def test_every_public_module_and_name_of_ldsm_is_listed():
+    listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(), re.M))
+    names = {name.removeprefix("ldsm.") for name in OBJECTS if name.count(".") == 1}
+    modules = {module.removeprefix("ldsm.") for module in public_modules()} - {"ldsm"}
+    assert listed == names | modules
+
+
+def test_the_modules_are_the_promised_ones():
+    assert set(public_modules()) == {
+        "ldsm",
+        *(f"ldsm.{name}" for name in ("dask", "datasets", "evaluation", "metrics", "objective")),
+        *(
+            f"ldsm.{name}"
+            for name in ("metrics.calibration", "plotting", "report", "serve", "text")
+        ),
+    }
+
+
+def attributes(doc):
+    """The names that the section Attributes of a docstring describes."""
+    section = re.search(r"^Attributes\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", doc, re.M | re.S)
+    lines = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section[1], re.M) if section else []
+    return {name for line in lines for name in line.split(", ")}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_every_public_name_and_member_has_a_docstring(name):
+    value = OBJECTS[name]
+    if not callable(value):  # a constant: described where its module is
+        module, _, constant = name.rpartition(".")
+        assert f".. data:: {constant}" in sys.modules[module].__doc__
+        return
+    doc = inspect.getdoc(value)
+    assert doc
+    if isinstance(value, type):
+        bare = {
+            member.rpartition(".")[2]
+            for member, of in public_members(name, value)
+            if not inspect.getdoc(of)
+        }
+        assert bare <= attributes(doc)
