@@ -1,6 +1,6 @@
 """Pages that are made when the site is built: those written elsewhere, and the commands.
 
-What stands in README, CHANGELOG and the like is not written twice. Each becomes a page in
+What stands in CHANGELOG, CONTRIBUTING and the like is not written twice. Each becomes a page in
 docs/generated, and links to the file lead to that page.
 """
 
@@ -23,9 +23,9 @@ ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
 # A file of the repository and the page that shows it.
 PAGES = {
-    ROOT / "README.md": GENERATED / "readme.md",
     ROOT / "CHANGELOG.md": GENERATED / "changelog.md",
     ROOT / "CONTRIBUTING.md": GENERATED / "contributing.md",
+    ROOT / "SECURITY.md": GENERATED / "security.md",
     ROOT / "benchmarks" / "README.md": GENERATED / "benchmarks.md",
     ROOT / "examples" / "README.rst": GENERATED / "gallery" / "index.rst",
     ROOT / "src" / "ldsm" / "cli" / "main.py": GENERATED / "command_line.md",

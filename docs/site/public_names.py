@@ -5,17 +5,38 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import ldsm
+
+
+def _import_annif_backend() -> None:
+    """Import ``ldsm.annif`` where Annif is not: it needs older packages than the site does."""
+    annif: Any = ModuleType("annif")
+    annif.backend, annif.default_config = ModuleType("annif.backend"), ModuleType("annif.config")
+    annif.backend._backend_fns = {}
+    annif.default_config.Config = annif.default_config.ProductionConfig = object
+    with patch.dict(sys.modules, {"annif": annif, "annif.backend": annif.backend}):
+        backend = importlib.import_module("ldsm.annif")
+    sys.modules["ldsm.annif"] = backend  # which the patch has taken away with the others
+
+
+try:
+    importlib.import_module("ldsm.annif")
+except ImportError:
+    _import_annif_backend()
 
 
 def public_modules() -> list[str]:
     """``ldsm`` and its modules that declare their names in ``__all__``, private ones left out."""
     found = [module.name for module in pkgutil.walk_packages(ldsm.__path__, "ldsm.")]
-    public = (name for name in found if not any(part.startswith("_") for part in name.split(".")))
+    public = (name for name in found if not re.search(r"\._|^ldsm\.annif\.", name))
     return ["ldsm", *(name for name in public if hasattr(importlib.import_module(name), "__all__"))]
 
 

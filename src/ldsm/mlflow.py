@@ -41,6 +41,7 @@ class PyfuncModel:
     Parameters
     ----------
     model : TextTagger or LdSMClassifier
+        A fitted model.
 
     Examples
     --------

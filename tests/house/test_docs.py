@@ -31,6 +31,7 @@ from text_corpus import titles
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
 TESTS = list((ROOT / "tests").rglob("test_*.py"))
+SCALING = (ROOT / "docs" / "scaling.md").read_text() if (ROOT / "docs").exists() else ""
 FIGURES = (ROOT / "docs" / "figures.md").read_text() if (ROOT / "docs").exists() else ""
 
 
@@ -112,6 +113,18 @@ def test_pages_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     code = "".join(blocks("python", text))
     assert len(lines) + len(code.splitlines()) > 5
     exec(compile(code, page, "exec"), {})
+
+
+def test_long_fits(tmp_path, monkeypatch):
+    """The fit of the page on scaling, twice: the second takes its trees from the checkpoint."""
+    monkeypatch.chdir(tmp_path)
+    (code,) = (b for b in blocks("python", SCALING) if "checkpoint_dir" in b)
+    fits = [{}, {}]
+    for names in fits:
+        exec(compile(code, "docs/scaling.md", "exec"), names)
+    first, again = (names["clf"] for names in fits)
+    assert [clf.training_["trees_from_checkpoint"] for clf in (first, again)] == [0, 10]
+    assert first.fingerprint_ == again.fingerprint_
 
 
 def test_readme_shell(tmp_path, monkeypatch, capsys):

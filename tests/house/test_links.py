@@ -18,7 +18,8 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
     if not path.name.startswith(".")
 )
-LINK = re.compile(r"\]\((?![a-z][a-z+.-]*:)([^)#\s]*)(?:#([^)\s]*))?\)")
+# The badges of the workflows are not files: GitHub has them beside the repository.
+LINK = re.compile(r"\]\((?![a-z][a-z+.-]*:|\.\./\.\./actions/)([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 def prose(path):

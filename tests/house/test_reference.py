@@ -29,10 +29,13 @@ def test_every_public_module_and_name_of_ldsm_is_listed():
 def test_the_modules_are_the_promised_ones():
     assert set(public_modules()) == {
         "ldsm",
-        *(f"ldsm.{name}" for name in ("dask", "datasets", "evaluation", "metrics", "objective")),
+        *(f"ldsm.{name}" for name in ("annif", "dask", "datasets", "evaluation", "metrics")),
         *(
             f"ldsm.{name}"
-            for name in ("metrics.calibration", "plotting", "report", "serve", "text")
+            for name in (
+                *("metrics.calibration", "mlflow", "objective", "plotting", "report", "serve"),
+                "text",
+            )
         ),
     }
 
