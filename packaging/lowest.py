@@ -16,7 +16,9 @@ else:
 
 TOOLS = {"test", "lint", "docs", "browser"}
 
-project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))[
+    "project"
+]
 extras = project["optional-dependencies"]
 needed = project["dependencies"] + [
     one for name in sorted(extras.keys() - TOOLS) for one in extras[name]

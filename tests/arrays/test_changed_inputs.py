@@ -14,7 +14,9 @@ def data():
     X = sp.random_array((3000, 500), density=0.02, random_state=rng, dtype=np.float32, format="csr")
     X.sort_indices()
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int64)
-    Y = sp.csr_array(sp.random_array((3000, 40), density=0.05, random_state=rng) > 0).astype(np.int8)
+    Y = sp.csr_array(sp.random_array((3000, 40), density=0.05, random_state=rng) > 0).astype(
+        np.int8
+    )
     return X, Y
 
 

@@ -106,7 +106,9 @@ def test_opening_reads_little_and_takes_milliseconds(tmp_path):
 
 def test_blocks_are_joined(tmp_path):
     rng = np.random.default_rng(0)
-    X = sparse.random_array((100, 30), density=0.2, format="csr", dtype=np.float32, random_state=rng)
+    X = sparse.random_array(
+        (100, 30), density=0.2, format="csr", dtype=np.float32, random_state=rng
+    )
     data = Dataset(X, rng.random((100, 7)) < 0.3)
     datasets.save_xmlrepo(data, tmp_path / "data.txt")
     save_store(datasets.iter_xmlrepo(tmp_path / "data.txt", block_bytes=500), tmp_path / "store")
