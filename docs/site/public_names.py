@@ -20,7 +20,7 @@ def _import_annif_backend() -> None:
     """Import ``ldsm.annif`` where Annif is not: it needs older packages than the site does."""
     annif: Any = ModuleType("annif")
     annif.backend, annif.default_config = ModuleType("annif.backend"), ModuleType("annif.config")
-    setattr(annif.backend, "_backend_fns", {})  # noqa: B010: another package's private name
+    annif.backend._backend_fns = {}  # noqa: SLF001
     annif.default_config.Config = annif.default_config.ProductionConfig = object
     with patch.dict(sys.modules, {"annif": annif, "annif.backend": annif.backend}):
         backend = importlib.import_module("ldsm.annif")
