@@ -27,7 +27,7 @@ test-long: $(VENV)/.installed-test
 
 # The page of `ldsm serve` in a real browser. Debian's packages are installed where they are missing
 # and where that is possible; axe-core, which checks accessibility, comes from a package of PyPI.
-test-browser: $(VENV)/.installed-browser
+test-browser: docs $(VENV)/.installed-browser
 	tests/browser/install-chromium.sh
 	$(BIN)/python -m pytest -m browser tests/browser
 
@@ -147,7 +147,8 @@ $(VENV)/bin/python:
 INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 
 $(VENV)/.build-tools: $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.11" "nanobind>=3,<4" cmake ninja
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.11" "nanobind>=3,<4" \
+		"hatch-fancy-pypi-readme>=24" cmake ninja
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.build-tools $(SOURCES)

@@ -4,7 +4,7 @@ pythons() {
     for minor in 10 11 12 13 14 15; do
         for candidate in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor".*/bin/"python3.$minor"; do
             # A name may be there without its Python: pyenv has such shims.
-            if "$candidate" -c "import venv" 2> /dev/null; then
+            if "$candidate" -c "import ensurepip, venv" 2> /dev/null; then
                 command -v "$candidate"
                 break
             fi

@@ -21,7 +21,7 @@ rm -rf "$venv"
 constraints=$venv/constraints.txt
 : > "$constraints"
 if [ "$1" = oldest ]; then
-    "$venv/bin/python" packaging/lowest.py | cat - packaging/contemporaries.txt > "$constraints"
+    "$venv/bin/python" packaging/lowest.py | cat - packaging/contemporaries.constraints > "$constraints"
 fi
 "$venv/bin/python" -m pip install --quiet --constraint "$constraints" ".[test]"
 "$venv/bin/python" --version
