@@ -27,6 +27,7 @@ def model_file(tmp_path_factory):
     return path
 
 
+@pytest.mark.linux
 def test_several_processes(model_file):
     with service(model_file, "--workers", 2, "--port", 0) as served:
         assert len(served.workers()) == 2

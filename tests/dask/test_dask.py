@@ -234,6 +234,7 @@ def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
 # -- what is said at the start -----------------------------------------------------------------
 
 
+@pytest.mark.linux
 def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypatch):
     """`/proc/self/cwd` is another folder for every process: so one path leads to many."""
     here, there = tmp_path / "here", tmp_path / "there"

@@ -287,6 +287,7 @@ def test_arrays_of_any_order_are_stored_and_odd_ones_refused(tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.linux
 def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
     """A model of 1 GB, nearly all of it a hole in the file: opened and asked in milliseconds.
 

@@ -60,10 +60,12 @@ def plain(request, tmp_path_factory):
     return path.read_bytes()
 
 
+@pytest.mark.linux
 def test_flipped_bytes_are_noticed_and_mutants_do_no_harm(tmp_path, plain):
     fuzz(tmp_path, plain, 200)
 
 
+@pytest.mark.linux
 @pytest.mark.long
 def test_ten_thousand_of_each(tmp_path, plain):
     fuzz(tmp_path, plain, 10_000, seed=1)
@@ -80,6 +82,7 @@ print(peak_bytes() - before)
 """
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("compress", [False, True])
 def test_loading_takes_little_more_than_the_file(tmp_path, compress):
     clf = LdSMClassifier(n_estimators=3, random_state=3, compress=compress).fit(X, Y)

@@ -46,12 +46,14 @@ def with_spare(megabytes: float, n_jobs: int, path) -> str:
     return run.stdout.strip()
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_too_little_memory_is_said(tmp_path, n_jobs):
     assert with_spare(4, n_jobs, tmp_path).startswith("MemoryError")
     assert with_spare(2000, n_jobs, tmp_path) == "enough"
 
 
+@pytest.mark.linux
 @pytest.mark.long
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_abort_however_little_is_left(tmp_path, n_jobs):
@@ -81,6 +83,7 @@ def test_the_cost_follows_what_is_there_not_what_a_header_claims(tmp_path):
         LdSMClassifier(n_estimators=1).fit(wide, few)
 
 
+@pytest.mark.linux
 def test_a_limit_on_the_process_counts():
     program = (
         "import resource; from ldsm._runtime.memory import available_bytes\n"

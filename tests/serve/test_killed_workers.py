@@ -17,6 +17,7 @@ from services import service
 TAGS = "/v1/projects/tags"
 
 
+@pytest.mark.linux
 @pytest.mark.long
 def test_no_correction_is_lost(own_model):
     kept, wrong, answered, stop = [], [], [], threading.Event()

@@ -65,6 +65,7 @@ def test_it_is_saved_now_and_then(own_model):
         assert "sport" in labels(client)
 
 
+@pytest.mark.linux
 def test_after_a_kill_the_rest_is_learned_again(own_model):
     with service(own_model, "--learn", "--port", 0) as process:
         correct(process, "a yacht race", "sport")

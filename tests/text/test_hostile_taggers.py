@@ -114,6 +114,7 @@ def test_sequences_of_too_many_words_are_refused_before_training():
         tagger(analyzer="char", ngram_range=(1, 21))
 
 
+@pytest.mark.linux
 def test_names_are_not_decoded_at_load(tmp_path):
     """A million words, feature names or column labels cost about what the file has of them."""
     n = 1_000_000

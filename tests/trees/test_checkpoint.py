@@ -43,10 +43,12 @@ def killed_fits(folder, threaded, loky, seed=1):
     return [int(line) for line in run.stdout.splitlines()]
 
 
+@pytest.mark.linux
 def test_killed_fits_go_on(tmp_path):
     assert min(killed_fits(tmp_path, 3, 1)) > 0
 
 
+@pytest.mark.linux
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fits_killed_ten_times_go_on(tmp_path, seed):
