@@ -82,7 +82,7 @@ def write_tickets(folder):
         "account": "password login account email",
         "delivery": "parcel arrived late courier",
     }
-    for name, n_rows in (("tickets.csv", 600), ("new.csv", 40)):
+    for name, n_rows in (("tickets.csv", 900), ("new.csv", 40)):
         rows = [["id", "title", "body", "tags"]]
         for number in range(n_rows):
             tags = draw.sample(list(words), draw.choice([1, 1, 2]))
