@@ -1,4 +1,4 @@
-"""All of Annif's commands on documents that are made here, for machines without the benchmark data."""
+"""All of Annif's commands on documents made here, for machines without the benchmark data."""
 
 from __future__ import annotations
 
