@@ -33,11 +33,13 @@ def test_several_processes(model_file):
         assert len(served.workers()) == 2
         for _ in range(20):
             assert served.form(f"{TAGS}/suggest", text="cod quota").status == 200
-        # Their numbers are added up.
+        # Their numbers are added up; a request is counted once its answer is on its way.
         name = (
             'ldsm_requests_total{method="POST",path="/v1/projects/{project}/suggest",status="200"}'
         )
-        assert f"{name} 20.0" in served.get("/metrics").text
+        end = time.monotonic() + 10
+        while f"{name} 20.0" not in (metrics := served.get("/metrics").text):
+            assert time.monotonic() < end, metrics
 
 
 @pytest.mark.parametrize(

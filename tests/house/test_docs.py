@@ -145,8 +145,8 @@ def test_readme_shell(tmp_path, monkeypatch, capsys):
     )
     assert len(lines) >= 8
     for line in lines:
-        if line == "ldsm serve tags.ldsm":
-            continue  # as in `test_serving_page`
+        if line in ("ldsm serve tags.ldsm", "ldsm demo"):
+            continue  # as in `test_serving_page`, and in `test_demo` of the command
         if "|" not in line:  # in this process, which is much faster
             options = ["--trials", "2"] if " tune " in line else []
             assert (done := ldsm(*shlex.split(line)[1:], *options)).code == 0, (line, done.err)
@@ -208,6 +208,7 @@ def test_there_are_examples():
     assert len(EXAMPLES) == 8 or not (ROOT / "examples").exists()
 
 
+@pytest.mark.long  # `make docs` runs them, too
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples(path, tmp_path, monkeypatch, capsys):
