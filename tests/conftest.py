@@ -11,6 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long a single example takes says more of the machine than of the code.
+settings.register_profile("ldsm", deadline=None)
+settings.load_profile("ldsm")
 
 # Without a browser to try it in, there is nothing to collect there.
 collect_ignore = [] if find_spec("selenium") else ["browser"]
