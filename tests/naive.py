@@ -88,6 +88,14 @@ def row_order(seed, tree, n_rows, subsample):
     return order
 
 
+def plain_sum(values):
+    """A sum from left to right; from Python 3.12 on, `sum` corrects what rounding loses."""
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+
 def clamp(margin):
     """Clamped to [0, 1], as a float32: sums of such numbers are exact in double precision, so that
     candidates which are equal in algebra are equal in the machine, here and in the core."""
@@ -190,8 +198,8 @@ class NaiveTree:
         n = len(node.rows)
         for f in range(self.D):
             column = [self.X[row].get(f, 0.0) for row in node.rows]
-            mean = sum(column) / n
-            variance = sum((v - mean) ** 2 for v in column) / n
+            mean = plain_sum(column) / n
+            variance = plain_sum((v - mean) ** 2 for v in column) / n
             node.means[f] = mean
             node.scales[f] = 1 / math.sqrt(variance) if variance > 1e-12 * mean * mean else 0.0
 
@@ -237,9 +245,9 @@ class NaiveTree:
                             for m in range(M):
                                 w[m][f] = w[m].get(f, 0.0) * largest.get(f, 0.0) / abs(v)
                             largest[f] = abs(v)
-                    N += sum((v / largest[f]) ** 2 for f, v in x.items() if v != 0)
+                    N += plain_sum((v / largest[f]) ** 2 for f, v in x.items() if v != 0)
                 for m in range(M):
-                    margin = sum(w[m].get(f, 0.0) * v for f, v in x.items())
+                    margin = plain_sum(w[m].get(f, 0.0) * v for f, v in x.items())
                     slope = sigmoid(margin) - target[m]
                     for f, v in x.items():
                         g = slope * v
@@ -250,7 +258,7 @@ class NaiveTree:
                                 w[m][f] = w[m].get(f, 0.0) - self.eta * step
                         else:
                             w[m][f] = w[m].get(f, 0.0) - self.eta * g
-                    pred = clamp(sum(w[m].get(f, 0.0) * v for f, v in x.items()))
+                    pred = clamp(plain_sum(w[m].get(f, 0.0) * v for f, v in x.items()))
                     B[m] += n * pred
                     for label in y:
                         A.setdefault(label, [0.0] * M)[m] += pred
@@ -302,9 +310,9 @@ class NaiveTree:
         pairs = list(itertools.combinations(range(self.M), 2))
         if C == 0:
             return 0.0
-        balance = sum(abs(B[j] - B[k]) for j, k in pairs)
-        integrity = sum(abs(a[j] - a[k]) for a in A.values() for j, k in pairs)
-        return (balance - integrity_weight * integrity + self.lambda2 * abs(sum(B) - C)) / C
+        balance = plain_sum(abs(B[j] - B[k]) for j, k in pairs)
+        integrity = plain_sum(abs(a[j] - a[k]) for a in A.values() for j, k in pairs)
+        return (balance - integrity_weight * integrity + self.lambda2 * abs(plain_sum(B) - C)) / C
 
     # -- Algorithm 3: OptimizeObjective, in C * J ---------------------------------------------
 
@@ -321,7 +329,7 @@ class NaiveTree:
                     a = A.get(label, [0.0] * self.M)
                     integrity += abs(a[j] - a[k] + apart)
                 cost += abs(B[j] - B[k] + n * apart) - integrity_weight * integrity
-            costs[mask] = cost + self.lambda2 * abs(sum(B) + n * sum(s) - C)
+            costs[mask] = cost + self.lambda2 * abs(plain_sum(B) + n * sum(s) - C)
         everywhere = 2**self.M - 1
         least = min(cost for mask, cost in costs.items() if mask != everywhere)
         if costs[everywhere] < least:
@@ -335,7 +343,7 @@ class NaiveTree:
 
     def directions(self, node, row):
         x = self.features(node, row)
-        margins = [sum(w.get(f, 0.0) * v for f, v in x.items()) for w in node.weights]
+        margins = [plain_sum(w.get(f, 0.0) * v for f, v in x.items()) for w in node.weights]
         chosen = [m for m in range(self.M) if margins[m] > 0.5]
         return chosen or [margins.index(max(margins))]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,14 +91,14 @@ def tune(
     train, held_out = matrices(*split_off(reader.load(data), validation, seed), words)
     fixed = dict(params)
     search = Search(train, held_out, fixed=fixed, metric=metric, k=k, seed=seed)
-    study = search.open(storage)
-    earlier = len(complete_trials(study))
-    if earlier:
-        screen.note(f"{storage}: {earlier} trial{'s' * (earlier != 1)} from earlier runs")
-    if earlier < trials:
-        with screen.progress(f"trying {trials - earlier} settings") as report:
-            search.run(study, trials, lambda done: report(done, (trials - earlier) * STEPS))
-    _show(screen, study, search, data, output)
+    with search.open(storage) as study:
+        earlier = len(complete_trials(study))
+        if earlier:
+            screen.note(f"{storage}: {earlier} trial{'s' * (earlier != 1)} from earlier runs")
+        if earlier < trials:
+            with screen.progress(f"trying {trials - earlier} settings") as report:
+                search.run(study, trials, lambda done: report(done, (trials - earlier) * STEPS))
+        _show(screen, study, search, data, output)
 
 
 def _show(
@@ -166,14 +167,26 @@ class Search:
     def max_nodes(self) -> tuple[int, int]:
         return MAX_NODES[0], max(MAX_NODES[0], min(MAX_NODES[1], len(self.train)))
 
-    def open(self, storage: Path | None) -> optuna.Study:
+    @contextmanager
+    def open(self, storage: Path | None) -> Iterator[optuna.Study]:
         """A new study, or the one of this same search in the SQLite file `storage`."""
-        study: optuna.Study = import_optuna().create_study(
-            storage=None if storage is None else f"sqlite:///{storage}",
-            study_name="ldsm",
-            direction="maximize",
-            load_if_exists=True,
-        )
+        module = import_optuna()
+        database = None
+        if storage is not None:
+            database = module.storages.RDBStorage(f"sqlite:///{storage}")
+        try:
+            study: optuna.Study = module.create_study(
+                storage=database, study_name="ldsm", direction="maximize", load_if_exists=True
+            )
+            self._check_same(study, storage)
+            yield study
+        finally:
+            if database is not None:  # optuna itself leaves its connections open
+                database.remove_session()
+                database.engine.dispose()
+
+    def _check_same(self, study: optuna.Study, storage: Path | None) -> None:
+        """Begin a new study; raise an error for one of another search."""
         fingerprint = self.fingerprint()
         known = study.user_attrs.get("search")
         if known is None:
@@ -184,7 +197,6 @@ class Search:
                 f"{storage} holds a search with other data, parameters, metric or seed: use "
                 "another file for --storage."
             )
-        return study
 
     def fingerprint(self) -> str:
         """Hash of everything that a trial's score depends on, besides its own setting."""
