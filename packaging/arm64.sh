@@ -40,7 +40,7 @@ fetch_python() {
 fetch_packages() {
     local pins
     pins=$("$python" -m pip list --format freeze |
-        grep -iE '^(numpy|scipy|scikit-learn|joblib|typer|rich|pytest|hypothesis|pandas)==')
+        grep -iE '^(numpy|scipy|scikit-learn|joblib|typer|rich|pytest|hypothesis|pandas|safetensors)==')
     "$python" -m pip install --quiet --upgrade --target "$folder/packages" \
         --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 \
         --python-version "$version" --only-binary :all: $pins
