@@ -345,7 +345,7 @@ def test_verbose_reports_on_stderr(capfd):
 
 
 @pytest.mark.not_under("thread", reason="ThreadSanitizer delivers signals late")
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_ctrl_c_ends_a_fit_within_a_second(n_jobs):
     code = textwrap.dedent(
         f"""

@@ -62,7 +62,7 @@ def plain(request, tmp_path_factory):
 
 @pytest.mark.linux
 def test_flipped_bytes_are_noticed_and_mutants_do_no_harm(tmp_path, plain):
-    fuzz(tmp_path, plain, 200)
+    fuzz(tmp_path, plain, 100)
 
 
 @pytest.mark.linux

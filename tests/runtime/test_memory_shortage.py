@@ -47,7 +47,7 @@ def with_spare(megabytes: float, n_jobs: int, path) -> str:
 
 
 @pytest.mark.linux
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_too_little_memory_is_said(tmp_path, n_jobs):
     assert with_spare(4, n_jobs, tmp_path).startswith("MemoryError")
     assert with_spare(2000, n_jobs, tmp_path) == "enough"
