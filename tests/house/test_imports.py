@@ -92,3 +92,9 @@ def test_import_is_light():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
+
+
+def test_every_file_of_tests_has_a_name_of_its_own():
+    """Two of one name cannot be collected together, and some are only where a browser is."""
+    names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
