@@ -115,6 +115,7 @@ def test_test_part_is_new_rows_of_the_same_labels():
     assert np.corrcoef(*counts)[0, 1] > 0.95
 
 
+@pytest.mark.long
 def test_one_versus_rest_learns_what_popularity_does_not_know():
     train, test = (make_xmc(1500, 400, 40, labels_per_row=2, part=p) for p in ("train", "test"))
     model = OneVsRestClassifier(LogisticRegression(C=10)).fit(train.X, train.Y.toarray())

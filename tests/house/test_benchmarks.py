@@ -243,6 +243,7 @@ def test_many_labels(run):
     assert results["model_bytes"] > 0 < results["depth"]
 
 
+@pytest.mark.long
 def test_learning_on(run):
     (facts,) = run("learning_on", "--seeds=1")["quick"]
     assert facts.keys() == {"whole", "half", "tenth", "labels", "one", "document"}
