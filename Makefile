@@ -18,9 +18,11 @@ endif
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
 
-# Two processes: most tests use one core, and those of a file share what they made.
+# Three processes for two cores, as some tests wait. They start a hundred more, which would compile
+# our sources anew if Python were told not to keep the result.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-long: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow"

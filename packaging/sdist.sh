@@ -13,4 +13,4 @@ tar -xzf dist/*.tar.gz -C "$folder"
 cd "$folder"/ldsm-*
 "$python" -m venv venv
 venv/bin/python -m pip install --quiet ".[test]"
-venv/bin/python -m pytest -n 2 --dist loadfile
+venv/bin/python -m pytest -n 3 --dist worksteal

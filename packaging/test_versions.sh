@@ -26,4 +26,4 @@ fi
 "$venv/bin/python" -m pip install --quiet --constraint "$constraints" ".[test]"
 "$venv/bin/python" --version
 "$venv/bin/python" -m pip list --format freeze
-"$venv/bin/python" -m pytest -n 2 --dist loadfile
+"$venv/bin/python" -m pytest -n 3 --dist worksteal

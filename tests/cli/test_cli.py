@@ -93,12 +93,12 @@ def test_version_and_help(capsys):
         assert run(name, "--help").code == 0
 
 
-def test_text_through_pipes(folder):
+def test_text_through_pipes(folder, capsys):
     model = folder / "notes.ldsm"
     done = process("predict", model, "-k", 2, stdin="cod and herring\n\nbeef of the court\n")
     assert done.code == 0 and done.err == ""
     assert len(done.lines) == 3 and done.lines[0].startswith("fish ")
-    done = process("predict", model, "-", "--json", "--sets", stdin="cod herring trawler\n")
+    done = within(capsys)("predict", model, "cod herring trawler", "--json", "--sets")
     assert json.loads(done.out)["labels"] == ["fish"]
 
 

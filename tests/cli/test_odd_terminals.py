@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from cli_runs import process, within
+from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
 
 # Labels, and what people may see of them.
@@ -36,21 +36,22 @@ def odd_characters(text: str) -> set[str]:
     return {c for c in text if (ord(c) < 32 and c not in "\n\t") or 0x202A <= ord(c) <= 0x202E}
 
 
-def test_labels_are_shown_escaped(model, capsys):
-    lines = process("predict", model, "-", "-k", "6", stdin="word0 more0\nword3\n")
+def test_labels_are_shown_escaped(model, capsys, tmp_path):
+    (tmp_path / "texts.txt").write_text("word0 more0\nword3\n")
+    run = within(capsys)
+    lines = run("predict", model, tmp_path / "texts.txt", "-k", "6")
     assert lines.code == 0 and len(lines.lines) == 2
     for cell in (cell for line in lines.lines for cell in line.split("\t")):
         label, score = cell.rsplit(" ", 1)
         assert label in SHOWN and 0 <= float(score) <= 1
-    run = within(capsys)
     for command in (["explain", model, "word0 more0"], ["inspect", model]):
         shown = run(*command)
         assert shown.code == 0 and not odd_characters(shown.out + shown.err)
     assert not odd_characters(lines.out)
 
 
-def test_json_has_the_labels_as_they_are(model):
-    answer = process("predict", model, "-", "-k", "6", "--json", stdin="word0 more0\n")
+def test_json_has_the_labels_as_they_are(model, capsys):
+    answer = within(capsys)("predict", model, "word0 more0", "-k", "6", "--json")
     assert set(json.loads(answer.out)["labels"]) <= set(NASTY)
 
 
@@ -58,9 +59,9 @@ def test_json_has_the_labels_as_they_are(model):
     ("command", "environment"),
     [
         ("inspect", {"PYTHONIOENCODING": "latin-1"}),
-        ("explain", {"PYTHONIOENCODING": "ascii:strict"}),
+        pytest.param("explain", {"PYTHONIOENCODING": "ascii:strict"}, marks=pytest.mark.long),
         ("explain", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
-        ("inspect", {"LC_ALL": "C", "HOME": ""}),
+        pytest.param("inspect", {"LC_ALL": "C", "HOME": ""}, marks=pytest.mark.long),
     ],
 )
 def test_an_encoding_that_lacks_characters_is_no_error(model, command, environment):
@@ -82,16 +83,16 @@ def test_stdin_that_is_closed_is_one_sentence(model, command):
     assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
 
 
-def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path):
+def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path, capsys):
     os.mkfifo(tmp_path / "meta.json")
-    run = process("train", tmp_path, "-o", tmp_path.parent / "m.ldsm")
+    run = within(capsys)("train", tmp_path, "-o", tmp_path.parent / "m.ldsm")
     assert run.code != 0 and "not a regular file" in run.err
 
 
-def test_a_lone_surrogate_is_refused_where_it_is_read(tmp_path):
+def test_a_lone_surrogate_is_refused_where_it_is_read(tmp_path, capsys):
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "a", "labels": ["b"]}\n{"text": "a", "labels": ["x\\ud800"]}\n')
-    run = process("train", path, "-o", tmp_path / "m.ldsm")
+    run = within(capsys)("train", path, "-o", tmp_path / "m.ldsm")
     assert run.code == 1 and "d.jsonl:2: field 'labels' holds a lone surrogate" in run.err
 
 

@@ -76,7 +76,7 @@ def check_equal_to_twin(tree, twin, arity):
 @pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
 @pytest.mark.parametrize("arity", [2, 3, 4, 5])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long), 2])
 def test_core_equals_naive_twin(seed, kind, arity, optimizer):
     X, Y = make_problem(seed, kind)
     params = tree_params(
@@ -100,7 +100,7 @@ MATCH = {"compress": True, "prune_share": 0.1, "min_split_labels": 20}
 # Sums of whole multiples of a unit are often equal where all features are ones. The last bits of
 # the sums then decide between two directions, and those of the twin are others. With these seeds,
 # no row meets such a tie.
-SEEDS = (1, 3, 6, 11)
+SEEDS = (1, 6, *(pytest.param(seed, marks=pytest.mark.long) for seed in (3, 11)))
 
 
 @pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])

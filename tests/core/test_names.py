@@ -38,7 +38,7 @@ UTF8 = st.text(max_size=4).map(lambda text: text.encode("utf-8", "replace"))
 DIGITS = st.text(alphabet="-+0129_ ", max_size=4).map(str.encode)
 
 
-@settings(max_examples=3000)
+@settings(max_examples=1000)
 @given(st.one_of(st.binary(max_size=6), UTF8, DIGITS), st.sampled_from([0, 1, 2]))
 def test_names_are_what_python_would_write(name: bytes, kind: int) -> None:
     assert (check([name], [kind]) is None) == python_says(name, kind)

@@ -57,7 +57,7 @@ def test_rows_are_those_of_the_csv_module(text: str) -> None:
     assert ours(text) == theirs(text)
 
 
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(st.text(alphabet='ab,;"\r\n ', max_size=25), st.sampled_from(",;\t"))
 def test_random_text_is_read_as_by_the_csv_module(text: str, delimiter: str) -> None:
     assert ours(text, delimiter) == theirs(text, delimiter)

@@ -15,7 +15,7 @@ from ldsm.objective import leaf_entropy, log_nodes_for_error, r_level_error, spl
 # Sums of at most 6 * 6 * 8 numbers below 10: double precision errs by some 1e-13.
 TOLERANCE = 1e-9
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=200)
+deterministic = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 # --- C * J with accumulators against the paper's Algorithm 3
