@@ -542,6 +542,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The row.
         max_reasons : int, default=10
             The most features to name at each split.
+
+        Returns
+        -------
+        list of TreePath
+            One for each tree, with its number `tree` and two lists. `steps` are the splits on the
+            way, parents first: `node` and `depth`, `margins` by direction, `directions` taken, and
+            `reasons`, each a `feature`, its `value` and its `contributions` to the margins (feature
+            number D is the bias). `leaves` are where the row arrived: `node`, `depth`, `rows` (of
+            training), `labels`, most frequent first, and `shares`, which are their scores there.
         """
         model = self._fitted
         return explain_row(model.forest, one_row(self, x), max_reasons, by_rows=model.by_rows)
@@ -569,8 +578,12 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of LabelScore
-            With the fields `label`, `score`, `shares` (what each stage adds), `reasons` (features
-            with what each adds to the margin) and others, which ``help`` describes.
+            `label` and its `column`; `score`; `shares`, what each stage adds to the log-odds of the
+            score; the stages' own figures, None where a stage is missing: `tree_score`,
+            `index_score` (how strongly the row's features go with the label), `margin` of the
+            linear classifier with its `bias` and `reasons` (features and what each adds, strongest
+            first), `distance` to the label's centroid, `name` (the label's name that the row
+            matches best, and how much of it).
         """
         model = self._fitted
         allowed = _allowed(model, labels)

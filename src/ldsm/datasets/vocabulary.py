@@ -54,6 +54,8 @@ def read_vocabulary(path: PathLike, *, encoding: str = UTF8) -> list[Concept]:
     Returns
     -------
     list of Concept
+        Named tuples: `identifier`, the label; `preferred`, a name for each language ("" where the
+        file names none); `others`, pairs of a language and a further name.
 
     Examples
     --------
