@@ -26,7 +26,7 @@ class LdSMObjective(HPObjective):  # type: ignore[misc]
             "n_estimators": trial.suggest_int("n_estimators", 5, 40, step=5),
             "arity": trial.suggest_int("arity", 2, 4),
             "min_split_labels": trial.suggest_int("min_split_labels", 32, 2048, log=True),
-            "integrity_weight": trial.suggest_float("integrity_weight", 0.5, 4.0),
+            "integrity_weight": trial.suggest_float("integrity_weight", 0.5, 4.0, step=0.25),
         }
         tagger = fitted(args["data"], args["names"], settings, args["n_jobs"])
         subjects = args["subjects"]
@@ -75,5 +75,5 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
             )
 
     def _postprocess(self, study: Any) -> HPRecommendation:
-        lines = [f"{name}={value:.4g}" for name, value in study.best_params.items()]
+        lines = [f"{name}={value}" for name, value in study.best_params.items()]
         return HPRecommendation(lines=lines, score=study.best_value)
