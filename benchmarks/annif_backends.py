@@ -6,7 +6,7 @@
 of Annif's own environment (`make bench-annif` makes it). Ours has its defaults and runs with
 different seeds; omikuji takes no seed, so its runs differ by themselves. Writes its table into
 benchmarks/README.md and docs/annif.md. With --held-out, 1,000 of the training documents stand in
-for the test ones, and no page is written.
+for the test ones, and the table that is written into docs/annif.md says what analyzers bring.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import random
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ import pages
 import records
 
 HERE = Path(__file__).parent
+GUIDE = pages.ROOT / "docs" / "annif.md"
 ENVIRONMENT = pages.ROOT / ".venv-annif"
 NLTK_DATA = pages.ROOT / "build" / "nltk" / "llama_index" / "core" / "_static" / "nltk_cache"
 N_TRAIN, N_HELD_OUT = 5400, 1000
@@ -55,7 +56,12 @@ PROJECTS = (
     Project("omikuji as Bonsai, stems", "omikuji", STEMS, BONSAI),
     Project("omikuji as Bonsai, lemmas", "omikuji", LEMMAS, BONSAI),
 )
+ANALYZED = (
+    Project("texts as they are", "ldsm"),
+    *(Project(f"`analyzer={analyzer}`", "ldsm", analyzer) for analyzer in (STEMS, LEMMAS)),
+)
 METRICS = {"nDCG": "NDCG", "P@1": "Precision@1", "F1@5": "F1@5"}
+Runs = list[dict[str, Any]]  # of one project
 
 
 def main() -> None:
@@ -64,39 +70,39 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
-        runs: dict[str, list[dict[str, Any]]] = {project.title: [] for project in PROJECTS}
+        projects = ANALYZED if options.held_out else PROJECTS
+        bench = Bench(Path(folder), projects)
+        runs: dict[str, Runs] = {project.title: [] for project in projects}
         for number in range(options.runs):
             bench.split(number if options.held_out else None)
-            for project in PROJECTS:  # side by side: the machine may be slower at times
+            for project in projects:  # side by side: the machine may be slower at times
                 runs[project.title].append(bench.run(project, number))
-    text = f"{table(runs)}\n{differences(runs)}\n"
-    print(text)
-    if not options.held_out:
+    if options.held_out:
+        print(text := table(runs, quality))
+        pages.publish(GUIDE, "annif-analyzers", text)
+    else:
+        print(text := f"{table(runs, quality, costs)}\n{differences(runs)}\n")
         machine = records.machine_sentence().partition(";")[0]
         made = f"Means of {options.runs} runs; processor time. {machine}.\n\n{text}"
         pages.publish(pages.BENCHMARKS, "annif", made)
-        pages.publish(pages.ROOT / "docs" / "annif.md", "annif", text)
+        pages.publish(GUIDE, "annif", text)
 
 
 class Bench:
     """A folder with Annif's projects, vocabulary and documents."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, projects: Sequence[Project]) -> None:
         self.folder = folder
+        self.named = {f"project-{number}": project for number, project in enumerate(projects)}
         self.corpus = data.folder() / "annif-archaeology"
         (folder / "projects.cfg").write_text(
             "\n".join(
                 f"[{name}]\nlanguage=fi\nvocab=archaeology\nbackend={project.backend}\n"
                 + (f"analyzer={project.analyzer}\n" if project.analyzer else "")
-                for name, project in self.named().items()
+                for name, project in self.named.items()
             )
         )
         self.call("annif", "load-vocab", "archaeology", self.corpus / "yso-archaeology.ttl")
-
-    @staticmethod
-    def named() -> dict[str, Project]:
-        return {f"project-{number}": project for number, project in enumerate(PROJECTS)}
 
     def split(self, held_out_seed: int | None) -> None:
         """Write the documents; with a seed, test ones are drawn from the training ones."""
@@ -109,7 +115,7 @@ class Bench:
             (self.folder / name).write_text("".join(some), "utf-8")
 
     def run(self, project: Project, seed: int) -> dict[str, Any]:
-        (name,) = (name for name, known in self.named().items() if known is project)
+        (name,) = (name for name, known in self.named.items() if known is project)
         changes = dict(project.settings)
         if project.backend == "ldsm":
             changes["random_state"] = str(seed)
@@ -135,22 +141,36 @@ class Bench:
         )
 
 
-def table(runs: dict[str, list[dict[str, Any]]]) -> str:
-    heads = ["", *METRICS, "training s", "ms/document", "model MB", "training data MB"]
-    rows = []
-    for title, some in runs.items():
-        row = [title]
-        for metric in METRICS.values():
-            row.append(pages.mean_spread([one["metrics"][metric] for one in some], 4))
-        for what in ("train_seconds", "suggest_ms"):
-            row.append(f"{np.mean([one[what] for one in some]):.2f}")
-        for what in ("model", "training data"):
-            row.append(f"{np.mean([one['bytes'][what] for one in some]) / 1e6:.1f}")
-        rows.append(row)
-    return pages.table(heads, rows)
+def quality(runs: Runs) -> dict[str, str]:
+    return {
+        name: pages.mean_spread([run["metrics"][metric] for run in runs], 4)
+        for name, metric in METRICS.items()
+    }
 
 
-def differences(runs: dict[str, list[dict[str, Any]]]) -> str:
+def costs(runs: Runs) -> dict[str, str]:
+    def size(part: str) -> str:
+        return f"{np.mean([run['bytes'][part] for run in runs]) / 1e6:.1f}"
+
+    return {
+        "training s": f"{np.mean([run['train_seconds'] for run in runs]):.2f}",
+        "ms/document": f"{np.mean([run['suggest_ms'] for run in runs]):.2f}",
+        "model MB": size("model"),
+        "training data MB": size("training data"),
+    }
+
+
+def table(runs: dict[str, Runs], *kinds: Callable[[Runs], dict[str, str]]) -> str:
+    """A row for each project, the columns of all kinds side by side."""
+    figures = {
+        title: {name: text for kind in kinds for name, text in kind(some).items()}
+        for title, some in runs.items()
+    }
+    heads = ["", *next(iter(figures.values()))]
+    return pages.table(heads, [[title, *row.values()] for title, row in figures.items()])
+
+
+def differences(runs: dict[str, Runs]) -> str:
     """Ours against the best omikuji of each metric, document by document."""
     lines = []
     for name, metric in METRICS.items():
@@ -162,11 +182,8 @@ def differences(runs: dict[str, list[dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
-def per_document(runs: list[dict[str, Any]], metric: str) -> Any:
-    """A metric of each document, the mean of the runs.
-
-    Where runs have other documents, as with --held-out, they are paired by their places.
-    """
+def per_document(runs: Runs, metric: str) -> Any:
+    """A metric of each document, the mean of the runs."""
     return np.mean([of_documents(run, metric) for run in runs], axis=0)
 
 
