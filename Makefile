@@ -138,7 +138,7 @@ test-mlflow: .venv-mlflow/.installed
 .venv-mlflow/.installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-mlflow
 	.venv-mlflow/bin/python -m pip install --quiet --config-settings build-dir=build/mlflow \
-		--editable ".[mlflow]" "pytest>=8"
+		--editable ".[mlflow]" "pytest>=8" "hypothesis>=6"
 	touch $@
 
 $(VENV)/bin/python:
