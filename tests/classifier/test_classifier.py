@@ -98,7 +98,7 @@ def test_extreme_values_never_give_nan():
 # -- determinism -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_same_bits_for_any_parallelism_and_on_two_runs(seed):
     prints = {
         small(n_jobs=n_jobs, random_state=seed).fit(XS, YS).fingerprint_

@@ -75,7 +75,7 @@ def test_an_encoding_that_lacks_characters_is_no_error(model, command, environme
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("command", ["predict", "explain"])
+@pytest.mark.parametrize("command", ["predict", pytest.param("explain", marks=pytest.mark.long)])
 def test_stdin_that_is_closed_is_one_sentence(model, command):
     shell = f'"{sys.executable}" -m ldsm {command} "{model}" - <&-'
     run = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)

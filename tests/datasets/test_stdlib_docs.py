@@ -126,6 +126,7 @@ print(hashlib.sha256(repr((names, list(data.texts), data.labels)).encode()).hexd
     assert done.stdout.strip() == here
 
 
+@pytest.mark.long
 def test_a_simple_learner_beats_popularity():
     train, test = load_stdlib_docs(min_count=5).split(0.2, seed=0)
     assert not set(train.texts) & set(test.texts)

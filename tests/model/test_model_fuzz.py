@@ -83,7 +83,7 @@ print(peak_bytes() - before)
 
 
 @pytest.mark.linux
-@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("compress", [pytest.param(False, marks=pytest.mark.long), True])
 def test_loading_takes_little_more_than_the_file(tmp_path, compress):
     clf = LdSMClassifier(n_estimators=3, random_state=3, compress=compress).fit(X, Y)
     assert clf.forest_.is_compressed == compress

@@ -227,13 +227,18 @@ def test_large_batches_find_room(model_file):
 
 
 def test_within_another_application(own_model):
-    outer = FastAPI()
-    outer.mount("/tags", create_app([own_model], Settings(learn=True)))
+    """Nobody tells it when it begins and when it ends: it learns, and saves that, by itself."""
+    outer, before = FastAPI(), own_model.stat().st_ino
+    outer.mount("/tags", create_app([own_model], Settings(learn=True, save_every=0.1)))
     with running(outer) as client:
         assert client.form(f"/tags{TAGS}/suggest", text="cod").status == 200
         body = [{"text": "cod quota", "subjects": [{"label": "fish"}]}]
         assert client.post(f"/tags{TAGS}/learn", body).status == 204
         assert client.get(f"/tags{TAGS}").json["n_training_rows"] == 601
+        end = time.monotonic() + 10
+        while own_model.stat().st_ino == before:
+            assert time.monotonic() < end
+            time.sleep(0.02)
 
 
 def test_texts_are_logged_only_if_that_is_wanted(model_file, caplog):

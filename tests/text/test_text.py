@@ -376,6 +376,7 @@ def test_explain_an_empty_document(tagger):
 # -- real corpora ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_standard_library_corpus():
     train, test = datasets.load_stdlib_docs().split(0.2, seed=0)
     tagger = TextTagger(LdSMClassifier(n_estimators=5, random_state=0), min_tag_count=2).fit(train)
