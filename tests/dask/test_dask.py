@@ -133,7 +133,7 @@ def test_joblib_backends_give_the_fingerprint_of_threads(backend, client, store,
         assert small().fit(data.X, data.Y).fingerprint_ == expected[0]  # arrays go as well
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 3])
+@pytest.mark.parametrize("n_workers", [1, pytest.param(2, marks=pytest.mark.long), 3])
 def test_any_number_of_workers_gives_the_fingerprint_of_threads(
     n_workers, store, expected, tmp_path
 ):

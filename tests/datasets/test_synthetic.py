@@ -124,7 +124,12 @@ def test_one_versus_rest_learns_what_popularity_does_not_know():
 
 
 @pytest.mark.parametrize(
-    ("name", "scale"), [("bibtex", 0.5), ("eurlex", 0.2), ("amazon-670k", 0.01)]
+    ("name", "scale"),
+    [
+        ("bibtex", 0.5),
+        ("eurlex", 0.2),
+        pytest.param("amazon-670k", 0.01, marks=pytest.mark.long),
+    ],
 )
 def test_presets_can_be_learned(name, scale):
     train, test = (make_xmc(name, scale=scale, part=part) for part in ("train", "test"))
