@@ -18,8 +18,8 @@ endif
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
 
-# Three processes for two cores, as some tests wait. They start a hundred more, which would compile
-# our sources anew if Python were told not to keep the result.
+# Three processes for two cores, as some tests wait. They start dozens more, which would compile our
+# sources anew if Python were told not to keep the result.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 3 --dist worksteal

@@ -93,12 +93,16 @@ def test_version_and_help(capsys):
         assert run(name, "--help").code == 0
 
 
-def test_text_through_pipes(folder, capsys):
+def test_text_through_pipes(folder):
     model = folder / "notes.ldsm"
     done = process("predict", model, "-k", 2, stdin="cod and herring\n\nbeef of the court\n")
     assert done.code == 0 and done.err == ""
     assert len(done.lines) == 3 and done.lines[0].startswith("fish ")
-    done = within(capsys)("predict", model, "cod herring trawler", "--json", "--sets")
+
+
+def test_a_set_of_tags_for_a_text_in_quotes(folder, capsys):
+    text = "cod herring trawler"
+    done = within(capsys)("predict", folder / "notes.ldsm", text, "--json", "--sets")
     assert json.loads(done.out)["labels"] == ["fish"]
 
 

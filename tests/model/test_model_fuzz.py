@@ -40,8 +40,10 @@ def fuzz(tmp_path, data, count, seed=0):
 
 
 # A tail stage is not compressed unless asked, a linear one is unless asked not to.
-KINDS = ["trees, linear", "standardised, linear", "text, tail", "text, tail, compressed"]
-KINDS.append(pytest.param("trees", marks=pytest.mark.long))
+KINDS = [
+    pytest.param("trees", marks=pytest.mark.long),
+    *("trees, linear", "standardised, linear", "text, tail", "text, tail, compressed"),
+]
 
 
 @pytest.fixture(scope="module", params=KINDS)
