@@ -17,7 +17,7 @@ from ._model.explain import LabelScore, explain_scores
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
 from ._model.inputs import labelled_rows, new_rows, one_row, rows_to_learn, training_data
-from ._model.learn import check_can_learn, learned
+from ._model.learn import check_can_learn, check_options, learned
 from ._model.relabel import with_names, without_labels
 from ._model.saved_form import model_from_state, model_to_state
 from ._model.thresholds import (
@@ -249,14 +249,25 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> LdSMClassifier:
-        """Learn from new rows, going on from the model as it is; the first call is a `fit`.
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        *,
+        absent: str = "auto",
+        prior: str = "auto",
+    ) -> LdSMClassifier:
+        """Learn from new rows, starting from the model as it is; the first call is a `fit`.
 
         Takes a small part of the time of a new fit. Labels that the model does not know become its
         labels. The splits of the trees stay, so after the data have doubled a new fit is due: see
         ``docs/learning_on.md``. One batch in two halves may give another model. An error, or
         Ctrl-C, leaves the model as it was; predictions in other threads are by the old model or by
         the new one.
+
+        A batch shows what labels look like, not how often they occur: a hundred rows of one new
+        label teach the model that label and leave its answers to other rows alone.
 
         Parameters
         ----------
@@ -267,6 +278,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes : sequence of labels, optional
             All labels. At the first call, those without a row become labels, too. Later calls must
             name the same. Labels that are not among them are refused.
+        absent : {"auto", "negative", "unknown"}, default="auto"
+            What it means that a row lacks a label that the model knows. "negative": the label is
+            wrong for the row. "unknown": it may not have been given. "auto": unknown in rows that
+            have new labels only, negative in all others.
+        prior : {"auto", "batch"}, default="auto"
+            The scores are refitted to batches that are large enough (``docs/learning_on.md``).
+            "auto": unless the labels of the batch are distributed unlike those of the rows so far;
+            ``training_["history"]`` counts the rows of such batches as "skewed". "batch": always.
+            Labels then become as frequent as they are in the batch.
 
         Returns
         -------
@@ -281,6 +301,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.partial_fit([[1, 1]] * 9, [["b", "new"]] * 9).classes_.tolist()
         ['a', 'b', 'new']
         """
+        check_options(absent, prior, type(self).__name__)
         if "model_" not in vars(self):
             return fit_classifier(self, X, y, classes=classes)
         model = self._fitted
@@ -289,7 +310,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_can_learn(model)
         with out_of_memory("learn new rows"):
             x, labels = rows_to_learn(self, model, X, y, classes)
-            new = learned(model, x, labels, min_rows=self.tail_min_rows, n_jobs=self.n_jobs)
+            new = learned(
+                model,
+                x,
+                labels,
+                min_rows=self.tail_min_rows,
+                n_jobs=self.n_jobs,
+                absent=absent,
+                prior=prior,
+            )
         return self._changed(model, new)
 
     # -- fitted attributes --------------------------------------------------------------------

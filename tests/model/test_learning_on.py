@@ -18,7 +18,8 @@ from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
 from ldsm._model import learn
 from ldsm._second_stage import learning as stage_learning
-from ldsm._second_stage.feature_index import NewRows, train_index, unit_masses, with_rows
+from ldsm._second_stage.feature_index import train_index, unit_masses, with_rows
+from ldsm._second_stage.new_rows import NewRows
 from ldsm._storage.container import read, write
 from ldsm._trees.training_data import TrainingData
 from ldsm.metrics.calibration import reliability
@@ -176,6 +177,7 @@ def test_new_labels_get_columns_in_their_place(rerank):
         "learned": 800,
         "times": 1,
         "new_labels": 2,
+        "skewed": 0,
     }
     given = sum("l24" in row for row in NAMES[REST])
     assert clf.label_counts_[[0, -1]].tolist() == [given, given]
@@ -202,8 +204,8 @@ def test_a_batch_of_one_new_label_alone():
     clf = copy.deepcopy(fitted("linear", 1600, names=True))
     before = precision_of_names(clf)
     rows = np.flatnonzero(TEST.Y.toarray()[:, 24])
-    taught, asked = rows[:20], rows[20:]
-    clf.partial_fit(TEST.X[taught], [["new"]] * 20)
+    taught, asked = rows[:100], rows[100:]
+    clf.partial_fit(TEST.X[taught], [["new"]] * 100)
     best = clf.predict_topk(TEST.X[asked], 5)[0].tolist()
     assert np.mean(["new" in row for row in best]) > 0.6
     others = np.setdiff1d(np.arange(len(TEST)), rows)

@@ -76,6 +76,8 @@ def shown_history(model: FittedModel) -> dict[str, str]:
             words.append(f"in {n['times']:,} batches")
         if n.get("new_labels"):
             words.append(f"with {counted(n['new_labels'], 'new label')}")
+        if n.get("skewed"):
+            words.append(f"({counted(n['skewed'], 'row')} in skewed batches)")
         if words:
             when = entry["when"][:19].replace("T", " ")
             before = f"{shown[when]}; " if when in shown else ""

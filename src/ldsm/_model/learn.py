@@ -11,15 +11,25 @@ import numpy as np
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._runtime.threads import worker_count
-from .._second_stage.feature_index import NewRows, with_features
+from .._runtime.wording import parameter
+from .._second_stage.feature_index import with_features
 from .._second_stage.learning import learned_stage
 from .._second_stage.names import name_index
+from .._second_stage.new_rows import ABSENT, PRIOR, NewRows
 from .._trees.learning import with_labels, with_rows
+from .._trees.params import Choice
 from ..datasets.dataset import SubWordForm
 from .fitted import FittedModel
 from .relabel import NewColumns, ascend, in_columns
 
 NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
+
+
+def check_options(absent: Any, prior: Any, owner: str) -> None:
+    """Raise an error unless the options of `partial_fit` are valid."""
+    for name, value, allowed in (("absent", absent, ABSENT), ("prior", prior, PRIOR)):
+        if not (choice := Choice(allowed)).allows(value):
+            raise ValueError(f"{parameter(name, owner)} must be {choice}. Got {value!r} instead.")
 
 
 def check_can_learn(model: FittedModel) -> None:
@@ -71,15 +81,19 @@ def learned(
     *,
     min_rows: int,
     n_jobs: int | None,
+    absent: str,
+    prior: str,
     sub_words: SubWordForm | None = None,
 ) -> FittedModel:
     """The model with new rows learned. `y` may have labels that the model does not know.
 
-    `min_rows` is the estimator's `tail_min_rows`. `sub_words` are the last features of a model that
-    knows labels by their names. The result does not depend on `n_jobs`.
+    `min_rows` is the estimator's `tail_min_rows`; `absent` and `prior` are those of its
+    `partial_fit`. `sub_words` are the last features of a model that knows labels by their names.
+    The result does not depend on `n_jobs`.
     """
     wider, y = _with_new_labels(model, y, sub_words)
     counts, n_rows = wider.label_counts, wider.n_training_rows
+    new = NewRows(x, y, counts, n_rows, absent, prior)
     stage, forest = wider.second_stage, wider.forest
     if stage is None or stage.ranker is None:
         forest = with_rows(forest, x, y)
@@ -92,7 +106,7 @@ def learned(
             stage,
             wider.forest,
             forest,
-            NewRows(x, y, counts, n_rows),
+            new,
             by_rows=wider.by_rows,
             min_rows=min_rows,
             seed=(wider.seed + n_rows) % 2**63,
@@ -103,7 +117,7 @@ def learned(
         "rows": n_rows + x.n_rows,
         "features": x.n_features,
         "labels": wider.n_labels,
-        "history": _history(wider, x.n_rows, wider.n_labels - model.n_labels),
+        "history": _history(wider, new, wider.n_labels - model.n_labels),
     }
     return replace(
         wider,
@@ -179,15 +193,23 @@ def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> Fitted
     return replace(model, second_stage=replace(stage, names=names))
 
 
-def _history(model: FittedModel, n_rows: int, n_labels: int) -> list[Any]:
+def _history(model: FittedModel, new: NewRows, n_labels: int) -> list[Any]:
     """The model's history with an entry for new rows; those of one day are added up."""
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    entry: dict[str, Any] = {"when": now, "learned": n_rows, "times": 1, "new_labels": n_labels}
+    n_rows = new.x.n_rows
+    entry: dict[str, Any] = {
+        "when": now,
+        "learned": n_rows,
+        "times": 1,
+        "new_labels": n_labels,
+        "skewed": n_rows if new.is_skewed else 0,
+    }
     stored = model.training.get("history")
     history = list(stored) if type(stored) is list else []
     last = history[-1] if history else None
     if type(last) is dict and str(last.get("when"))[:10] == now[:10]:
-        sums = {name: last.get(name) for name in entry if name != "when"}
+        sums = {name: last.get(name, 0 if name == "skewed" else None) for name in entry}
+        del sums["when"]
         if all(type(value) is int for value in sums.values()):  # a file can hold anything
             entry |= {name: value + entry[name] for name, value in sums.items()}
             history.pop()

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._arrays.labels import LabelArrays
 from .._trees.forest import narrowed
 from .._trees.training_data import TrainingData
 from .frozen_arrays import FrozenArrays
+from .new_rows import NewRows
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold
@@ -73,24 +73,6 @@ def unit_values(x: FeatureArrays) -> NDArray[np.float64]:
 def unit_masses(x: FeatureArrays) -> NDArray[np.float64]:
     """The sum of each feature's values over the rows, scaled to unit length, without their sign."""
     return np.bincount(x.indices, np.abs(unit_values(x)), x.n_features).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class NewRows:
-    """Rows to learn from, in the columns of the model, and what it had seen before."""
-
-    x: FeatureArrays
-    y: LabelArrays
-    counts_before: NDArray[np.int64]  # rows of each label
-    n_before: int  # rows in all
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        return self.counts_before + self.y.counts
-
-    @property
-    def n_rows(self) -> int:
-        return self.n_before + self.x.n_rows
 
 
 def with_rows(

@@ -1,9 +1,10 @@
-"""Let a second stage learn from new rows, going on from what it is.
+"""Let a second stage learn from new rows, starting from what it is.
 
 Sums are added to: the indexes and the centroids. Linear classifiers take a proximal step: they fit
-the new rows and stay close to what they were, the closer the more rows have said so. The blend is
-fitted anew where there are enough new rows, which the stage as it was has never seen; with it, the
-matches of names are counted.
+the new rows and stay close to what they were, the closer the more rows have said so. A new label
+starts from a classifier that says no to every row, as it would have been trained to. The blend is
+refitted where there are enough new rows, which the stage as it was has never seen, and where labels
+are distributed as usual; with it, the matches of names are counted.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from .._arrays.matrices import label_csr
 from .._runtime.threads import CancelFlag, in_threads
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
-from .feature_index import NewRows, mean_rows, unit_values, with_rows
+from .feature_index import mean_rows, unit_values, with_rows
 from .names import NameIndex
+from .new_rows import NewRows
 from .shortlists import Shortlists
 from .stage import SecondStage
 from .training import (
@@ -117,18 +119,21 @@ def _kept(blend: Blend, new: NewRows) -> Blend:
 def _refitted(
     stage: SecondStage, new: NewRows, match: Matcher, seed: int
 ) -> tuple[Blend, NameIndex | None] | None:
-    """The blend, fitted to new rows, and the matches of names with theirs; None for too few.
+    """The blend, fitted to new rows, and the matches of names with theirs.
 
-    None of what is blended has seen these rows.
+    None of what is blended has seen these rows. None if they are too few, or if scores that fit
+    them would be wrong for others.
     """
-    n_rows = new.x.n_rows
-    least = BLEND_SHARE * min(HELD_OUT_SHARE * new.n_before, HELD_OUT_ROWS)
-    if n_rows < max(least, FEWEST_BLEND_ROWS):
+    if not new.shows_frequencies:
         return None
-    rows = np.flatnonzero(held_out_rows(n_rows, seed, share=1.0))
+    useful = np.flatnonzero(new.lacks & ~new.has_new)
+    least = BLEND_SHARE * min(HELD_OUT_SHARE * new.n_before, HELD_OUT_ROWS)
+    if len(useful) < max(least, FEWEST_BLEND_ROWS):
+        return None
+    rows = useful[np.flatnonzero(held_out_rows(len(useful), seed, share=1.0))]
     x, y = new.x.take(rows), new.y.take(rows)
     # The counts are those that the blend will meet. Labels that are new have no part in it.
-    counts = np.where(new.counts_before > 0, new.counts, 0)
+    counts = np.where(new.known, new.counts, 0)
     plain = replace(stage, label_counts=counts, blend=replace(stage.blend, count_share=1.0))
     lists = match(plain, x)
     truth = shared(lists, y)
@@ -164,16 +169,22 @@ def _ranker(
     assert ranker is not None and stage.masses is not None
     listed = _core.CheckedLabels(lists.indptr, lists.labels, new.y.n_labels)
     pairs = _core.label_pairs(listed, new.y.checked, fill_to=FILL_TO, seed=seed)
+    pairs = _without_unknown(pairs, new)
     cost = COST_BINARY if x.is_binary else COST  # not of the averages that stand in for rows
     x, (offsets, rows, positive) = _with_stand_ins(stage, lists, x, new, pairs)
     labels = np.flatnonzero(np.diff(offsets))
+    if not len(labels):
+        return ranker
     offsets = np.append(offsets[labels], offsets[-1])
-    start = ranker.taken(labels)
+    start = _started(ranker, labels[~new.known[labels]], x.n_features).taken(labels)
     masses = stage.masses[: stage.n_ranked].astype(np.float64)
     # The squares of a unit row's values add up to 1.
     squares = (masses * (new.n_before / max(masses.sum(), 1e-9))).astype(np.float32)
-    firmness = np.where(new.counts_before[labels] > 0, FIRMNESS * cost, 0.0)
-    rows_before = FIRMNESS * cost * _pairs_before(stage, new)[labels]
+    n_pairs = _pairs_before(stage, new)[labels]
+    # Had a new label been known, it would have been trained on a share of the rows before.
+    share = np.where(new.known[labels], 1.0, n_pairs / max(1, new.n_before))
+    firmness = FIRMNESS * cost * share
+    rows_before = FIRMNESS * cost * n_pairs
     if offsets[-1] < PARALLEL_PAIRS:
         n_jobs = 1
     parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
@@ -205,15 +216,37 @@ def _ranker(
     return ranker.replaced(labels, trained)
 
 
+Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
+
+
+def _without_unknown(pairs: Pairs, new: NewRows) -> Pairs:
+    """Without rows that lack a label that the model knows, where that says nothing."""
+    offsets, rows, positive = pairs
+    owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
+    kept = (positive > 0) | new.lacks[rows] | ~new.known[owner]
+    offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+    return offsets.astype(np.int64), rows[kept], positive[kept]
+
+
+def _started(ranker: LabelVectors, labels: NDArray[np.int64], n_features: int) -> LabelVectors:
+    """With classifiers of new labels to go on from: no row so far has had them, so they say no."""
+    place = (np.arange(len(labels)), np.full(len(labels), n_features))
+    no = sp.csr_array(
+        (np.full(len(labels), -1, np.float32), place), shape=(len(labels), n_features + 1)
+    )
+    packed = LabelVectors.packed(no, n_features, prune=0, compress=ranker.is_compressed)
+    return ranker.replaced(labels, packed)
+
+
 def _pairs_before(stage: SecondStage, new: NewRows) -> NDArray[np.float64]:
-    """About how many rows each label has been trained on: those that list it are the more."""
-    counts = new.counts_before
-    per_row = counts.sum() / max(1, new.n_before)
+    """About how many rows each label has been trained on: those that list it are the more.
+
+    For new labels, how many it would have been, had they been known.
+    """
+    counts = np.where(new.known, new.counts_before, new.y.counts)
+    per_row = new.counts_before.sum() / max(1, new.n_before)
     about = np.clip(counts * (stage.length / max(per_row, 1e-9)), FILL_TO, max(1, new.n_before))
     return np.where(counts > 0, about, 0.0)
-
-
-Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
 
 
 def _with_stand_ins(
@@ -227,8 +260,8 @@ def _with_stand_ins(
     offsets, rows, positive = pairs
     owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
     without = np.bincount(owner[positive == 0], minlength=new.y.n_labels)
-    wanting = np.flatnonzero((new.counts_before == 0) & (new.y.counts > 0) & (without < FILL_TO))
-    known = new.counts_before > 0
+    known = new.known
+    wanting = np.flatnonzero(~known & (new.y.counts > 0) & (without < FILL_TO))
     if not len(wanting) or not known.any():
         return x, pairs
     given = label_csr(new.y.indptr, new.y.indices, new.y.n_labels)[:, wanting].T

@@ -34,7 +34,13 @@ MOST_WORDS = 2
 
 
 def learned_text(
-    fitted: FittedText, pairs: Iterable[Pair], min_tag_count: int, *, new_words: bool
+    fitted: FittedText,
+    pairs: Iterable[Pair],
+    min_tag_count: int,
+    *,
+    new_words: bool,
+    absent: str,
+    prior: str,
 ) -> FittedText:
     """The tagger with new documents learned; without `new_words`, only of words that it knows."""
     model = fitted.classifier.model_
@@ -59,6 +65,8 @@ def learned_text(
             # The mean of fewer documents would tell what is in them.
             min_rows=max(fitted.classifier.tail_min_rows, min_tag_count),
             n_jobs=fitted.classifier.n_jobs,
+            absent=absent,
+            prior=prior,
             sub_words=features.sub_words,
         )
     classifier = hold_model(copy(fitted.classifier), model)

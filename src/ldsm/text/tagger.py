@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.features import FeatureArrays
 from .._model.fitted import LabelScores, check_tail
+from .._model.learn import check_options
 from .._storage.container import write
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
@@ -173,8 +174,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         self.hold(FittedText(classifier, corpus.features, RareTags.of(corpus.rare), titles))
         return self
 
-    def partial_fit(self, texts: Any, tags: Any = None) -> TextTagger:
-        """Learn from new documents, going on from the model as it is; the first call is a `fit`.
+    def partial_fit(
+        self, texts: Any, tags: Any = None, *, absent: str = "auto", prior: str = "auto"
+    ) -> TextTagger:
+        """Learn from new documents, starting from the model as it is; the first call is a `fit`.
 
         Takes a small part of the time of a new fit. Tags that the model does not know become its
         tags; words in as many of these documents as the vectorizer asks for (two by default) become
@@ -188,6 +191,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             documents of one call are held in memory.
         tags : iterable of lists of str, optional
             The tags of each document.
+        absent, prior : str, default="auto"
+            What it means that a document lacks a tag, and whether scores are refitted to a skewed
+            batch: see `LdSMClassifier.partial_fit`.
 
         Returns
         -------
@@ -202,13 +208,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         >>> tagger.partial_fit(["leek import"] * 9, [["vegetables"]] * 9).classes_.tolist()
         ['fish', 'meat', 'vegetables']
         """
+        check_options(absent, prior, type(self).__name__)
         if "_held" not in vars(self):
             return self.fit(texts, tags)
         _check_parts(self)
         fitted = self.held
         given_words = self.vectorizer is not None and self.vectorizer.vocabulary is not None
         new = learned_text(
-            fitted, read_pairs(texts, tags), self.min_tag_count, new_words=not given_words
+            fitted,
+            read_pairs(texts, tags),
+            self.min_tag_count,
+            new_words=not given_words,
+            absent=absent,
+            prior=prior,
         )
         return self._changed(fitted, new)
 

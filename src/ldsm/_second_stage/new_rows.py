@@ -1,0 +1,103 @@
+"""A batch of new rows, and what may be concluded from it.
+
+A batch shows what labels look like. How often they occur it shows only if its labels are distributed
+like those of the rows so far. And a label that a row lacks may be wrong for the row, or may just not
+have been given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, pdtrc
+
+from .._arrays.features import FeatureArrays
+from .._arrays.labels import LabelArrays
+
+# What it means that a row lacks a label that the model knows.
+ABSENT = ("auto", "negative", "unknown")
+# Whether scores are fitted to a batch whose labels are distributed unlike those of the rows so far.
+PRIOR = ("auto", "batch")
+# A batch is skewed if its label shares differ from those of the rows so far by this many times as
+# much as those of a random batch would (random batches of eight data sets: at most 1.31), or if a
+# random batch would hardly ever have so many rows of one of its labels.
+UNLIKE, HARDLY_EVER = 1.5, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows to learn from, in the columns of the model, and what it had seen before."""
+
+    x: FeatureArrays
+    y: LabelArrays
+    counts_before: NDArray[np.int64]  # rows of each label
+    n_before: int  # rows in all
+    absent: str = "auto"  # one of ABSENT
+    prior: str = "auto"  # one of PRIOR
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        return self.counts_before + self.y.counts
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_before + self.x.n_rows
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """The labels that the model has learned from rows before."""
+        return self.counts_before > 0
+
+    @cached_property
+    def shows_frequencies(self) -> bool:
+        """Whether labels occur in the batch as often as they do elsewhere."""
+        return self.prior == "batch" or not self.is_skewed
+
+    @cached_property
+    def is_skewed(self) -> bool:
+        """Whether the labels that the model knows are distributed unlike those of the rows so far.
+
+        A batch with none of them is.
+        """
+        counts, before = self.y.counts[self.known], self.counts_before[self.known]
+        n = int(counts.sum())
+        if n == 0:
+            return True
+        expected = n * (before / before.sum())
+        if np.abs(counts - expected).sum() > UNLIKE * _mean_deviation(expected).sum():
+            return True
+        some = counts > 0
+        as_many = pdtrc(counts[some] - 1, expected[some])  # the probability of at least as many
+        return bool(as_many.min() * len(counts) < HARDLY_EVER)
+
+    @cached_property
+    def has_new(self) -> NDArray[np.bool_]:
+        """By row: whether it has a label that the model does not know."""
+        return self._n_of(~self.known) > 0
+
+    @cached_property
+    def lacks(self) -> NDArray[np.bool_]:
+        """By row: whether the labels that it lacks, of those that the model knows, are wrong for it.
+
+        By default they are, unless the row has new labels alone: then it is an example of these,
+        and nobody may have looked for others.
+        """
+        if self.absent != "auto":
+            return np.full(self.y.n_rows, self.absent == "negative")
+        return (self._n_of(self.known) > 0) | ~self.has_new
+
+    def _n_of(self, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """By row: how many of the given labels it has."""
+        before = np.concatenate([[0], np.cumsum(labels[self.y.indices])])
+        return np.asarray(before[self.y.indptr[1:]] - before[self.y.indptr[:-1]])
+
+
+def _mean_deviation(mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far counts are from their mean on average, if they are of independent events (Poisson)."""
+    whole = np.floor(mean)
+    with np.errstate(divide="ignore"):
+        logarithm = (whole + 1) * np.log(mean) - mean - gammaln(whole + 1)
+    return np.asarray(2 * np.exp(logarithm))
