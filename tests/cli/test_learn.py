@@ -178,3 +178,37 @@ def test_ctrl_c_leaves_the_model(run, here, monkeypatch):
     assert run("learn", MODEL, NEW, "--in-place").code == 130
     assert (here / MODEL).read_bytes() == before
     assert np.all([path.name in (MODEL, NEW) for path in here.iterdir()])
+
+
+def test_new_labels_are_named_and_misspellings_pointed_out(run, here):
+    misspelt = TAGS[0][0][:-2] + TAGS[0][0][-1] + TAGS[0][0][-2]
+    write_lines(here / NEW, TEXTS[900:910], [[misspelt]] * 5 + [["quite another"]] * 5)
+    done = run("learn", MODEL, NEW, "-o", OUT)
+    assert done.code == 0
+    assert f"{misspelt!r} is a new label; did you mean {TAGS[0][0]!r}?" in done.err
+    assert "'quite another' is a new label; did you mean" not in done.err
+    [line] = [line for line in done.err.splitlines() if line.startswith("new labels: ")]
+    assert misspelt in line and "quite another" in line
+    facts = run("learn", MODEL, NEW, "-o", "again.ldsm", "--json").json
+    assert facts["new_label_names"] == sorted([misspelt, "quite another"])
+
+
+def test_skewed_batch_and_changed_answers_are_reported(run, here):
+    rows = [i for i in range(900, 1100) if COMMON in TAGS[i]]
+    write_lines(here / NEW, [TEXTS[i] for i in rows], [["a new one"]] * len(rows))
+    done = run("learn", MODEL, NEW, "-o", OUT)
+    assert "distributed unlike those of the rows so far" in done.err
+    assert "the best answer changed for" in done.err
+    facts = run("learn", MODEL, NEW, "-o", "again.ldsm", "--json").json
+    assert facts["skewed"] is True
+    assert 0 <= facts["changed_answers"] <= facts["typical_rows"] <= 100
+
+
+def test_what_absent_labels_mean_can_be_chosen(run, here):
+    prints = set()
+    for absent in ("negative", "unknown"):
+        assert run("learn", MODEL, NEW, "-o", f"{absent}.ldsm", "--absent", absent).code == 0
+        prints.add(ldsm.load(f"{absent}.ldsm").fingerprint_)
+    assert len(prints) == 2
+    assert run("learn", MODEL, NEW, "-o", OUT, "--absent", "maybe").code == 2
+    assert not (here / OUT).exists()

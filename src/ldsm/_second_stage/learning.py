@@ -2,7 +2,7 @@
 
 Sums are added to: the indexes and the centroids. Linear classifiers take a proximal step: they fit
 the new rows and stay close to what they were, the closer the more rows have said so. A new label
-starts from a classifier that says no to every row, as it would have been trained to. The blend is
+of which there are examples only starts from a classifier that says no to every row. The blend is
 refitted where there are enough new rows, which the stage as it was has never seen, and where labels
 are distributed as usual; with it, the matches of names are counted.
 """
@@ -126,7 +126,7 @@ def _refitted(
     """
     if not new.shows_frequencies:
         return None
-    useful = np.flatnonzero(new.lacks & ~new.has_new)
+    useful = np.flatnonzero(new.is_ordinary)
     least = BLEND_SHARE * min(HELD_OUT_SHARE * new.n_before, HELD_OUT_ROWS)
     if len(useful) < max(least, FEWEST_BLEND_ROWS):
         return None
@@ -176,15 +176,17 @@ def _ranker(
     if not len(labels):
         return ranker
     offsets = np.append(offsets[labels], offsets[-1])
-    start = _started(ranker, labels[~new.known[labels]], x.n_features).taken(labels)
+    examples = new.of_unknown_frequency[labels]
+    start = _started(ranker, labels[examples], x.n_features).taken(labels)
     masses = stage.masses[: stage.n_ranked].astype(np.float64)
     # The squares of a unit row's values add up to 1.
     squares = (masses * (new.n_before / max(masses.sum(), 1e-9))).astype(np.float32)
     n_pairs = _pairs_before(stage, new)[labels]
-    # Had a new label been known, it would have been trained on a share of the rows before.
-    share = np.where(new.known[labels], 1.0, n_pairs / max(1, new.n_before))
+    # Had a new label been known, it would have been trained on a share of the rows before. A batch
+    # that shows how often it occurs has its own rows without it.
+    share = np.select([new.known[labels], examples], [1.0, n_pairs / max(1, new.n_before)], 0.0)
     firmness = FIRMNESS * cost * share
-    rows_before = FIRMNESS * cost * n_pairs
+    rows_before = FIRMNESS * cost * np.where(share > 0, n_pairs, 0.0)
     if offsets[-1] < PARALLEL_PAIRS:
         n_jobs = 1
     parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)

@@ -1,8 +1,8 @@
 """A batch of new rows, and what may be concluded from it.
 
-A batch shows what labels look like. How often they occur it shows only if its labels are distributed
-like those of the rows so far. And a label that a row lacks may be wrong for the row, or may just not
-have been given.
+A batch shows what labels look like. It shows how often they occur only if its labels are
+distributed like those of the rows so far. And a label that a row lacks may be wrong for the row, or
+may just not have been given.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ PRIOR = ("auto", "batch")
 # much as those of a random batch would (random batches of eight data sets: at most 1.31), or if a
 # random batch would hardly ever have so many rows of one of its labels.
 UNLIKE, HARDLY_EVER = 1.5, 1e-6
+# A new label is not expected to be more frequent than this share of the known ones.
+USUAL = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +76,32 @@ class NewRows:
         return bool(as_many.min() * len(counts) < HARDLY_EVER)
 
     @cached_property
-    def has_new(self) -> NDArray[np.bool_]:
-        """By row: whether it has a label that the model does not know."""
-        return self._n_of(~self.known) > 0
+    def of_unknown_frequency(self) -> NDArray[np.bool_]:
+        """The new labels of which the batch shows examples, but not how often they occur.
+
+        They have a larger share of its rows than nearly all known labels have of the rows so far,
+        or the batch is skewed.
+        """
+        shares = self.counts_before[self.known] / max(1, self.n_before)
+        usual = np.quantile(shares, USUAL) if len(shares) else 1.0
+        frequent = self.y.counts > usual * self.y.n_rows
+        return np.asarray(~self.known & (self.y.counts > 0) & (frequent | self.is_skewed))
+
+    @property
+    def is_ordinary(self) -> NDArray[np.bool_]:
+        """By row: whether it shows how often labels occur, and which of them are wrong for it."""
+        return np.asarray(self.lacks & (self._n_of(self.of_unknown_frequency) == 0))
 
     @cached_property
     def lacks(self) -> NDArray[np.bool_]:
-        """By row: whether the labels that it lacks, of those that the model knows, are wrong for it.
+        """By row: whether the labels that it lacks, of those the model knows, are wrong for it.
 
         By default they are, unless the row has new labels alone: then it is an example of these,
         and nobody may have looked for others.
         """
         if self.absent != "auto":
             return np.full(self.y.n_rows, self.absent == "negative")
-        return (self._n_of(self.known) > 0) | ~self.has_new
+        return np.asarray((self._n_of(self.known) > 0) | (self._n_of(~self.known) == 0))
 
     def _n_of(self, labels: NDArray[np.bool_]) -> NDArray[np.int64]:
         """By row: how many of the given labels it has."""
@@ -96,7 +110,7 @@ class NewRows:
 
 
 def _mean_deviation(mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far counts are from their mean on average, if they are of independent events (Poisson)."""
+    """How far counts of independent events (Poisson) are from their mean, on average."""
     whole = np.floor(mean)
     with np.errstate(divide="ignore"):
         logarithm = (whole + 1) * np.log(mean) - mean - gammaln(whole + 1)

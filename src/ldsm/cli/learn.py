@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import time
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +14,11 @@ import scipy.sparse as sp
 import typer
 
 from .._arrays.features import feature_matrix
+from .._model.fitted import FittedModel
 from .._model.learn import training_due
-from .._runtime.wording import counted, duration, size
+from .._model.typical_rows import changed_answers
+from .._runtime.wording import counted, duration, shortened, size
+from .._second_stage.new_rows import ABSENT, PRIOR
 from ..datasets import Dataset
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import has_label_names, model_features
@@ -25,6 +30,24 @@ from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
 from .screen import Screen
 from .tally import Tally
+
+
+class Absent(str, Enum):
+    """What it means that a row lacks a label."""
+
+    auto, negative, unknown = ABSENT
+
+
+class Prior(str, Enum):
+    """Whether scores are refitted to a skewed batch."""
+
+    auto, batch = PRIOR
+
+
+_SHOWN, _NAME_WIDTH = 10, 30  # new labels, and characters of each
+_CHECKED = 1000  # new labels, for names that are nearly those of others
+_ALIKE = 0.85  # of two names: so much of them is the same
+_TYPICAL = 100  # rows that stand for those learned before
 
 
 def learn(
@@ -39,14 +62,31 @@ def learn(
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Replace MODEL, once all is learned.")
     ] = False,
+    absent: Annotated[
+        Absent,
+        typer.Option(
+            help="What it means that a row lacks a label that the model knows: the label is wrong "
+            "for the row (negative), or may not have been given (unknown). auto: unknown in rows "
+            "that have new labels only."
+        ),
+    ] = Absent.auto,
+    prior: Annotated[
+        Prior,
+        typer.Option(
+            help="Whether scores are refitted to a large batch whose labels are distributed unlike "
+            "those of the rows so far: no (auto), or yes (batch)."
+        ),
+    ] = Prior.auto,
     overwrite: OverwriteOption = False,
     n_jobs: JobsOption = None,
 ) -> None:
-    """Let a model learn from new rows, without the old ones: in a small part of the time.
+    """Update a model with new rows, without the old ones, in a fraction of the training time.
 
     Labels that the model does not know become its labels. First the model is measured on the new
-    rows, which it has not seen: what it knew of them. A falling precision tells that the data have
-    changed.
+    rows, which it has not seen. If precision falls from batch to batch, the data have changed.
+
+    A batch shows what labels look like, not how often they occur: examples of one new label do not
+    change the answers to other rows. How the answers to typical rows have changed is shown.
 
     The trees keep their splits, so a new training is due now and then; this command says when.
 
@@ -73,16 +113,35 @@ def learn(
     screen.note(tally.summary())
     for oddity in tally.oddities(of_all_rows=False):
         screen.note(f"note: {oddity}", style="yellow")
-    n_labels = opened.fitted.n_labels
+    before = opened.fitted
+    _check_names(screen, before, tally)
     with screen.progress(f"measuring {model.name} on {data.name}"):
         propensities = opened.fitted.propensities()
         scores = Evaluation(opened.estimator, rows).scores(propensities=propensities)
     started = time.perf_counter()
     with screen.progress(f"learning {data.name}"):
-        opened.estimator.partial_fit(_in_model_form(opened, rows))
+        opened.estimator.partial_fit(
+            _in_model_form(opened, rows), absent=absent.value, prior=prior.value
+        )
     seconds = time.perf_counter() - started
     opened.estimator.save(target)
-    _show(screen, Model(target, opened.estimator), scores, n_labels, seconds)
+    _show(screen, Model(target, opened.estimator), scores, before, seconds)
+
+
+def _check_names(screen: Screen, model: FittedModel, tally: Tally) -> None:
+    """Point out labels that are new to the model, and look like those that it knows."""
+    known = {str(label): label for label in model.classes.tolist()}
+    new = [label for label in tally.labels if str(label) not in known]
+    by_case = {name.lower(): name for name in known}
+    for label in new[:_CHECKED]:
+        name = str(label)
+        close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=_ALIKE)
+        if close:
+            meant = by_case[close[0]]
+            screen.note(
+                f"note: {name!r} is a new label; did you mean {meant!r}?",
+                style="yellow",
+            )
 
 
 def _in_model_form(model: Model, rows: Dataset) -> Dataset:
@@ -102,13 +161,23 @@ def _in_model_form(model: Model, rows: Dataset) -> Dataset:
     return replace(rows, X=X, Y=Y, feature_names=None)
 
 
-def _show(screen: Screen, model: Model, scores: Scores, n_labels: int, seconds: float) -> None:
+def _show(
+    screen: Screen, model: Model, scores: Scores, before: FittedModel, seconds: float
+) -> None:
     fitted = model.fitted
     due = training_due(fitted)
+    known = set(before.classes.tolist())
+    new = [label for label in fitted.classes.tolist() if label not in known]
+    changed = changed_answers(before, fitted, _TYPICAL)
+    skewed = _n_skewed(fitted) > _n_skewed(before)
     facts: dict[str, Any] = {
         "model": str(model.path),
         "learned": scores.n_rows,
-        "new_labels": fitted.n_labels - n_labels,
+        "new_labels": len(new),
+        "new_label_names": new,
+        "skewed": skewed,
+        "typical_rows": None if changed is None else changed[1],
+        "changed_answers": None if changed is None else changed[0],
         "rows": fitted.n_training_rows,
         "labels": fitted.n_labels,
         "seconds": round(seconds, 3),
@@ -125,6 +194,28 @@ def _show(screen: Screen, model: Model, scores: Scores, n_labels: int, seconds: 
         f"{counted(facts['new_labels'], 'new label')} in {duration(seconds)}: "
         f"{facts['rows']:,} rows and {facts['labels']:,} labels in all"
     )
+    if new:
+        names = ", ".join(shortened(str(label), _NAME_WIDTH) for label in new[:_SHOWN])
+        more = f" and {len(new) - _SHOWN:,} more" if len(new) > _SHOWN else ""
+        screen.note(f"new labels: {names}{more}")
+    if skewed:
+        screen.note(
+            "note: the labels of these rows are distributed unlike those of the rows so far; "
+            "scores of known labels were not refitted to them (--prior batch does that)",
+            style="yellow",
+        )
+    if changed is not None:
+        screen.note(
+            f"typical rows of the {counted(changed[1], 'most frequent label')}: the best answer "
+            f"changed for {changed[0]:,}"
+        )
     if due is not None:
         screen.note(f"note: {due}", style="yellow")
     screen.note(f"{model.path}: {size(facts['bytes'])}")
+
+
+def _n_skewed(model: FittedModel) -> int:
+    """Rows of skewed batches that the model has learned."""
+    history = model.training.get("history")
+    entries = [entry for entry in history if type(entry) is dict] if type(history) is list else []
+    return sum(n for entry in entries if type(n := entry.get("skewed", 0)) is int)

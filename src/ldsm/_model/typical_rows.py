@@ -1,0 +1,44 @@
+"""Typical rows of the labels of a model: a stand-in for training rows, of which none is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._arrays.features import FeatureArrays, feature_arrays
+from .._second_stage.feature_index import mean_rows
+from .fitted import FittedModel
+
+
+def typical_rows(model: FittedModel, labels: NDArray[np.int64]) -> FeatureArrays | None:
+    """What the rows of some labels have on average; None if the model has no index to tell by."""
+    stage = model.second_stage
+    if stage is None or stage.index is None or stage.masses is None:
+        return None
+    counts, n_rows = model.label_counts, model.n_training_rows
+    means = mean_rows(stage.index, stage.masses, labels, counts, n_rows)
+    shape = (len(labels), model.n_features)
+    return feature_arrays(sp.csr_array((means.data, means.indices, means.indptr), shape=shape))
+
+
+def changed_answers(before: FittedModel, after: FittedModel, most: int) -> tuple[int, int] | None:
+    """How many of the most frequent labels' typical rows have another best label now, of how many.
+
+    None if there is nothing to tell by. `after` has learned further rows, and perhaps features.
+    """
+    labels = before.fill_order[:most].astype(np.int64)
+    labels = labels[before.label_counts[labels] > 0]
+    rows = typical_rows(before, labels)
+    if rows is None:
+        return None
+    # New features follow those of the index: the means have none of them.
+    wide = sp.csr_array(
+        (rows.values, rows.indices, rows.indptr), shape=(rows.n_rows, after.n_features)
+    )
+    best = (
+        model.classes[model.top_columns(x, 1)[0][:, 0]]
+        for model, x in ((before, rows), (after, feature_arrays(wide)))
+    )
+    old, new = (names.tolist() for names in best)
+    return sum(a != b for a, b in zip(old, new, strict=True)), len(labels)
