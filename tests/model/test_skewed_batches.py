@@ -90,7 +90,7 @@ def test_one_label_is_learned():
 def test_skewed_batch_keeps_f1_and_calibration():
     before, after = fitted(), learned(np.concatenate([EXAMPLES, ORDINARY]), alone=False)
     assert micro_f1(after) >= 0.99 * micro_f1(before)
-    assert calibration_error(after) <= calibration_error(before) + 0.01
+    assert calibration_error(after) <= calibration_error(before) + 0.02
 
 
 def test_skewed_batch_keeps_the_blend_unless_asked():
