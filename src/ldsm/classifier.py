@@ -28,7 +28,7 @@ from ._model.thresholds import (
 )
 from ._runtime.memory import out_of_memory
 from ._second_stage.stage import SecondStage
-from ._storage.container import write
+from ._storage.container import save
 from ._storage.paths import PathLike
 from ._trees.forest import Forest
 from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
@@ -653,7 +653,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If a label is not a str, an int or a bool.
         """
         header, arrays = model_to_state(self._fitted, self.get_params(deep=False))
-        write(path, {"kind": "LdSMClassifier", **header}, arrays)
+        save(path, {"kind": "LdSMClassifier", **header}, arrays)
 
 
 def fit_classifier(

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.features import FeatureArrays
 from .._model.fitted import LabelScores, check_tail
-from .._storage.container import write
+from .._storage.container import save
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
@@ -568,7 +568,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 "file can only be loaded with trust_pattern=True.",
                 stacklevel=2,
             )
-        write(path, {"kind": "TextTagger", **header}, arrays)
+        save(path, {"kind": "TextTagger", **header}, arrays)
 
 
 def tagger_from_state(
