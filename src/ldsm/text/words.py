@@ -140,8 +140,14 @@ class WordTable:
 
 
 def _bytes(strings: Strings) -> Packed:
-    data = np.ascontiguousarray(strings.data, dtype=np.uint8)
-    return data, np.ascontiguousarray(strings.offsets, dtype=np.int64)
+    """What a finder reads for as long as it lives: in memory, as a mapped file may change."""
+    arrays = (strings.data, np.uint8), (strings.offsets, np.int64)
+    data, offsets = (
+        np.array(array, dtype=dtype) if isinstance(array, np.memmap)
+        else np.ascontiguousarray(array, dtype=dtype)
+        for array, dtype in arrays
+    )
+    return data, offsets
 
 
 def _chunks(texts: Iterable[str], lowercase: bool) -> Iterator[Packed]:
