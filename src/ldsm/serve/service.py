@@ -57,7 +57,9 @@ class Service:
 
     def __init__(self, paths: Sequence[Path], settings: Settings, telemetry: Telemetry) -> None:
         self.settings, self.telemetry = settings, telemetry
-        self.models = Models(paths, lambda name: telemetry.reloads.labels(name).inc())
+        self.models = Models(
+            paths, lambda name: telemetry.reloads.labels(name).inc(), learn=settings.learn
+        )
         if settings.learn:
             for model in self.models:
                 check_keeps_masses(model.last.tagger.classifier_.model_)
@@ -71,13 +73,11 @@ class Service:
         self._thinkers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-thinks")
         self._writers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-writes")
         self._n_thoughts = 0
-        folder = settings.corrections
         self._files = {
-            model.name: CorrectionFile(
-                (folder or model.path.parent) / f"{model.name}.corrections.jsonl"
-            )
-            for model in self.models
+            model.name: CorrectionFile.of(model.path, settings.corrections) for model in self.models
         }
+        for file in self._files.values():
+            file.check()
         self._learners: dict[str, Learner] = {}
         self._started = False
 
