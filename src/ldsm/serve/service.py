@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from .._model.fitted import LabelScores
 from .._model.learn import check_keeps_masses
 from .._storage.strings import is_unicode
@@ -128,7 +130,8 @@ class Service:
         small = len(texts) <= FEW_TEXTS and sum(map(len, texts)) <= LONG_TEXT
         lane = self._quick if small else self._bulk
         found = await lane.ask_all(kind, texts)
-        return [[pair for pair in row if pair[1] >= threshold] for row in found]
+        lowest = float(np.float32(threshold))  # as scores are, and as `label_sets` compares them
+        return [[pair for pair in row if pair[1] >= lowest] for row in found]
 
     async def correct(self, model: str, documents: Sequence[Document]) -> None:
         """Keep corrections; they are on the disk when this returns."""
