@@ -27,6 +27,7 @@ from ._model.thresholds import (
     best_threshold,
 )
 from ._runtime.memory import out_of_memory
+from ._runtime.threads import state_of
 from ._second_stage.stage import SecondStage
 from ._storage.container import save
 from ._storage.paths import PathLike
@@ -337,6 +338,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def fingerprint_(self) -> str:
         return self._fitted.fingerprint()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     @property
     def _fitted(self) -> FittedModel:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.features import FeatureArrays
 from .._model.fitted import LabelScores, check_tail
+from .._runtime.threads import state_of
 from .._storage.container import save
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
@@ -221,6 +222,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_held" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     def hold(self, fitted: FittedText) -> None:
         """Answer by `fitted` from now on.
