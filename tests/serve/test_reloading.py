@@ -169,6 +169,28 @@ def test_model_file_is_overwritten_in_place(own_model, tagger, other):
             assert scores(client) == answer
 
 
+def test_mapped_model_is_not_used_while_its_file_is_overwritten(own_model, other, monkeypatch):
+    monkeypatch.setattr(models, "READ_BYTES", 0)
+    data = own_model.read_bytes()
+    other.save(own_model.with_suffix(".new"))
+    new = own_model.with_suffix(".new").read_bytes()
+    with running(create_app([own_model])) as client:
+        first = scores(client)
+        own_model.write_bytes(new[: len(new) // 2])
+        for _ in range(3):
+            answer = client.form(f"{TAGS}/suggest", text=TEXT)
+            assert answer.status == 503 and answer.headers["retry-after"] == "1"
+            assert "was overwritten" in answer.json["title"]
+        own_model.write_bytes(new)
+        assert scores(client) == other.predict([TEXT], 10)[0]
+        # A file that is moved into its place, sound or not, does no harm.
+        os.replace(own_model.with_suffix(".new"), own_model)
+        assert scores(client) == other.predict([TEXT], 10)[0]
+        own_model.with_suffix(".bad").write_bytes(data[:100])
+        os.replace(own_model.with_suffix(".bad"), own_model)
+        assert scores(client) == other.predict([TEXT], 10)[0] != first
+
+
 def test_names_of_models(own_model, tmp_path):
     folder = tmp_path / "more"
     folder.mkdir()

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -26,12 +27,21 @@ class NoSuchModel(KeyError):
     """There is no model of that name."""
 
 
+class Overwritten(Exception):
+    """A program has written into the file of a mapped model, and so changed the model."""
+
+
 class Opened:
     """A model as it is at one time."""
 
     def __init__(self, name: str, tagger: TextTagger, signature: Signature) -> None:
         self.name, self.tagger, self.signature = name, tagger, signature
         self.fitted = tagger.held  # what it held then, even if it learns on
+
+    def is_lost(self, now: Signature) -> bool:
+        """Whether it is mapped, and its file, which is `now` so, was written to."""
+        mapped = not self.fitted.classifier.model_.verified
+        return mapped and now != self.signature and now[2] == self.signature[2]
 
     @property
     def modified(self) -> datetime:
@@ -55,7 +65,7 @@ class ServedModel:
     A small file is read into memory. A large one is mapped, so that it is ready at once and several
     processes share it; `learns` says that it must not be. When the file changes, the next request
     gets the new model. A file that is damaged or cannot be loaded is logged once, and the last good
-    model stays.
+    model stays, unless it was mapped from this very file: then requests are refused.
     """
 
     def __init__(
@@ -89,16 +99,23 @@ class ServedModel:
     def is_current(self) -> bool:
         """Whether the file is the one that was opened, or last refused; takes no time."""
         try:
-            return signature_of(self.path) in (self._opened.signature, self._refused)
+            now = signature_of(self.path)
+            return now == self._opened.signature or (
+                now == self._refused and not self._opened.is_lost(now)
+            )
         except OSError as error:
             self._refuse(f"{self.path} is gone: {error.strerror}", None)
             return True
 
     def current(self) -> Opened:
-        """The model of the file as it is, opened anew if it has changed."""
+        """The model of the file as it is, reloaded if it has changed."""
         with self._lock:
             self._open_anew()
-        return self._opened
+            last = self._opened
+        with suppress(FileNotFoundError):
+            if last.is_lost(signature_of(self.path)):
+                raise Overwritten
+        return last
 
     def put(self, tagger: TextTagger, signature: Signature) -> None:
         """Answer by another model from now on, which belongs to the file of this signature."""
