@@ -137,7 +137,11 @@ def is_mapped(path):
 @pytest.mark.linux
 @pytest.mark.parametrize(
     ("settings", "read_bytes", "mapped"),
-    [(Settings(), models.READ_BYTES, False), (Settings(), 0, True), (Settings(learn=True), 0, False)],
+    [
+        (Settings(), models.READ_BYTES, False),
+        (Settings(), 0, True),
+        (Settings(learn=True), 0, False),
+    ],
 )
 def test_small_models_and_models_that_learn_are_not_mapped(
     own_model, other, monkeypatch, settings, read_bytes, mapped

@@ -92,7 +92,7 @@ def locked(
     if (outer := _held.locks.get(target)) is not None:
         yield outer
         return
-    name = os.path.join(os.path.dirname(target), f".ldsm-{mark_of(target)}lock")
+    name = os.path.join(os.path.dirname(target), f".ldsm-{mark_of(target)[:-1]}.lock")
     descriptor = _acquired(path, name, timeout, waiting)
     try:
         _held.locks[target] = lock = FileLock(target, changes=changes)
@@ -113,9 +113,7 @@ def _signature_or_none(path: str) -> Signature | None:
         return None
 
 
-def _acquired(
-    path: PathLike, name: str, timeout: float | None, waiting: Callable[[], None]
-) -> int:
+def _acquired(path: PathLike, name: str, timeout: float | None, waiting: Callable[[], None]) -> int:
     """A descriptor of the lock file, locked."""
     end = None if timeout is None else time.monotonic() + timeout
     has_waited = False

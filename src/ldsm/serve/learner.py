@@ -1,10 +1,10 @@
 """Corrections that are learned at once, in the order of their file.
 
 Of all processes that keep corrections in one file, one learns them: the one that holds its lock. A
-model is saved under its own lock. If another process has replaced it, its new version learns what it
-lacks, and is saved. How much of which file of corrections a model has learned is noted in the model
-itself. So after a crash, or when another model takes its place, the rest is learned again, and
-nothing twice.
+model is saved under its own lock. If another process has replaced it by then, the new one learns
+what it lacks, and is saved. How much of which file of corrections a model has learned is noted in
+the model itself. So after a crash, or when another model takes its place, the rest is learned
+again, and nothing twice.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from .labels import LabelDirectory
 log = logging.getLogger("ldsm.serve")
 # Larger models are mapped. A process must not rely on a mapped file: a program that writes into it
 # can end the process.
-READ_BYTES = 256 << 20
+READ_BYTES = 256_000_000
 
 
 class NoSuchModel(KeyError):

@@ -140,14 +140,15 @@ class WordTable:
 
 
 def _bytes(strings: Strings) -> Packed:
-    """What a finder reads for as long as it lives: in memory, as a mapped file may change."""
-    arrays = (strings.data, np.uint8), (strings.offsets, np.int64)
-    data, offsets = (
-        np.array(array, dtype=dtype) if isinstance(array, np.memmap)
-        else np.ascontiguousarray(array, dtype=dtype)
-        for array, dtype in arrays
-    )
-    return data, offsets
+    """What a finder reads for as long as it lives."""
+    return _in_memory(strings.data, np.uint8), _in_memory(strings.offsets, np.int64)
+
+
+def _in_memory(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """The array itself, unless it is mapped: a finder checks it once, but its file may change."""
+    if isinstance(array, np.memmap):
+        return np.array(array, dtype=dtype)
+    return np.ascontiguousarray(array, dtype=dtype)
 
 
 def _chunks(texts: Iterable[str], lowercase: bool) -> Iterator[Packed]:
