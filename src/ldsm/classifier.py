@@ -27,8 +27,9 @@ from ._model.thresholds import (
     best_threshold,
 )
 from ._runtime.memory import out_of_memory
+from ._runtime.threads import state_of
 from ._second_stage.stage import SecondStage
-from ._storage.container import write
+from ._storage.container import save
 from ._storage.paths import PathLike
 from ._trees.forest import Forest
 from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
@@ -367,6 +368,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fingerprint_(self) -> str:
         return self._fitted.fingerprint()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
     @property
     def _fitted(self) -> FittedModel:
         if "model_" not in vars(self):
@@ -682,7 +686,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If a label is not a str, an int or a bool.
         """
         header, arrays = model_to_state(self._fitted, self.get_params(deep=False))
-        write(path, {"kind": "LdSMClassifier", **header}, arrays)
+        save(path, {"kind": "LdSMClassifier", **header}, arrays)
 
 
 def fit_classifier(

@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 
 import ldsm
 from browser_page import Page
-from services import SCRIPT, documents, service
+from services import SCRIPT, documents, service, small_tagger
 
 pytestmark = pytest.mark.browser
 
@@ -248,3 +248,64 @@ def test_below_another_path(driver, model_file):
         page.one(".api").click()
         page.until(lambda: "Endpoints of this service" in page.driver.page_source)
     page.errors()
+
+
+def sets(scores, threshold):
+    return [[tag for tag, score in row if score >= threshold] for row in scores]
+
+
+def test_sets_are_those_of_predict(driver, tmp_path):
+    """The page's threshold is the model's, to the last digit."""
+    model = small_tagger()
+    texts = [" ".join(text.split()[:n]) for text in documents(40, seed=9)[0] for n in (1, 2, 3)]
+    scores = model.predict(texts, 6)
+    # Rounding it to a tenth of a percent, or to a step of the slider, gives other sets.
+    threshold = next(
+        own
+        for own in (score for row in scores for _, score in row if score > 0.5)
+        if round(own, 3) > own and sets(scores, own) != sets(scores, round(20 * own) / 20)
+    )
+    model.classifier_.threshold_ = threshold
+    model.save(tuned := tmp_path / "tuned.ldsm")
+    rows = tmp_path / "rows.csv"
+    with open(rows, "w", newline="") as file:
+        csv.writer(file).writerows([["body"], *[[text] for text in texts]])
+    expected = [[tag for tag, _ in row] for row in model.predict_sets(texts)]
+    assert expected == sets(scores, threshold)
+    odd = next(i for i, row in enumerate(sets(scores, round(threshold, 3))) if row != expected[i])
+    with service(tuned, "--port", 0) as served:
+        page = Page(driver, served.address).open()
+        page.driver.execute_cdp_cmd(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+        )
+        page.until(lambda: page.texts("#empty"))
+        assert page.one("#sure-value").text == f"{round(100 * threshold, 1):g}%"
+        assert not page.one("#sure-reset").is_displayed()
+        tag_all(page, rows)
+        done(page, len(texts))
+        text = downloaded(page, "#as-jsonl", tmp_path / "rows-tags.jsonl")
+        assert [json.loads(line)["labels"] for line in text.splitlines()] == expected
+        # Also in the view of one text, until the slider is moved, and after it is moved back.
+        page.one("#tab-text").click()
+        assert page.type(texts[odd]) == expected[odd]
+        page.choose("sure", "0")
+        page.until(lambda: len(page.texts("#tags .name")) == 6)
+        page.one("#sure-reset").click()
+        page.until(lambda: page.texts("#tags .name") == expected[odd])
+        assert not page.one("#sure-reset").is_displayed()
+    page.errors()
+
+
+def test_download_of_some_rows_says_so(page, downloads):
+    path = downloads / "long.csv"
+    write_csv(path, 3000)
+    tag_all(page, path)
+    page.until(lambda: page.one("#progress-text").text.split(" ")[0] not in ("", "0"))
+    assert page.one("#stop").is_displayed() and not page.one("#as-csv").is_displayed()
+    page.one("#stop").click()
+    page.until(lambda: page.one("#as-csv").is_displayed())
+    n = int(page.one("#progress-text").text.split(" ")[0].replace(",", ""))
+    assert page.one("#as-csv").text == f"Download CSV of {n:,} rows"
+    text = downloaded(page, "#as-csv", downloads / f"long-tags-first-{n}-rows.csv")
+    assert len(list(csv.reader(text.splitlines()))) == n + 1
+    assert not (downloads / "long-tags.csv").exists()

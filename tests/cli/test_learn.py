@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -16,6 +19,8 @@ import pytest
 import ldsm
 from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
+from ldsm._storage.locks import FileLocked, locked
+from ldsm.cli.screen import Screen
 from text_corpus import titles
 
 TEXTS, TAGS = titles(1100)
@@ -136,6 +141,91 @@ def test_mistakes_change_nothing(case, run, here):
     assert done.code == code and message in done.err, done.err
     assert done.err.count("\n") == done.err.rstrip("\n").count("\n") + 1
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+def test_two_commands_at_once_both_count(here):
+    """The second waits for the first."""
+    write_lines(here / "more.jsonl", TEXTS[:50], TAGS[:50])
+    command = [sys.executable, "-m", "ldsm", "learn", MODEL]
+    with ExitStack() as stack:
+        runs = []
+        for data in (NEW, "more.jsonl"):
+            run = subprocess.Popen(
+                [*command, data, "--in-place"], cwd=here, stderr=subprocess.PIPE, text=True
+            )
+            stack.callback(run.wait)
+            stack.callback(run.kill)
+            runs.append(run)
+        told = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], told
+    assert ldsm.load(MODEL).classifier_.training_["rows"] == 900 + 200 + 50
+    assert sorted(path.name for path in here.iterdir()) == [MODEL, "more.jsonl", NEW]
+
+
+def test_command_waits_for_lock(run, here):
+    released = threading.Event()
+
+    def hold():
+        with locked(MODEL):
+            held.set()
+            released.wait()
+
+    held, holder = threading.Event(), threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    note = Screen.note
+
+    def noted(self, message, **style):
+        note(self, message, **style)
+        if "waiting" in message:
+            released.set()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Screen, "note", noted)
+        done = run("learn", MODEL, NEW, "--in-place")
+    released.set()
+    holder.join()
+    assert done.code == 0
+    assert f"waiting for another process that is changing {MODEL}" in done.err
+
+
+def test_model_of_another_program_is_not_overwritten(run, here, monkeypatch):
+    plain = TextTagger.partial_fit
+
+    def interrupted(self, *arguments):
+        os.replace("moved.ldsm", MODEL)
+        return plain(self, *arguments)
+
+    (here / "moved.ldsm").write_bytes(b"another program's")
+    monkeypatch.setattr(TextTagger, "partial_fit", interrupted)
+    done = run("learn", MODEL, NEW, "--in-place")
+    assert done.code == 1 and "was replaced by another program" in done.err
+    assert (here / MODEL).read_bytes() == b"another program's"
+
+
+def test_training_of_more_trees_holds_lock(run, here, monkeypatch):
+    """It reads the model first and replaces it last."""
+    taken, plain = [], LdSMClassifier.fit
+
+    def fit(self, *arguments, **options):
+        thread = threading.Thread(target=lambda: taken.append(is_locked()))
+        thread.start()
+        thread.join()
+        return plain(self, *arguments, **options)
+
+    def is_locked():
+        try:
+            with locked(MODEL, timeout=0):
+                return False
+        except FileLocked:
+            return True
+
+    train = ("train", NEW, "-o", MODEL, "--quiet", "--n-estimators")
+    assert run(*train, 1).code == 0
+    monkeypatch.setattr(LdSMClassifier, "fit", fit)
+    done = run(*train, 2, "--warm-start")
+    assert done.code == 0, done.err
+    assert taken == [True] and not is_locked()
 
 
 def killed_runs(folder, n_kills, seed):

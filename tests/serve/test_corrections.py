@@ -92,20 +92,71 @@ def test_wrong_corrections_are_refused_and_nothing_is_kept(own_model, body, told
     assert not own_model.with_name("tags.corrections.jsonl").exists()
 
 
-def test_a_line_that_was_cut_off_goes_away(tmp_path):
+def test_broken_last_line_is_kept_aside(tmp_path, caplog):
     """It was never acknowledged; left behind, it would make the file unreadable."""
-    file = CorrectionFile(tmp_path / "c.jsonl")
+    file, aside = CorrectionFile(tmp_path / "c.jsonl"), tmp_path / "c.broken"
     file.append([("one", ["a"])])
-    with open(file.path, "ab") as out:
-        out.write(b'{"text": "tw' + b"x" * 10_000)
+    broken = '{"text": "tw' + "x" * 10_000
+    with open(file.path, "a") as out:
+        out.write(broken)
     reader = CorrectionReader(file.path)
     assert reader.read() == [("one", ["a"])]
     file.append([("three", ["b"])])
     assert reader.read() == [("three", ["b"])]
     assert everything(file) == [("one", ["a"]), ("three", ["b"])]
-    file.path.write_bytes(b'{"text"')  # nothing but the beginning of a line
+    assert aside.read_text() == broken + "\n"
+    assert "c.jsonl: its last line, 10012 bytes, was cut off" in caplog.text
+    assert "moved to c.broken" in caplog.text
+    assert os.stat(aside).st_mode & 0o777 == 0o600
+    # Of another form, without a line end, and nothing else in the file.
+    other = '{"text": "by hand", "labels": "a;b"}'
+    file.path.write_text(other)
     file.append([("four", ["c"])])
     assert everything(file) == [("four", ["c"])]
+    assert aside.read_text() == f"{broken}\n{other}\n"
+
+
+def test_broken_line_stays_if_it_cannot_be_kept_aside(tmp_path):
+    file = CorrectionFile(tmp_path / "c.jsonl")
+    file.path.write_text("nonsense")
+    (tmp_path / "c.broken").mkdir()
+    with pytest.raises(OSError):
+        file.append([("one", ["a"])])
+    assert file.path.read_text() == "nonsense"
+
+
+def planted(path, kind, victim):
+    if kind == "link":
+        path.symlink_to(victim)
+    elif kind == "hard link":
+        os.link(victim, path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+
+
+KINDS = ["link", "hard link", "pipe", "folder"]
+
+
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_files_of_their_own_are_written_to(own_model, tagger, kind, learn, caplog):
+    """A link to the model would spoil the model; a pipe would never end."""
+    file = own_model.with_name("tags.corrections.jsonl")
+    before = own_model.read_bytes()
+    with running(create_app([own_model], Settings(learn=learn))) as client:
+        planted(file, kind, own_model)
+        answer = client.post(LEARN, [correction()])
+        assert answer.status == 507 and "file of their own" in answer.json["title"]
+        assert own_model.parent.name not in answer.text
+        assert own_model.read_bytes() == before
+        assert client.form("/v1/projects/tags/suggest", text="cod").status == 200
+    assert own_model.read_bytes() == before
+    # The next start is refused.
+    with pytest.raises(OSError, match="Corrections need a file of their own") as caught:
+        create_app([own_model], Settings(learn=learn))
+    assert str(caught.value.filename) == str(file)
 
 
 def test_a_line_of_somebody_else_stays(tmp_path, caplog):
@@ -129,21 +180,21 @@ def test_reading_goes_on_where_it_was(tmp_path):
     """By a note of how far it was read, if the file still begins in the same way."""
     file = CorrectionFile(tmp_path / "c.jsonl")
     reader = CorrectionReader(file.path)
-    assert reader.read() == [] and reader.note["bytes"] == 0
+    assert reader.read() == [] and reader.notes == []
     file.append([("one", ["a"]), ("two", ["a"])])
     assert len(reader.read()) == 2
-    note = reader.note
+    notes = reader.notes
     file.append([("three", ["b"])])
     for _ in range(2):
         again = CorrectionReader(file.path)
-        again.go_to(note)
+        again.go_to(notes)
         assert again.read() == reader.read() or again.end == reader.end
     # Another file in its place, of the same length or another one, is read from its beginning.
     for texts in (["uno", "dos"], ["a much longer one"] * 5, ["x"]):
         file.path.unlink()
         file.append([(text, ["c"]) for text in texts])
         again = CorrectionReader(file.path)
-        again.go_to(note)
+        again.go_to(notes)
         assert [text for text, _ in again.read()] == texts
         assert [text for text, _ in reader.read()] == texts
     for broken in (None, 7, {}, {"bytes": -1}, {"bytes": 10**9, "sha256": ""}, {"bytes": "3"}):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
 
 import ldsm
 from ldsm._storage.container import write
-from ldsm.serve import Settings, create_app
+from ldsm._storage.locks import locked
+from ldsm.serve import Settings, create_app, learner
+from ldsm.serve.corrections import CorrectionFile
 from ldsm.serve.learner import NOTE
 from ldsm.text.saved_form import tagger_to_state
 from services import running, service, small_tagger
@@ -51,7 +54,7 @@ def test_a_correction_is_learned_before_it_is_acknowledged(own_model):
     # The end of the service saves it.
     assert learned(own_model) == 3
     size = own_model.with_name("tags.corrections.jsonl").stat().st_size
-    assert ldsm.load(own_model).classifier_.training_[NOTE]["bytes"] == size
+    assert ldsm.load(own_model).classifier_.training_[NOTE][0]["bytes"] == size
     # The next one does not learn them again.
     with running(create_app([own_model], Settings(learn=True))) as client:
         correct(client, "another yacht race", "sport")
@@ -124,25 +127,67 @@ def test_a_model_that_cannot_learn_is_refused(own_model, tagger, tmp_path, caplo
         assert client.get(TAGS).json["learns"] is True
 
 
-def test_a_model_that_is_put_in_place_meanwhile_is_not_overwritten(own_model, tagger, monkeypatch):
-    """Between the beginning and the end of a save."""
-    other = small_tagger(seed=3)
+def test_save_does_not_overwrite_model_of_another_program(own_model, tmp_path, monkeypatch):
+    """It is moved into place between the beginning and the end of a save."""
+    other = tmp_path / "other"
+    small_tagger(seed=3).save(other)
     plain_save = ldsm.TextTagger.save
 
-    def slow_save(self, path):
+    def interrupted_save(self, path):
+        if other.exists():
+            os.replace(other, own_model)
         plain_save(self, path)
-        if str(path).endswith(".learned"):
-            plain_save(other, own_model)
-            monkeypatch.setattr(ldsm.TextTagger, "save", plain_save)
 
     with running(create_app([own_model], Settings(learn=True, save_every=0.05))) as client:
-        monkeypatch.setattr(ldsm.TextTagger, "save", slow_save)
+        monkeypatch.setattr(ldsm.TextTagger, "save", interrupted_save)
         correct(client, "a yacht race", "sport")
-        assert settled(lambda: learned(own_model) == 1)
+        assert settled(lambda: not other.exists() and learned(own_model) == 1)
     # It was the other one that has learned it.
     again = small_tagger(seed=3).partial_fit(["a yacht race"], [["sport"]])
     assert ldsm.load(own_model).fingerprint_ == again.fingerprint_
     assert [path.name for path in own_model.parent.glob(".*")] == []
+
+
+def test_link_to_model_stays_a_link(own_model, tmp_path):
+    folder = tmp_path / "served"
+    folder.mkdir()
+    link = folder / "tags.ldsm"
+    link.symlink_to(own_model)
+    with running(create_app([link], Settings(learn=True))) as client:
+        correct(client, "a yacht race", "sport")
+    assert link.is_symlink() and learned(own_model) == 1
+    assert sorted(os.listdir(folder)) == ["tags.corrections.jsonl", "tags.ldsm"]
+
+
+def test_corrections_that_fail_are_not_counted_as_learned(own_model, caplog, monkeypatch):
+    plain = ldsm.TextTagger.partial_fit
+
+    def picky(self, documents):
+        if any(text == "bad" for text, _ in documents):
+            raise ValueError("no good")
+        return plain(self, documents)
+
+    monkeypatch.setattr(ldsm.TextTagger, "partial_fit", picky)
+    file = CorrectionFile(own_model.with_name("tags.corrections.jsonl"))
+    file.append([("a yacht race", ["sport"]), ("bad", ["sport"]), ("a chess game", ["games"])])
+    with running(create_app([own_model], Settings(learn=True))):
+        assert settled(lambda: "corrections learned" in caplog.text)
+    told = [record.getMessage() for record in caplog.records if record.name == "ldsm.serve"]
+    assert "tags: a correction was not learned. no good" in told
+    assert "tags: 2 corrections learned" in told
+    assert learned(own_model) == 2
+
+
+def test_end_of_service_does_not_wait_for_a_lock_without_end(own_model, monkeypatch, caplog):
+    """What was not saved is learned at the next start."""
+    monkeypatch.setattr(learner, "_PATIENCE", 0.1)
+    with locked(own_model), running(create_app([own_model], Settings(learn=True))) as client:
+        correct(client, "a yacht race", "sport")
+    assert learned(own_model) == 0
+    assert "is being changed by another process" in caplog.text
+    with running(create_app([own_model], Settings(learn=True))) as client:
+        assert settled(lambda: "sport" in labels(client))
+    assert learned(own_model) == 1
 
 
 def test_lines_that_are_no_corrections_do_not_stop_it(own_model, caplog):

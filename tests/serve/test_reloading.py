@@ -10,7 +10,7 @@ import pytest
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
-from ldsm.serve import create_app
+from ldsm.serve import Settings, create_app, models
 from services import documents, running, small_tagger
 
 TAGS = "/v1/projects/tags"
@@ -115,7 +115,8 @@ def test_every_answer_is_of_one_model_while_files_change(own_model, tagger, othe
     assert wrong == []
 
 
-def test_a_damaged_file_is_told_of_soon_after_the_start(own_model, caplog):
+def test_damaged_mapped_file_is_reported_soon_after_start(own_model, monkeypatch):
+    monkeypatch.setattr(models, "READ_BYTES", 0)
     own_model.write_bytes(damaged(own_model))
     try:
         ldsm.load(own_model, verify=False).predict(["cod"])
@@ -126,6 +127,72 @@ def test_a_damaged_file_is_told_of_soon_after_the_start(own_model, caplog):
             if client.get(TAGS).json["problem"]:
                 break
         assert "its checksum does not match" in client.get(TAGS).json["problem"]
+
+
+def is_mapped(path):
+    with open("/proc/self/maps") as maps:
+        return any(line.rstrip().endswith(str(path)) for line in maps)
+
+
+@pytest.mark.linux
+@pytest.mark.parametrize(
+    ("settings", "read_bytes", "mapped"),
+    [
+        (Settings(), models.READ_BYTES, False),
+        (Settings(), 0, True),
+        (Settings(learn=True), 0, False),
+    ],
+)
+def test_small_models_and_models_that_learn_are_not_mapped(
+    own_model, other, monkeypatch, settings, read_bytes, mapped
+):
+    monkeypatch.setattr(models, "READ_BYTES", read_bytes)
+    with running(create_app([own_model], settings)) as client:
+        assert is_mapped(own_model) == mapped
+        other.save(own_model)
+        assert scores(client) == other.predict([TEXT], 10)[0]
+        assert is_mapped(own_model) == mapped
+
+
+def test_model_file_is_overwritten_in_place(own_model, tagger, other):
+    """As `cp` does it: until all is written, the last good model answers."""
+    allowed = [model.predict([TEXT], 10)[0] for model in (tagger, other)]
+    data = own_model.read_bytes()
+    other.save(own_model.with_suffix(".new"))
+    new = own_model.with_suffix(".new").read_bytes()
+    with running(create_app([own_model])) as client:
+        for content, answer in ((new, allowed[1]), (data, allowed[0])):
+            last = scores(client)
+            with open(own_model, "r+b") as file:
+                file.truncate(0)
+                assert scores(client) == last
+                for start in range(0, len(content), len(content) // 5):
+                    assert scores(client) == last
+                    file.write(content[start : start + len(content) // 5])
+                    file.flush()
+            assert scores(client) == answer
+
+
+def test_mapped_model_is_not_used_while_its_file_is_overwritten(own_model, other, monkeypatch):
+    monkeypatch.setattr(models, "READ_BYTES", 0)
+    data = own_model.read_bytes()
+    other.save(own_model.with_suffix(".new"))
+    new = own_model.with_suffix(".new").read_bytes()
+    with running(create_app([own_model])) as client:
+        first = scores(client)
+        own_model.write_bytes(new[: len(new) // 2])
+        for _ in range(3):
+            answer = client.form(f"{TAGS}/suggest", text=TEXT)
+            assert answer.status == 503 and answer.headers["retry-after"] == "1"
+            assert "was overwritten" in answer.json["title"]
+        own_model.write_bytes(new)
+        assert scores(client) == other.predict([TEXT], 10)[0]
+        # A file that is moved into its place, sound or not, does no harm.
+        os.replace(own_model.with_suffix(".new"), own_model)
+        assert scores(client) == other.predict([TEXT], 10)[0]
+        own_model.with_suffix(".bad").write_bytes(data[:100])
+        os.replace(own_model.with_suffix(".bad"), own_model)
+        assert scores(client) == other.predict([TEXT], 10)[0] != first
 
 
 def test_names_of_models(own_model, tmp_path):

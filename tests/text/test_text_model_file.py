@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -131,3 +134,26 @@ def test_words_must_be_as_many_as_the_trees_know(tagger, tmp_path):
     container.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
     with pytest.raises(ValueError, match="do not have the same number of features"):
         ldsm.load(tmp_path / "bad.ldsm")
+
+
+OVERWRITTEN = """
+import sys
+import ldsm
+tagger = ldsm.load(sys.argv[1], verify=False)
+before = tagger.vectorize(["cod and beef in court"]).toarray()
+with open(sys.argv[1], "r+b") as file:  # as long as before, so no page is missing
+    size = file.seek(0, 2)
+    file.seek(0)
+    file.write(b"\\x5a" * size)
+counts = tagger.features_.counts(["cod and beef in court"]).toarray()
+assert ((before != 0) == (counts != 0)).all()
+print("same words")
+"""
+
+
+def test_words_of_a_mapped_file_that_is_overwritten(tagger, tmp_path):
+    """The finder of words checked its offsets once: they must stay as they were."""
+    tagger.save(tmp_path / "tags.ldsm")
+    command = [sys.executable, "-c", OVERWRITTEN, str(tmp_path / "tags.ldsm")]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "same words\n"), run.stderr[-500:]

@@ -19,7 +19,7 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
 from .._runtime.memory import out_of_memory
-from .._runtime.threads import CancelFlag, in_threads, worker_count
+from .._runtime.threads import CancelFlag, in_threads, state_of, worker_count
 from .._second_stage.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
 from .._second_stage.shortlists import Shortlists, match
 from .._second_stage.stage import SHORTLIST, SecondStage
@@ -61,6 +61,9 @@ class FittedModel:
     # Trees and index may use only the first of them.
     n_features: int = field(kw_only=True)
     verified: bool = True  # False: read from a file whose numbers were not checked
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     @property
     def n_labels(self) -> int:

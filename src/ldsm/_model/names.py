@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._runtime.threads import state_of
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
 
@@ -114,6 +115,9 @@ class LabelNames:
 
     def __len__(self) -> int:
         return self.n_labels
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     @cached_property
     def array(self) -> NDArray[Any]:

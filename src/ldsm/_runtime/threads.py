@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -139,3 +139,15 @@ def in_pool(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answe
     finally:
         # The caller may close files that running threads use.
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def state_of(thing: object, *without: str) -> dict[str, Any]:
+    """A copy of an object's attributes, for pickle and deepcopy.
+
+    They would read the attributes one by one, while another thread may add a cached property. A
+    dict is copied in one step. Attributes `without` are left out.
+    """
+    state = dict(vars(thing))
+    for name in without:
+        state.pop(name, None)
+    return state

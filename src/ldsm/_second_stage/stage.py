@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
-from .._runtime.threads import CancelFlag
+from .._runtime.threads import CancelFlag, state_of
 from .._trees.forest import Forest
 from .blend import Blend, Pairs
 from .feature_index import FeatureIndex, unit_masses
@@ -44,6 +45,9 @@ class SecondStage:
     # By label: rows with it that were held out while the ranker learned, and on how many of them it
     # was among the five best. For people only; models of earlier versions do not have it.
     tested: NDArray[np.uint16] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     def masses_of(self, x: FeatureArrays) -> NDArray[np.float64]:
         """The mass of each feature in some rows; of sub-words only if an index needs it."""

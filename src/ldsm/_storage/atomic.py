@@ -11,8 +11,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedWriter
+from typing import TYPE_CHECKING
 
 from .paths import PathLike
+
+if TYPE_CHECKING:
+    from .locks import FileLock
 
 # Names of unfinished files begin and end like this.
 _PREFIX, _SUFFIX = ".ldsm-", ".tmp"
@@ -20,12 +24,15 @@ _YOUNG_SECONDS = 60.0  # a newer unfinished file may be about to be locked
 
 
 @contextmanager
-def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWriter]:
+def atomic_file(
+    path: PathLike, *, replace: bool = True, lock: FileLock | None = None
+) -> Iterator[BufferedWriter]:
     """Open a file for writing that gets its name when the block ends without an error.
 
     Until then an existing file of that name stays as it is; the new one takes over its mode.
-    Without `replace`, a file that exists by then stays, and the new one is dropped. A symbolic link
-    is followed: its target is replaced. Unfinished versions of the file that killed processes left
+    Without `replace`, a file that exists by then stays, and the new one is dropped. With `lock`,
+    the lock of the file, it is checked last that nobody else has replaced it. A symbolic link is
+    followed: its target is replaced. Unfinished versions of the file that killed processes left
     are removed. If the system cannot write, no unfinished file is left, and the OSError names
     `path`.
     """
@@ -41,8 +48,13 @@ def atomic_file(path: PathLike, *, replace: bool = True) -> Iterator[BufferedWri
             yield file
             file.flush()
             os.fsync(file.fileno())
+            written = os.fstat(file.fileno())
+        if lock is not None:
+            lock.check()
         if replace:
             os.replace(temporary, target)
+            if lock is not None:
+                lock.replaced(written)
         else:
             _link(temporary, target)
     except OSError as error:

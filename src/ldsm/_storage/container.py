@@ -33,6 +33,7 @@ from .container_header import (
     make_prefix,
     parse_prefix,
 )
+from .locks import FileLock, locked
 from .paths import PathLike
 
 Arrays = dict[str, NDArray[Any]]
@@ -62,12 +63,19 @@ def refused(path: PathLike, reason: object) -> ModelFileError:
 # -- writing ----------------------------------------------------------------------------------
 
 
+def save(path: PathLike, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a model file while nobody else changes it: waits for its lock. See :func:`write`."""
+    with locked(path) as lock:
+        write(path, header, arrays, lock=lock)
+
+
 def write(
     path: PathLike,
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     *,
     cached: bool = True,
+    lock: FileLock | None = None,
 ) -> str:
     """Write a model file as `atomic_file` does; returns its checksum, as :func:`checksum` does.
 
@@ -87,7 +95,7 @@ def write(
         if contents[name].nbytes:
             spans.append(_Span(end, bytes_of(contents[name])))
         end += contents[name].nbytes
-    with atomic_file(path) as file:
+    with atomic_file(path, lock=lock) as file:
         # In one thread: more would only wait for the file and keep processors busy.
         digest = _digest(spans, end, _writer(file.fileno(), cached), threaded=False)
         write_all(file.fileno(), memoryview(digest), end)

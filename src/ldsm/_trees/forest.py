@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._runtime.memory import concatenated
-from .._runtime.threads import CancelFlag
+from .._runtime.threads import CancelFlag, state_of
 
 # Arrays that prediction reads, with the types that each may have; all but the first belong to
 # compressed forests. Offsets are int64, because they may exceed 2**31.
@@ -238,7 +238,7 @@ class Forest:
         return _core.feature_maps(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "feature_maps"}
+        return state_of(self, "feature_maps")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -17,6 +17,7 @@ from annif.exception import (
 from annif.suggestion import SubjectSuggestion, SuggestionBatch
 
 from .._loading import load
+from .._storage.locks import locked
 from .._trees.params import CONSTRAINTS, Number, Rule, is_ranked
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
@@ -146,19 +147,20 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         return data
 
     def _learn(self, corpus: Any, params: dict[str, Any]) -> None:
-        # Read again: somebody else may have trained or taught it since.
-        tagger = self._loaded()
         pairs = list(pairs_of(self.project, corpus))
         if not pairs:
             raise NotSupportedException(
                 "Cannot learn from no documents that have a text and subjects of the vocabulary",
                 project_id=self.project.project_id,
             )
-        try:
-            self._tagger = tagger.partial_fit(pairs)
-        except ValueError as error:
-            raise OperationFailedException(str(error), backend_id=self.backend_id) from error
-        self._save()
+        with locked(self._model_path, changes=True):
+            # Read again: somebody else may have trained or taught it since.
+            tagger = self._loaded()
+            try:
+                self._tagger = tagger.partial_fit(pairs)
+            except ValueError as error:
+                raise OperationFailedException(str(error), backend_id=self.backend_id) from error
+            self._save()
 
     def _save(self) -> None:
         assert self._tagger is not None

@@ -71,7 +71,7 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
             def show(message: Warning | str, *where: Any, **more: Any) -> None:
                 screen.note(f"warning: {message}", style="yellow")
 
-            with warnings.catch_warnings(), arguments_as(_option_of):
+            with warnings.catch_warnings(), arguments_as(_option_of), screen.until_end:
                 warnings.showwarning = show
                 _guarded(lambda: function(screen, *collected, **values), screen, debug)
 

@@ -24,7 +24,7 @@ from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import has_label_names, model_features
 from .command import wrong_use
 from .evaluate import show_scores
-from .model import Model, open_model
+from .model import Model, hold_lock, open_model
 from .options.model import JobsOption, ModelArgument
 from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
@@ -91,7 +91,7 @@ def learn(
     The trees keep their splits, so a new training is due now and then; this command says when.
 
     The file is written completely or not at all: with --in-place there is always the old model or
-    the new one.
+    the new one. If another process is changing the model, the command waits for it to finish.
     """
     if in_place == (output is not None):
         raise wrong_use("give either a file to write or --in-place.", "--output, --in-place")
@@ -101,6 +101,8 @@ def learn(
         if output.exists() and os.path.samefile(output, model):
             raise wrong_use(f"{output} is the model itself; --in-place replaces it.", "--output")
         check_output(output, "a model", reader.inputs(model, data), overwrite)
+    else:
+        hold_lock(screen, model)
     opened = open_model(model, n_jobs)
     reader = reader.as_trained(opened.fitted.training, data)
     rows = opened.checked(reader.load(data))

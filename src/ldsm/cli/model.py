@@ -11,10 +11,12 @@ from .._arrays.features import FeatureArrays
 from .._loading import load
 from .._model.fitted import FittedModel
 from .._model.inputs import new_rows
+from .._storage.locks import locked
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset
 from ..evaluation.alignment import Estimator, check_kind, classifier_of, model_features
 from ..text import TextTagger
+from .screen import Screen
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,14 @@ def open_model(path: Path, n_jobs: int | None = None) -> Model:
     if n_jobs is not None:
         model.classifier.set_params(n_jobs=n_jobs)
     return model
+
+
+def hold_lock(screen: Screen, path: Path) -> None:
+    """Let nobody else change a model from now, before it is read, until the command ends."""
+    screen.until_end.enter_context(
+        locked(
+            path,
+            changes=True,
+            waiting=lambda: screen.note(f"waiting for another process that is changing {path}"),
+        )
+    )

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,10 @@ _LINE_SECONDS = 10.0
 
 
 class Screen:
-    """The two output streams of a command, with its options ``--json`` and ``--quiet``."""
+    """The two output streams of a command, with its options ``--json`` and ``--quiet``.
+
+    `until_end` holds what the command needs to its end, such as locks.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Screen:
     ) -> None:
         self.json = json
         self.quiet = quiet
+        self.until_end = ExitStack()
         self.out = out or Console(highlight=False)
         self.err = err or Console(stderr=True, highlight=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from enum import Enum
 from pathlib import Path
@@ -117,14 +118,17 @@ def run_service(
     screen: Screen, paths: list[Path], settings: Any, *, host: str, port: int, workers: int = 1
 ) -> None:
     """Serve the models until Ctrl-C; errors that can be known are told before."""
+    from ..serve.corrections import CorrectionFile
     from ..serve.models import name_of
     from ..serve.run import address_of, listening, run
 
     _ = settings.api_key
     folders = {path.absolute().parent for path in paths}
     if settings.learn:
-        for folder in folders:
-            check_writable(str(folder))
+        for path in paths:
+            check_writable(os.path.dirname(os.path.realpath(path)))  # where it is replaced
+    for path in paths:
+        CorrectionFile.of(path, settings.corrections).check()
     for folder in {settings.corrections} if settings.corrections else folders:
         try:
             check_writable(str(folder))

@@ -20,7 +20,7 @@ from ..text.tagger import tagger_on_features
 from .command import wrong_use
 from .convert import write_as_read
 from .evaluate import show_scores
-from .model import Model, open_model
+from .model import Model, hold_lock, open_model
 from .options.estimator import EstimatorOptions, SeedOption
 from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
@@ -145,6 +145,8 @@ def train(
         said(Tally.of(everything))
     if kept is not None and held_out is not None:
         write_as_read(kept, held_out, reader)
+    if params.get("warm_start") and output.exists():
+        hold_lock(screen, output)
     with screen.progress(f"training on {data.name}") as report:
         options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
         if dask is not None:

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from .._model.fitted import LabelScores
 from .._model.learn import check_keeps_masses
 from .._storage.strings import is_unicode
@@ -57,7 +59,9 @@ class Service:
 
     def __init__(self, paths: Sequence[Path], settings: Settings, telemetry: Telemetry) -> None:
         self.settings, self.telemetry = settings, telemetry
-        self.models = Models(paths, lambda name: telemetry.reloads.labels(name).inc())
+        self.models = Models(
+            paths, lambda name: telemetry.reloads.labels(name).inc(), learn=settings.learn
+        )
         if settings.learn:
             for model in self.models:
                 check_keeps_masses(model.last.tagger.classifier_.model_)
@@ -71,13 +75,11 @@ class Service:
         self._thinkers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-thinks")
         self._writers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-writes")
         self._n_thoughts = 0
-        folder = settings.corrections
         self._files = {
-            model.name: CorrectionFile(
-                (folder or model.path.parent) / f"{model.name}.corrections.jsonl"
-            )
-            for model in self.models
+            model.name: CorrectionFile.of(model.path, settings.corrections) for model in self.models
         }
+        for file in self._files.values():
+            file.check()
         self._learners: dict[str, Learner] = {}
         self._started = False
 
@@ -128,7 +130,8 @@ class Service:
         small = len(texts) <= FEW_TEXTS and sum(map(len, texts)) <= LONG_TEXT
         lane = self._quick if small else self._bulk
         found = await lane.ask_all(kind, texts)
-        return [[pair for pair in row if pair[1] >= threshold] for row in found]
+        lowest = float(np.float32(threshold))  # as scores are, and as `label_sets` compares them
+        return [[pair for pair in row if pair[1] >= lowest] for row in found]
 
     async def correct(self, model: str, documents: Sequence[Document]) -> None:
         """Keep corrections; they are on the disk when this returns."""

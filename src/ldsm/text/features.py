@@ -23,7 +23,7 @@ from sklearn.utils.sparsefuncs_fast import (
 
 from .._arrays.matrices import side_by_side
 from .._model.names import names_from_arrays, names_to_arrays, plain
-from .._runtime.threads import worker_count
+from .._runtime.threads import state_of, worker_count
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
 from ..datasets.dataset import Dataset, PairForm, SubWordForm, TextForm
@@ -254,7 +254,7 @@ class TextFeatures:
         return bool(settings) and are_plain_words(unfitted_vectorizer(settings, None))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_table"}
+        return state_of(self, "_table")
 
     @cached_property
     def _table(self) -> WordTable:

@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays.features import FeatureArrays
 from .._model.fitted import LabelScores, check_tail
 from .._model.learn import check_options
-from .._storage.container import write
+from .._runtime.threads import state_of
+from .._storage.container import save
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.growing import ProgressCallback
@@ -233,6 +234,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_held" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
 
     def hold(self, fitted: FittedText) -> None:
         """Answer by `fitted` from now on.
@@ -580,7 +584,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 "file can only be loaded with trust_pattern=True.",
                 stacklevel=2,
             )
-        write(path, {"kind": "TextTagger", **header}, arrays)
+        save(path, {"kind": "TextTagger", **header}, arrays)
 
 
 def tagger_from_state(

@@ -140,8 +140,15 @@ class WordTable:
 
 
 def _bytes(strings: Strings) -> Packed:
-    data = np.ascontiguousarray(strings.data, dtype=np.uint8)
-    return data, np.ascontiguousarray(strings.offsets, dtype=np.int64)
+    """What a finder reads for as long as it lives."""
+    return _in_memory(strings.data, np.uint8), _in_memory(strings.offsets, np.int64)
+
+
+def _in_memory(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """The array itself, unless it is mapped: a finder checks it once, but its file may change."""
+    if isinstance(array, np.memmap):
+        return np.array(array, dtype=dtype)
+    return np.ascontiguousarray(array, dtype=dtype)
 
 
 def _chunks(texts: Iterable[str], lowercase: bool) -> Iterator[Packed]:

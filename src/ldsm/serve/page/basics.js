@@ -17,6 +17,7 @@ function h(name, properties = {}, ...children) {
 
 const number = (value) => value.toLocaleString("en");
 const percent = (share) => (share > 0 && share < 0.01 ? "<1%" : `${Math.round(100 * share)}%`);
+const inPercent = (share) => String(Math.round(1000 * share) / 10); // for people, such as 26.6
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
 const plural = (n, thing) => `${number(n)} ${thing}${n === 1 ? "" : "s"}`;
 
@@ -39,6 +40,7 @@ function say(text) {
 
 const state = { model: "", models: [], key: sessionStorage.getItem("ldsm-key") || "" };
 const modelFacts = () => state.models.find((one) => one.project_id === state.model);
+const threshold = () => modelFacts()?.threshold ?? 0.5; // of the model
 
 class Problem extends Error {
   constructor(message, status, wait = 0) {

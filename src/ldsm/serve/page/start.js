@@ -29,9 +29,9 @@ function startTabs() {
 
 function selectModel(name) {
   state.model = name;
-  const facts = modelFacts();
-  $("sure").value = Math.min(95, Math.round(20 * (facts.threshold ?? 0.5)) * 5);
-  $("least").value = $("sure").value;
+  tagging.moved = false;
+  $("sure").value = 100 * threshold();
+  $("least").value = inPercent(threshold());
   showKnobs();
   browser.shown = 0;
   stopJob();

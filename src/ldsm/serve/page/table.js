@@ -136,14 +136,19 @@ const idOf = (record, row) => {
   return column ? String(record[column] ?? "") : String(row);
 };
 
+// The model's threshold to the last digit, unless another one was typed.
+const least = () => {
+  const typed = $("least").value;
+  return typed === inPercent(threshold()) ? threshold() : (Number(typed) || 0) / 100;
+};
+
 async function tagRows({ goOn = false } = {}) {
   stopJob();
   if (!goOn) job.answers = [];
   const running = (job.running = new AbortController());
   showJob();
   const atOnce = Math.min(ROWS_AT_ONCE, modelFacts().max_batch);
-  const query = new URLSearchParams({
-    limit: $("most").value || 5, threshold: (Number($("least").value) || 0) / 100 });
+  const query = new URLSearchParams({ limit: $("most").value || 5, threshold: least() });
   try {
     while (job.answers.length < job.records.length && job.running === running) {
       const start = job.answers.length, documents = [];
@@ -195,7 +200,10 @@ function showJob() {
   const done = job.answers.length, all = job.records.length, running = job.running !== null;
   $("go").hidden = running;
   $("stop").hidden = !running;
-  $("as-csv").hidden = $("as-jsonl").hidden = done === 0;
+  $("as-csv").hidden = $("as-jsonl").hidden = running || done === 0;
+  const some = done < all ? ` of ${plural(done, "row")}` : "";
+  $("as-csv").textContent = `Download CSV${some}`;
+  $("as-jsonl").textContent = `Download JSON Lines${some}`;
   $("progress").value = all ? done / all : 0;
   $("progress-text").textContent = running || done
     ? `${number(done)} of ${number(all)} rows` : "";
@@ -212,7 +220,7 @@ function showJob() {
   });
   $("more-rows").hidden = all <= ROWS_SHOWN;
   $("more-rows").textContent =
-    `The first ${number(ROWS_SHOWN)} rows are shown. The download has all ${number(all)}.`;
+    `The first ${number(ROWS_SHOWN)} rows are shown. The download has all that are tagged.`;
 }
 
 function tagList(answer) {
@@ -251,7 +259,8 @@ function asCsv(records) {
 
 function download(content, suffix, kind) {
   const url = URL.createObjectURL(new Blob([content], { type: kind }));
-  const name = `${job.name.replace(/\.[^.]*$/, "")}-tags.${suffix}`;
+  const done = job.answers.length, some = done < job.records.length ? `-first-${done}-rows` : "";
+  const name = `${job.name.replace(/\.[^.]*$/, "")}-tags${some}.${suffix}`;
   h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }

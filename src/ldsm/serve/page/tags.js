@@ -8,17 +8,21 @@ const tagging = {
   unknown: new Set(), // tags among them that the model does not know
   open: null, // the tag whose reasons are shown
   rows: new Map(), // the rows of the lists by tag
+  moved: false, // whether the slider of confidence was moved
   sent: false, // whether the changes were sent
   request: null,
 };
 const LESS_SURE = 6; // tags shown below those that are sure
 const SUGGESTED = 50;
 
-const sure = () => Number($("sure").value) / 100;
+// The model's threshold to the last digit, which a slider cannot show, until the slider is moved.
+const sure = () => (tagging.moved ? Number($("sure").value) / 100 : threshold());
 const rare = () => Number($("rare").value) / 100;
 
 function showKnobs() {
-  $("sure-value").textContent = `${$("sure").value}%`;
+  $("sure-value").textContent = `${inPercent(sure())}%`;
+  $("sure-reset").textContent = `Reset to ${inPercent(threshold())}%`;
+  $("sure-reset").hidden = !tagging.moved;
   $("rare-value").textContent = rare() === 0 ? "off" : `${$("rare").value}%`;
 }
 
@@ -149,9 +153,16 @@ function startTagging() {
     text.dispatchEvent(new Event("input"));
     text.focus();
   });
-  $("sure").addEventListener("input", () => {
+  const setSure = (moved) => {
+    tagging.moved = moved;
+    if (!moved) $("sure").value = 100 * threshold();
     showKnobs();
     if (tagging.suggestions.length || tagging.added.size) showTags();
+  };
+  $("sure").addEventListener("input", () => setSure(true));
+  $("sure-reset").addEventListener("click", () => {
+    setSure(false);
+    $("sure").focus();
   });
   $("rare").addEventListener("input", () => (showKnobs(), suggest()));
   document.addEventListener("back-online", suggest);
