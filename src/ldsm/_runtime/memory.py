@@ -136,7 +136,10 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
     with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
         at = 0
         for part in parts:  # by writing, so that a full disk raises an error instead of a crash
-            write_all(file.fileno(), bytes_of(part), at)
+            try:
+                write_all(file.fileno(), bytes_of(part), at)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, folder) from error
             at += part.nbytes
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
 
