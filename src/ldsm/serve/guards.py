@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .bodies import names_another_charset
 from .settings import Settings
 
 log = logging.getLogger("ldsm.serve")
@@ -59,6 +60,7 @@ def errors_of(inference: bool) -> dict[int | str, dict[str, Any]]:
         401: "The key is missing or wrong.",
         404: "There is no such model.",
         413: "The request is too large.",
+        415: "The body is neither JSON nor a form, or not UTF-8.",
         422: "A field is missing or wrong.",
         429: "Too many texts wait already: try again after Retry-After.",
         503: "It took too long, or too many requests are under way.",
@@ -162,6 +164,9 @@ class Guard:
         origin, allowed = headers.get("origin"), self.settings.allow_origins
         if origin is None or origin in allowed or "*" in allowed:
             return False
+            if names_another_charset(content_type):
+                text = f"The charset of a body must be utf-8. Got {content_type[:100]!r}."
+                return problem(path, 415, text)
         if site := headers.get("sec-fetch-site"):
             return site == "cross-site"
         # Browsers say it only where the connection is safe.

@@ -70,6 +70,8 @@ class Service:
         self._quick, self._bulk = batcher(settings.max_batch), batcher(BULK_BATCH)
         self._thinkers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-thinks")
         self._writers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-writes")
+        # One thread: the bodies of many requests must not keep the event loop from running.
+        self.readers = ThreadPoolExecutor(1, thread_name_prefix="ldsm-reads")
         self._n_thoughts = 0
         folder = settings.corrections
         self._files = {
@@ -177,7 +179,7 @@ class Service:
             learner.close()
         for lane in (self._quick, self._bulk):
             lane.close()
-        for pool in (self._thinkers, self._writers):
+        for pool in (self._thinkers, self._writers, self.readers):
             pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from ..._model.fitted import LabelScores
 from ..answers import JSON, json_of
-from ..models import Opened
+from ..bodies import route_that_reads_in
+from ..models import Opened, ServedModel
 from ..service import Kind, Refused, Service
 
 Project = Annotated[str, Path(description="The name of a model.")]
@@ -126,7 +127,8 @@ async def described(service: Service, name: str) -> ProjectFacts:
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v1`` that Annif has, too."""
-    routes = APIRouter(prefix="/v1", tags=["Tags, as Annif gives them"])
+    reading = route_that_reads_in(service.readers)
+    routes = APIRouter(prefix="/v1", tags=["Tags, as Annif gives them"], route_class=reading)
 
     @routes.get("/projects")
     async def list_models() -> Projects:
