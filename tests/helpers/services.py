@@ -18,7 +18,8 @@ import numpy as np
 import uvicorn
 
 from ldsm import LdSMClassifier, TextTagger
-from ldsm.serve.run import ImpatientProtocol, listening
+from ldsm.serve.protocol import LimitedProtocol
+from ldsm.serve.run import listening
 
 SCRIPT = "<script>alert(1)</script>"
 TOPICS = {
@@ -99,7 +100,7 @@ class Client:
 @contextmanager
 def running(app: Any):
     """The application in a thread of this process."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, http=ImpatientProtocol))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, http=LimitedProtocol, ws="none"))
     with listening("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fastapi import FastAPI
 
-from ldsm.serve import Settings, create_app, guards, run
+from ldsm.serve import Settings, create_app, guards, protocol
 from ldsm.serve import service as service_module
 from services import Client, documents, running
 
@@ -193,7 +193,7 @@ def test_a_fault_of_our_own_is_counted_and_has_the_headers(model_file, monkeypat
 
 
 def test_connections_on_which_nothing_comes_are_closed(model_file, monkeypatch):
-    monkeypatch.setattr(run, "_HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
     with running(create_app([model_file])) as client:
         for data in (b"", b"GET / HTTP/1.1\r\nHos"):
             with socket.create_connection(("127.0.0.1", client.port), timeout=5) as connection:

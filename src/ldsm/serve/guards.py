@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .bodies import names_another_charset
-from .settings import Settings
+from .settings import TIMEOUT_STATE, Settings
 
 log = logging.getLogger("ldsm.serve")
 # Answered without a key: the page asks for one itself, and the reference holds no secret.
@@ -89,6 +89,8 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
+            if "state" in scope:
+                scope["state"][TIMEOUT_STATE] = self.settings.timeout
             return
         started, nonce, status = time.perf_counter(), secrets.token_urlsafe(16), 0
         scope = self._seen(scope, nonce)

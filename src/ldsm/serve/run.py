@@ -15,15 +15,14 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from .app import create_app
 from .models import Models
 from .settings import Settings
 
+from .protocol import LimitedProtocol
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
 _BACKLOG = 2048
-_HEADER_SECONDS = 10.0  # for the head of a request
 _MOST_FILES = 65536
 
 
@@ -69,7 +68,8 @@ def run(
     _allow_many_connections()
     options: dict[str, Any] = {
         "fd": listener.fileno(),
-        "http": ImpatientProtocol,
+        "http": LimitedProtocol,
+        "ws": "none",
         "log_config": _logging(settings),
         "access_log": settings.log_requests,
         "server_header": False,
@@ -92,27 +92,6 @@ def run(
             stack.callback(os.environ.pop, name)
         ready()
         uvicorn.run(f"{__name__}:app_from_environment", factory=True, workers=workers, **options)
-
-
-class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Closes connections on which no request begins in time; uvicorn itself waits for ever."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._last_cycle: Any = None
-        self._timer = self.loop.call_later(_HEADER_SECONDS, self._look)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._timer.cancel()
-        super().connection_lost(error)
-
-    def _look(self) -> None:
-        cycle = self.cycle
-        if cycle is None or (cycle is self._last_cycle and cycle.response_complete):
-            self.transport.close()
-            return
-        self._last_cycle = cycle
-        self._timer = self.loop.call_later(_HEADER_SECONDS, self._look)
 
 
 def _allow_many_connections() -> None:

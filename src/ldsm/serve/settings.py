@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 MEGABYTE = 1_000_000
+# Where an application leaves `timeout` for its server, in the state that the two share.
+TIMEOUT_STATE = "ldsm_timeout"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Settings:
     max_tags : int, default=1000
         Tags of an answer.
     timeout : float, default=30
-        Seconds for a request.
+        Seconds for a request, and again for reading its answer.
     api_key_file : path, optional
         A file with a key in one line. Requests must come with it, except for the page itself and
         the health of the service.
