@@ -162,17 +162,17 @@ class Guard:
         return None
 
     def _is_foreign(self, headers: Headers) -> bool:
-        """Whether a page of another web site asks that may not."""
+        """Whether a page of another origin asks that may not; another port is another origin."""
         origin, allowed = headers.get("origin"), self.settings.allow_origins
-        if origin is None or origin in allowed or "*" in allowed:
+        if "*" in allowed or (origin is not None and origin in allowed):
             return False
             if names_another_charset(content_type):
                 text = f"The charset of a body must be utf-8. Got {content_type[:100]!r}."
                 return problem(path, 415, text)
         if site := headers.get("sec-fetch-site"):
-            return site == "cross-site"
+            return site not in ("same-origin", "none")  # none: a person asks, not a page
         # Browsers say it only where the connection is safe.
-        return urlsplit(origin).netloc != headers.get("host")
+        return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
     def _too_large(self, scope: Scope) -> JSONResponse:
         text = f"A request may have {self.settings.max_body:,} bytes at most."
@@ -219,3 +219,4 @@ def _add_headers(headers: MutableHeaders, nonce: str) -> None:
     headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.setdefault("Referrer-Policy", "no-referrer")
     headers.setdefault("Cache-Control", "no-store")
+    headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
