@@ -1,4 +1,4 @@
-"""What stands before every request: its size, its key, its time; and what browsers may do."""
+"""What stands before every request: its host, size, key and time; and what browsers may do."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .bodies import names_another_charset
+from .hosts import is_allowed
 from .settings import TIMEOUT_STATE, Settings
 
 log = logging.getLogger("ldsm.serve")
@@ -61,6 +62,7 @@ def errors_of(inference: bool) -> dict[int | str, dict[str, Any]]:
         404: "There is no such model.",
         413: "The request is too large.",
         415: "The body is neither JSON nor a form, or not UTF-8.",
+        421: "The service does not answer for this host.",
         422: "A field is missing or wrong.",
         429: "Too many texts wait already: try again after Retry-After.",
         503: "It took too long, or too many requests are under way.",
@@ -80,7 +82,7 @@ class _TooLarge(Exception):
 
 
 class Guard:
-    """Refuses requests that are too large, have no key, take too long, or are too many."""
+    """Refuses requests for other hosts, and those that are too large, too long or too many."""
 
     def __init__(self, app: ASGIApp, settings: Settings, told: Told) -> None:
         self.app, self.settings, self.told = app, settings, told
@@ -88,9 +90,9 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
             if "state" in scope:
                 scope["state"][TIMEOUT_STATE] = self.settings.timeout
+            await self.app(scope, receive, send)
             return
         started, nonce, status = time.perf_counter(), secrets.token_urlsafe(16), 0
         scope = self._seen(scope, nonce)
@@ -146,6 +148,10 @@ class Guard:
         headers, path = Headers(scope=scope), path_of(scope)
         if self._n_requests >= MOST_REQUESTS:
             return problem(path, 503, "Too many requests are under way.", **{"Retry-After": "1"})
+        hosts = self.settings.allowed_hosts
+        if hosts and not is_allowed(headers.getlist("host"), scope.get("server"), hosts):
+            text = "The service does not answer for this host: --allowed-host can name it."
+            return problem(path, 421, text)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:20]) > self.settings.max_body:
             return self._too_large(scope)
@@ -155,9 +161,13 @@ class Guard:
         if scope["method"] == "POST":
             if self._is_foreign(headers):
                 return problem(path, 403, "Pages of other web sites may not ask this service.")
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            content_type = headers.get("content-type", "")
+            kind = content_type.partition(";")[0].strip().lower()
             if kind not in BODIES:
                 text = f"The body must be JSON or a form. Got {kind[:40] or 'no content type'}."
+                return problem(path, 415, text)
+            if names_another_charset(content_type):
+                text = f"The charset of a body must be utf-8. Got {content_type[:100]!r}."
                 return problem(path, 415, text)
         return None
 
@@ -166,9 +176,6 @@ class Guard:
         origin, allowed = headers.get("origin"), self.settings.allow_origins
         if "*" in allowed or (origin is not None and origin in allowed):
             return False
-            if names_another_charset(content_type):
-                text = f"The charset of a body must be utf-8. Got {content_type[:100]!r}."
-                return problem(path, 415, text)
         if site := headers.get("sec-fetch-site"):
             return site not in ("same-origin", "none")  # none: a person asks, not a page
         # Browsers say it only where the connection is safe.
@@ -217,6 +224,6 @@ def _add_headers(headers: MutableHeaders, nonce: str) -> None:
         "frame-ancestors 'none'",
     )
     headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     headers.setdefault("Referrer-Policy", "no-referrer")
     headers.setdefault("Cache-Control", "no-store")
-    headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")

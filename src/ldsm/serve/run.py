@@ -10,6 +10,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from .app import create_app
+from .hosts import hosts_of
 from .models import Models
+from .protocol import LimitedProtocol
 from .settings import Settings
 
-from .protocol import LimitedProtocol
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
 _BACKLOG = 2048
 _MOST_FILES = 65536
@@ -66,6 +68,7 @@ def run(
 ) -> None:
     """Serve until a signal ends it; `ready` is called once the models are open."""
     _allow_many_connections()
+    settings = replace(settings, allowed_hosts=hosts_of(listener, settings.allowed_hosts))
     options: dict[str, Any] = {
         "fd": listener.fileno(),
         "http": LimitedProtocol,
