@@ -124,12 +124,17 @@ class Process(Client):
         )
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(self.process.stderr.read())
+            _, errors = self.process.communicate()
+            raise RuntimeError(errors)
         self.address = json.loads(line)["address"]
         super().__init__(urllib.parse.urlsplit(self.address).port)
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop(kill=True)
+            raise
 
-    def wait_until_ready(self, seconds: float = 30) -> None:
+    def wait_until_ready(self, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
