@@ -87,7 +87,8 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
 
     @app.get("/docs", include_in_schema=False)
     async def show_reference(request: Request) -> HTMLResponse:
-        model = next(iter(service.models)).name
+        # Anyone may see this page; the names of models are for those who have the key.
+        model = "MODEL" if settings.api_key else next(iter(service.models)).name
         address, nonce = str(request.base_url), request.state.nonce
         return HTMLResponse(reference_page(app.openapi(), address, model, nonce))
 

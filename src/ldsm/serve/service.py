@@ -145,7 +145,8 @@ class Service:
         try:
             end = await loop.run_in_executor(self._writers, self._files[model].append, documents)
         except OSError as error:
-            log.error("%s: a correction was not kept. %s", model, error)
+            path = self._files[model].path
+            log.error("%s: a correction was not kept in %s: %s", model, path, error.strerror)
             raise NotKept(f"The correction was not kept: {error.strerror}.") from None
         self.telemetry.corrections.labels(model).inc(len(documents))
         if (learner := self._learners.get(model)) is not None:
