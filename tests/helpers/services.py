@@ -18,7 +18,7 @@ import numpy as np
 import uvicorn
 
 from ldsm import LdSMClassifier, TextTagger
-from ldsm.serve.protocol import LimitedProtocol
+from ldsm.serve.http.protocol import LimitedProtocol
 from ldsm.serve.run import listening
 
 SCRIPT = "<script>alert(1)</script>"

@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from ldsm.serve import bodies, create_app
+from ldsm.serve import create_app
+from ldsm.serve.http import bodies
 from services import running
 
 TAGS = "/v1/projects/tags"

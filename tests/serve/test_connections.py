@@ -11,8 +11,9 @@ from contextlib import suppress
 import pytest
 from fastapi import Response
 
-from ldsm.serve import Settings, create_app, protocol
-from ldsm.serve.protocol import HttpToolsProtocol, LimitedProtocol, check_uvicorn
+from ldsm.serve import Settings, create_app
+from ldsm.serve.http import protocol
+from ldsm.serve.http.protocol import HttpToolsProtocol, LimitedProtocol, check_uvicorn
 from services import Client, running
 
 LIVE = "/v2/health/live"

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fastapi import FastAPI
 
-from ldsm.serve import Settings, create_app, guards, protocol
+from ldsm.serve import Settings, create_app
 from ldsm.serve import service as service_module
 from services import Client, documents, running
 
+from ldsm.serve.http import guards, protocol
 TAGS = "/v1/projects/tags"
 
 

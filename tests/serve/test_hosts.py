@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from ldsm.serve import Settings, create_app
-from ldsm.serve.hosts import LOCAL_NAMES, hosts_of, is_allowed, is_host
+from ldsm.serve.http.hosts import LOCAL_NAMES, hosts_of, is_allowed, is_host
 from services import running
 
 TAGS = "/v1/projects/tags"

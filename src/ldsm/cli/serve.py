@@ -94,7 +94,7 @@ def serve(
 
     Needs fastapi, uvicorn and prometheus-client: pip install "ldsm\\[serve]".
     """
-    from ..serve.hosts import is_host  # it takes a while to load
+    from ..serve.http.hosts import is_host  # it takes a while to load
     from ..serve.settings import Settings
 
     if root_path and not re.fullmatch(r"(/[\w.~-]+)+", root_path):

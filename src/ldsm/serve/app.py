@@ -19,7 +19,7 @@ from .._version import __version__
 from .api import annif, inference, insight
 from .api.reference import reference_page
 from .batching import Busy
-from .guards import Guard, errors_of, path_of, problem
+from .http.guards import Guard, errors_of, path_of, problem
 from .models import NoSuchModel
 from .page import page
 from .service import NotKept, Refused, Service

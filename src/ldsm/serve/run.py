@@ -18,9 +18,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from .app import create_app
-from .hosts import hosts_of
+from .http.hosts import hosts_of
+from .http.protocol import LimitedProtocol
 from .models import Models
-from .protocol import LimitedProtocol
 from .settings import Settings
 
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment

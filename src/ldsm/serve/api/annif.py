@@ -11,8 +11,8 @@ from fastapi import Path as PathParameter
 from pydantic import BaseModel, Field
 
 from ..._model.fitted import LabelScores
-from ..answers import JSON, json_of
-from ..bodies import route_that_reads_in
+from ..http.answers import JSON, json_of
+from ..http.bodies import route_that_reads_in
 from ..models import Opened, ServedModel
 from ..service import Kind, Refused, Service
 

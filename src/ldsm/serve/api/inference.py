@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..._version import __version__
-from ..answers import JSON, json_of
-from ..bodies import route_that_reads_in
+from ..http.answers import JSON, json_of
+from ..http.bodies import route_that_reads_in
 from ..service import Kind, Refused, Service
 from .annif import MOST_TAIL
 

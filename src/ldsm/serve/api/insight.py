@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 from ..._model.explain import LabelScore, explain_scores, strongest_features, unlisted
 from ..._model.inputs import new_rows
 from ...text.marking import marked
-from ..answers import JSON
-from ..bodies import route_that_reads_in
+from ..http.answers import JSON
+from ..http.bodies import route_that_reads_in
 from ..labels import LabelDirectory
 from ..models import Opened
 from ..service import Refused, Service

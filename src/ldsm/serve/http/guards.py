@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .bodies import names_another_charset
 from .hosts import is_allowed
-from .settings import TIMEOUT_STATE, Settings
+from ..settings import TIMEOUT_STATE, Settings
 
 log = logging.getLogger("ldsm.serve")
 # Answered without a key: the page asks for one itself, and the reference holds no secret.

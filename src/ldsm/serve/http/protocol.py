@@ -19,7 +19,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .settings import TIMEOUT_STATE, Settings
+from ..settings import TIMEOUT_STATE, Settings
 
 HEAD_SECONDS = 10.0
 MOST_HEAD = 65_536
