@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import os
@@ -142,6 +143,16 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
                 raise OSError(error.errno, error.strerror, folder) from error
             at += part.nbytes
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
+
+
+def return_free_memory() -> None:
+    """Give memory that is free, but lies between parts in use, back to the system.
+
+    The C library keeps it otherwise. Where it has no such function, nothing happens.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:

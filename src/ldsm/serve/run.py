@@ -25,6 +25,7 @@ from .settings import Settings
 
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
 _BACKLOG = 2048
+_RECEIVE_BUFFER, _SEND_BUFFER = 1 << 16, 1 << 18  # bytes
 _MOST_FILES = 65536
 
 
@@ -37,8 +38,11 @@ def listening(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Connections inherit it. Otherwise small answers wait for 40 ms now and then.
+            # Connections inherit these. Otherwise small answers wait for 40 ms now and then.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # Otherwise the system keeps megabytes of a client that is fast to send or slow to read.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             listener.bind(address)
             listener.listen(_BACKLOG)
         except OSError:

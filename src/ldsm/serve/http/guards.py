@@ -15,15 +15,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..settings import TIMEOUT_STATE, Settings
 from .bodies import names_another_charset
 from .hosts import is_allowed
-from ..settings import TIMEOUT_STATE, Settings
 
 log = logging.getLogger("ldsm.serve")
 # Answered without a key: the page asks for one itself, and the reference holds no secret.
 OPEN_PATHS = ("/", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready")
 # Requests under way beyond this are refused; most wait for their texts to be answered.
 MOST_REQUESTS = 2048
+# Bytes of all bodies under way, or four times the largest one if that is more.
+MOST_BODIES = 64_000_000
 # What a body may be; a page of another web site cannot send JSON without being asked first.
 BODIES = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
 # Of a body that is too large, so much more is read, so that its sender gets to read the answer.
@@ -87,6 +89,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings, told: Told) -> None:
         self.app, self.settings, self.told = app, settings, told
         self._n_requests = 0
+        self._bodies = _Bodies(max(MOST_BODIES, 4 * settings.max_body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,7 +99,7 @@ class Guard:
             return
         started, nonce, status = time.perf_counter(), secrets.token_urlsafe(16), 0
         scope = self._seen(scope, nonce)
-        body = _Body(receive, self.settings.max_body)
+        body = _Body(receive, self.settings.max_body, self._bodies)
 
         async def guarded_send(message: Message) -> None:
             nonlocal status
@@ -111,7 +114,8 @@ class Guard:
         self._n_requests += 1
         try:
             if answer is None:
-                with anyio.fail_after(self.settings.timeout):
+                with anyio.fail_after(self.settings.timeout) as limit:
+                    body.give_up = limit.cancel
                     await self.app(scope, body.receive, guarded_send)
         except TimeoutError:
             text = f"The request took longer than {self.settings.timeout:g} s."
@@ -124,6 +128,11 @@ class Guard:
             answer = problem(path_of(scope), 500, "The service failed on this request.")
         finally:
             self._n_requests -= 1
+            self._bodies.remove(body)
+        if body.is_given_up:
+            text = "Too many large requests are under way, and this one was slow."
+            retry = {"Retry-After": "5", "Connection": "close"}
+            answer = problem(path_of(scope), 503, text, **retry)
         if body.is_too_large:
             answer = self._too_large(scope)
         if answer is not None and not status:
@@ -194,26 +203,56 @@ def _key(headers: Headers) -> str:
 class _Body:
     """The messages of a request, as long as they are not too large together."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive, self._most, self.is_too_large = receive, most, False
-        self._size, self._ended = 0, False
+    def __init__(self, receive: Receive, most: int, others: _Bodies) -> None:
+        self._receive, self._most, self._others = receive, most, others
+        self.is_too_large = self.is_given_up = self.has_ended = False
+        self.size = 0
+        self.give_up: Callable[[], None] = lambda: None
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._size += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)
-        if self._size > self._most:
+        n_bytes = self._count(message)
+        if self.size > self._most:
             self.is_too_large = True
             raise _TooLarge
+        self._others.grow(self, n_bytes)
         return message
+
+    def _count(self, message: Message) -> int:
+        n_bytes = len(message.get("body", b""))
+        self.size += n_bytes
+        self.has_ended = not message.get("more_body", False)
+        return n_bytes
 
     async def read_on(self) -> None:
         """Read what still comes, within bounds."""
         with anyio.move_on_after(_READ_ON_SECONDS):
-            while not self._ended and self._size <= _READ_ON * self._most:
-                message = await self._receive()
-                self._size += len(message.get("body", b""))
-                self._ended = not message.get("more_body", False)
+            while not self.has_ended and self.size <= _READ_ON * self._most:
+                self._count(await self._receive())
+
+
+class _Bodies:
+    """The bodies under way. If they have too many bytes, the oldest unfinished ones make room."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._sizes: dict[_Body, int] = {}
+
+    def grow(self, body: _Body, n_bytes: int) -> None:
+        """Count more bytes of a body."""
+        self._sizes[body] = self._sizes.get(body, 0) + n_bytes
+        self._size += n_bytes
+        while self._size > self._most:
+            oldest = next((one for one in self._sizes if not one.has_ended), body)
+            self.remove(oldest)
+            oldest.is_given_up = True
+            oldest.give_up()
+            if oldest is body:
+                return
+
+    def remove(self, body: _Body) -> None:
+        """Count a body no more: its request has ended."""
+        self._size -= self._sizes.pop(body, 0)
 
 
 def _add_headers(headers: MutableHeaders, nonce: str) -> None:

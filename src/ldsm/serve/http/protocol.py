@@ -19,6 +19,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..._runtime.memory import return_free_memory
 from ..settings import TIMEOUT_STATE, Settings
 
 HEAD_SECONDS = 10.0
@@ -27,6 +28,8 @@ MOST_HEADERS = 100
 MOST_QUEUED = 8
 MOST_UNREAD = 64_000_000
 _LINGER_SECONDS = 2.0  # for which a refused client may send on, so that it gets to read why
+_MANY_BYTES = 16_000_000
+_RETURN_SECONDS = 1.0  # after which the requests of an ended connection have ended, too
 _AT_ONCE = struct.pack("ii", 1, 0)  # close without waiting for the other side
 _PIECE = 16_384  # bytes that are parsed at a time, so that limits are noticed soon
 
@@ -72,6 +75,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._n_head = self._n_headers = 0  # bytes and fields of the head that is read
         self._n_unparsed = 0  # bytes that the parser keeps, or passes over
+        self._n_bytes = 0  # that have come, or had to wait for their reader
         self._in_body = self._is_refused = self._is_ending = False
         self._is_head_too_large = False
         self._last_cycle: Any = None
@@ -85,6 +89,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(HEAD_SECONDS, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        _count_ended(self.loop, self._n_bytes)
         if self._timer is not None:
             self._timer.cancel()
         self._stop_waiting_for_reader()
@@ -114,6 +119,7 @@ class LimitedProtocol(HttpToolsProtocol):
         slow_readers[self] = None
         unread = {one: one.transport.get_write_buffer_size() for one in slow_readers}
         total = sum(unread.values())
+        self._n_bytes += unread[self]
         for one, n_bytes in unread.items():
             if total <= MOST_UNREAD or one is self:  # a single large answer is not refused
                 break
@@ -140,6 +146,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # Heads, and requests that come before their turn
 
     def data_received(self, data: bytes) -> None:
+        self._n_bytes += len(data)
         for start in range(0, len(data), _PIECE):
             if self._is_refused or self.transport.is_closing():
                 return
@@ -202,6 +209,15 @@ class LimitedProtocol(HttpToolsProtocol):
         self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
 
+def _count_ended(loop: asyncio.AbstractEventLoop, n_bytes: int) -> None:
+    """Return memory to the system after connections with many bytes."""
+    global _n_ended
+    _n_ended += n_bytes
+    if _n_ended > _MANY_BYTES:
+        _n_ended = 0
+        loop.call_later(_RETURN_SECONDS, return_free_memory)
+
+
 def _refusal(status: str, text: str) -> bytes:
     head = f"HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n"
     return f"{head}content-length: {len(text)}\r\nconnection: close\r\n\r\n{text}".encode()
@@ -212,5 +228,6 @@ _TOO_LARGE = _refusal(
     "431 Request Header Fields Too Large",
     f"The head of a request may have {MOST_HEAD:,} bytes and {MOST_HEADERS} fields at most.",
 )
+_n_ended = 0  # bytes of connections that have ended
 # Connections with unread answers; the one that has been slow for longest comes first.
 slow_readers: dict[LimitedProtocol, None] = {}
