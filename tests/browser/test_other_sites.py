@@ -168,8 +168,9 @@ def test_frames_in_other_pages(browser, own_model, host):
             browser.get(f"http://{host}:{port}/")
             read = """
                 const done = arguments[0], frame = document.querySelector("iframe");
+                const inner = () => frame.contentDocument && frame.contentDocument.body.innerHTML;
                 const look = () => {
-                    try { done(String(frame.contentDocument && frame.contentDocument.body.innerHTML)); }
+                    try { done(String(inner())); }
                     catch (error) { done(error.name); }
                 };
                 window.loaded ? look() : frame.addEventListener("load", look);"""

@@ -76,7 +76,7 @@ def serve(
         typer.Option(
             metavar="NAME",
             help="Host name that the service answers for, beside localhost; may be repeated. "
-            "[dim]\\[default: any, but only localhost if --host is an address of it][/dim]",
+            "[dim]\\[default: none if --host is localhost, else any name][/dim]",
             show_default=False,
         ),
     ] = None,
