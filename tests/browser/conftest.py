@@ -27,18 +27,25 @@ def served(model_file):
 
 
 @pytest.fixture(scope="session")
-def driver(tmp_path_factory):
+def driver():
+    driver = chromium()
+    yield driver
+    driver.quit()
+
+
+def chromium(*arguments: str) -> webdriver.Chrome:
+    """A browser without a window."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
-    for argument in ("--headless=new", "--disable-gpu", "--no-first-run", "--window-size=1280,900"):
+    usual = ("--headless=new", "--disable-gpu", "--no-first-run", "--window-size=1280,900")
+    for argument in (*usual, *arguments):
         options.add_argument(argument)
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium refuses to run as root with it
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     driver.set_script_timeout(30)
-    yield driver
-    driver.quit()
+    return driver
 
 
 @pytest.fixture

@@ -10,9 +10,12 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
 from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
+from ldsm.cli.command import sentence
+from ldsm.cli.screen import Screen
 
 # Labels, and what people may see of them.
 NASTY = ["red\x1b[31m", "bell\x07", "line\nfeed", "tab\tbed", "\u202edesrever", "été"]
@@ -117,3 +120,15 @@ def test_ctrl_c_while_it_still_loads_is_one_sentence(model):
         _, said = run.communicate(timeout=60)
         assert run.returncode in (0, 130, -signal.SIGINT)
         assert "Traceback" not in said, said
+
+
+@pytest.mark.linux
+def test_a_full_disk_behind_stdout_is_named():
+    with open("/dev/full", "w") as full:
+        screen = Screen(out=Console(file=full))
+        screen.line("fish")
+        with pytest.raises(OSError) as caught:
+            screen.flush()
+        assert sentence(caught.value) == "'standard output': No space left on device."
+        with pytest.raises(OSError):
+            full.close()

@@ -29,8 +29,15 @@ def model_file(tmp_path_factory):
 
 @pytest.mark.linux
 def test_several_processes(model_file):
-    with service(model_file, "--workers", 2, "--port", 0) as served:
+    options = ["--workers", 2, "--port", 0, "--allowed-host", "tags.example.org"]
+    with service(model_file, *options) as served:
         assert len(served.workers()) == 2
+        for _ in range(6):  # each has all limits
+            hosts = {"localhost": 200, "tags.example.org": 200, "evil.example": 421}
+            for host, status in hosts.items():
+                assert served.ask("GET", "/v2/health/live", host=host).status == status
+            assert served.ask("GET", "/v2/health/live", x="a" * 65_000).status == 200
+            assert served.ask("GET", "/v2/health/live", x="a" * 66_000).status == 431
         for _ in range(20):
             assert served.form(f"{TAGS}/suggest", text="cod quota").status == 200
         # Their numbers are added up; a request is counted once its answer is on its way.
@@ -52,6 +59,7 @@ def test_several_processes(model_file):
         (["--max-body", "9" * 400], 2, "must be a size up to 1GB"),
         (["--timeout", "inf"], 2, "'--timeout'"),
         (["--allow-origin", "example.org/"], 2, "must look like https://example.org"),
+        (["--allowed-host", "tags:8000"], 2, "must be a host without a port"),
         (["--workers", "0"], 2, "'--workers'"),
         (["--port", "70000"], 2, "'--port'"),
         (["--log", "everything"], 2, "'--log'"),

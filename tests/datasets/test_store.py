@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from scipy import sparse
 
 from dataset_strategies import assert_same, documents, matrix_datasets, text_dataset
+from full_disk import no_file_beyond
 from ldsm import datasets
 from ldsm._storage.manifest import identity
 from ldsm.datasets import Dataset, Strings, open_store, save_store
@@ -55,6 +56,15 @@ def test_round_trip_of_texts(tmp_path_factory, pairs):
     again = open_store(folder, verify=True)
     assert_same(again, data)
     assert again.labels == data.labels
+
+
+def test_a_full_disk_is_reported_with_the_file_and_leaves_nothing(tmp_path):
+    data = Dataset.from_texts(["cod " * 1000] * 100, [["fish"]] * 100)
+    for n_bytes in (0, 100, 100_000):
+        with no_file_beyond(n_bytes), pytest.raises(OSError) as caught:
+            save_store(data, tmp_path / "store")
+        assert caught.value.filename.startswith(str(tmp_path / "store"))
+        assert os.listdir(tmp_path) == []
 
 
 def test_arrays_are_plain_and_mapped(store):

@@ -18,7 +18,8 @@ import numpy as np
 import uvicorn
 
 from ldsm import LdSMClassifier, TextTagger
-from ldsm.serve.run import ImpatientProtocol, listening
+from ldsm.serve.http.protocol import LimitedProtocol
+from ldsm.serve.run import listening
 
 SCRIPT = "<script>alert(1)</script>"
 TOPICS = {
@@ -99,7 +100,7 @@ class Client:
 @contextmanager
 def running(app: Any):
     """The application in a thread of this process."""
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, http=ImpatientProtocol))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, http=LimitedProtocol, ws="none"))
     with listening("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -123,12 +124,17 @@ class Process(Client):
         )
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(self.process.stderr.read())
+            _, errors = self.process.communicate()
+            raise RuntimeError(errors)
         self.address = json.loads(line)["address"]
         super().__init__(urllib.parse.urlsplit(self.address).port)
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop(kill=True)
+            raise
 
-    def wait_until_ready(self, seconds: float = 30) -> None:
+    def wait_until_ready(self, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:

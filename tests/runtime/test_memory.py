@@ -9,9 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import process_memory
 from ldsm import LdSMClassifier, datasets
 from ldsm._runtime import memory
-from ldsm._runtime.memory import available_bytes, concatenated, random_access, tree_memory
+from ldsm._runtime.memory import (
+    available_bytes,
+    concatenated,
+    random_access,
+    return_free_memory,
+    tree_memory,
+)
 
 SMALL = 1 << 20  # the least that is allowed; the data below is several times larger
 
@@ -95,3 +102,16 @@ def test_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits_that_are_none(store: datasets.Dataset, value: object) -> None:
     with pytest.raises(ValueError, match="memory_limit.*'auto' or an int >= 1048576"):
         LdSMClassifier(memory_limit=value).fit(store)  # type: ignore[arg-type]
+
+
+@pytest.mark.linux
+@pytest.mark.not_under("address", "thread", reason="they have an allocator of their own")
+def test_free_memory_between_parts_in_use_is_returned():
+    blocks, kept = [], []
+    for _ in range(1000):
+        blocks.append(b"x" * 60_000)
+        kept.append(bytearray(2000))
+    del blocks
+    before = process_memory.now_bytes()
+    return_free_memory()
+    assert process_memory.now_bytes() < before - 30_000_000 and len(kept) == 1000

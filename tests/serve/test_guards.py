@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import select
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from fastapi import FastAPI
 
-from ldsm.serve import Settings, create_app, guards, run
+from ldsm.serve import Settings, create_app
 from ldsm.serve import service as service_module
+from ldsm.serve.http import guards, protocol
 from services import Client, documents, running
 
 TAGS = "/v1/projects/tags"
@@ -48,6 +51,30 @@ def test_large_bodies_are_refused(model_file):
         assert client.form(f"{TAGS}/suggest", text="cod " * 2000).status == 413
         head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n"
         assert b"200 OK" not in raw(client, head.encode())
+
+
+def test_bodies_have_a_limit_together(model_file, monkeypatch):
+    """The slowest make room; the others are answered."""
+    monkeypatch.setattr(guards, "MOST_BODIES", 4000)
+    head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+    kind = "Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n\r\n"
+    with running(create_app([model_file], Settings(max_body=1000))) as client, ExitStack() as stack:
+        connections = []
+        for _ in range(6):
+            address = ("127.0.0.1", client.port)
+            connections.append(stack.enter_context(socket.create_connection(address, timeout=60)))
+            connections[-1].sendall((head + kind).encode() + b"text=" + b"x" * 895)
+        refused = set()
+        while len(refused) < 2:
+            refused |= set(select.select(connections, [], [], 60)[0])
+        for connection in connections:
+            if connection not in refused:
+                connection.sendall(b"x" * 100)
+        for connection in connections:
+            answer = connection.makefile("rb").read()
+            assert (b" 503 " if connection in refused else b" 200 ") in answer[:20]
+            assert connection not in refused or b"large requests are under way" in answer
+        assert client.form(f"{TAGS}/suggest", text="cod").status == 200
 
 
 def test_a_key(model_file, tmp_path):
@@ -193,7 +220,7 @@ def test_a_fault_of_our_own_is_counted_and_has_the_headers(model_file, monkeypat
 
 
 def test_connections_on_which_nothing_comes_are_closed(model_file, monkeypatch):
-    monkeypatch.setattr(run, "_HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
     with running(create_app([model_file])) as client:
         for data in (b"", b"GET / HTTP/1.1\r\nHos"):
             with socket.create_connection(("127.0.0.1", client.port), timeout=5) as connection:

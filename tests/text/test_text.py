@@ -238,6 +238,7 @@ def test_scores_of_all_tags_are_those_of_the_classifier():
         ((Dataset.from_texts(TWO, [["a"], ["b"]]), [["a"]]), "includes its tags"),
         ((Dataset([[1, 2]], [[1]]),), "must hold texts"),
         ((["cod", "beef"], [["a"], ["b"]]), "The 2 documents have no features: .*min_df=1 keeps"),
+        ((["cod quota"], [["a"]]), "The 1 document has no features: .*min_df=1 keeps"),
         ((["", "!"], [["a"], ["b"]]), "The 2 documents have no features: they hold no word"),
     ],
 )

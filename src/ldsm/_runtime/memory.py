@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import os
@@ -136,9 +137,22 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
     with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
         at = 0
         for part in parts:  # by writing, so that a full disk raises an error instead of a crash
-            write_all(file.fileno(), bytes_of(part), at)
+            try:
+                write_all(file.fileno(), bytes_of(part), at)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, folder) from error
             at += part.nbytes
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
+
+
+def return_free_memory() -> None:
+    """Give memory that is free, but lies between parts in use, back to the system.
+
+    The C library keeps it otherwise. Where it has no such function, nothing happens.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def bytes_of(array: NDArray[Any]) -> memoryview:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import zlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .paths import named_in_errors
 
 _HEADER_BYTES = 128
 _END_BYTES = 1 << 16  # checked at either end of a large array
@@ -30,12 +33,14 @@ class ArrayFile:
         self.file = open(path, "xb")  # noqa: SIM115 - open until `finish`
         if mode is not None:
             os.fchmod(self.file.fileno(), mode)
-        self.file.write(bytes(_HEADER_BYTES))
+        with named_in_errors(path):
+            self.file.write(bytes(_HEADER_BYTES))
 
     def append(self, values: NDArray[Any]) -> None:
         """Write more values at the end."""
         data = np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data
-        self.file.write(data)
+        with named_in_errors(self.path):
+            self.file.write(data)
         self.length += len(values)
         self.checksum = zlib.crc32(data, self.checksum)
         self.first += bytes(data[: _END_BYTES - len(self.first)])
@@ -43,7 +48,7 @@ class ArrayFile:
 
     def finish(self) -> dict[str, Any]:
         """Close the file; returns the description that `map_array` checks."""
-        with self.file:
+        with named_in_errors(self.path), self.file:
             self.file.seek(0)
             self.file.write(_npy_header(self.dtype, self.length))
             self.file.flush()
@@ -54,6 +59,12 @@ class ArrayFile:
             "crc32": self.checksum,
             "crc32_ends": zlib.crc32(self.last, zlib.crc32(self.first)),
         }
+
+    def discard(self) -> None:
+        """Delete the file, of which the last bytes may not fit on the disk."""
+        with suppress(OSError):
+            self.file.close()
+        os.unlink(self.path)
 
 
 def map_array(

@@ -119,7 +119,7 @@ def _guarded(work: Callable[[], None], screen: Screen, debug: bool) -> None:
     """Run the work; an error becomes one sentence and an exit code."""
     try:
         work()
-        screen.out.file.flush()
+        screen.flush()
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt:

@@ -140,7 +140,7 @@ def predict(
                 write(Answer(row, known_by, pairs))
                 row += 1
             if output is None:
-                screen.out.file.flush()
+                screen.flush()
     if output is not None:
         screen.note(f"{output}: {row:,} rows")
     if ignored:

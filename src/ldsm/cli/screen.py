@@ -20,11 +20,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from .._runtime.wording import bare, duration, escaped, number
+from .._storage.paths import named_in_errors
 
 # Called with (done, total), like the callback of `LdSMClassifier.fit`; a total of 0 is unknown.
 Report = Callable[[int, int], None]
 # Minimum time between two lines of progress without a terminal.
 _LINE_SECONDS = 10.0
+_STDOUT = "standard output"
 
 
 class Screen:
@@ -55,11 +57,18 @@ class Screen:
 
     def line(self, text: str) -> None:
         """One line of a result, never wrapped, cut or coloured."""
-        self.out.file.write(text + "\n")
+        with named_in_errors(_STDOUT):
+            self.out.file.write(text + "\n")
 
     def show(self, renderable: RenderableType = "") -> None:
         """Output for people, laid out to the width of the terminal."""
-        self.out.print(renderable)
+        with named_in_errors(_STDOUT):
+            self.out.print(renderable)
+
+    def flush(self) -> None:
+        """Write what is still held back."""
+        with named_in_errors(_STDOUT):
+            self.out.file.flush()
 
     def table(
         self,

@@ -72,6 +72,15 @@ def serve(
             metavar="URL", help="Web site whose pages may ask the service; may be repeated."
         ),
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Host name that the service answers for, beside localhost; may be repeated. "
+            "[dim]\\[default: none if --host is localhost, else any name][/dim]",
+            show_default=False,
+        ),
+    ] = None,
     log: Annotated[Logged, typer.Option(help="What to log, to stderr.")] = Logged.errors,
 ) -> None:
     """Tag texts by a web service: a page to try it on, and an interface for programs.
@@ -86,7 +95,8 @@ def serve(
 
     Needs fastapi, uvicorn and prometheus-client: pip install "ldsm\\[serve]".
     """
-    from ..serve.settings import Settings  # it takes a while to load
+    from ..serve.http.hosts import is_host  # it takes a while to load
+    from ..serve.settings import Settings
 
     if root_path and not re.fullmatch(r"(/[\w.~-]+)+", root_path):
         raise wrong_use(f"must look like /tags, got {root_path!r}.", "--root-path")
@@ -99,6 +109,12 @@ def serve(
             raise wrong_use(
                 f"must look like https://example.org, got {origin!r}.", "--allow-origin"
             )
+    for name in allowed_host or ():
+        if not is_host(name):
+            raise wrong_use(
+                f"must be a host without a port, such as tags.example.org, got {name!r}.",
+                "--allowed-host",
+            )
     settings = Settings(
         max_body=_bytes(max_body),
         max_batch=max_batch,
@@ -107,6 +123,7 @@ def serve(
         corrections=None if corrections is None else corrections.absolute(),
         learn=learn,
         allow_origins=tuple(allow_origin or ()),
+        allowed_hosts=tuple(allowed_host or ()),
         log_requests=log is not Logged.errors,
         log_texts=log is Logged.texts,
         root_path=root_path,

@@ -56,12 +56,16 @@ def no_words(vectorizer: Any, n_texts: int, problem: str) -> ValueError:
     """The error for texts in which a vectorizer found no words; `problem` is its own."""
     if n_texts == 0:
         return ValueError("There are no rows to train on. Got texts without a single document.")
-    least = getattr(vectorizer, "min_df", 1)
+    least, most = getattr(vectorizer, "min_df", 1), getattr(vectorizer, "max_df", 1.0)
     if problem.startswith("empty vocabulary"):
         problem = "they hold no word that the vectorizer counts, of two letters or more by default"
+    elif most != 1.0 and n_texts > 1:
+        given = f"{argument('min_df', least)} and {argument('max_df', most)}"
+        problem = f"no word occurs in as many of them as {given} ask for"
     elif isinstance(least, int) and least > 1:
         problem = (
             f"no word occurs in {least} of them or more, and {argument('min_df', 1)} keeps the "
             "words of a single one"
         )
-    return ValueError(f"The {n_texts:,} documents have no features: {problem}.")
+    subject = "document has" if n_texts == 1 else "documents have"
+    return ValueError(f"The {n_texts:,} {subject} no features: {problem}.")

@@ -233,8 +233,7 @@ class _Writer:
             if read_manifest(os.path.join(self.folder, _META), _FORMAT, _VERSION) == self.meta:
                 return  # interrupted right after the rename: the new store is complete
         for array in self.arrays.values():
-            array.file.close()
-            os.unlink(array.path)
+            array.discard()
 
     def _array(self, name: str) -> ArrayFile:
         if name not in self.arrays:

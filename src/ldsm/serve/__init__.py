@@ -6,6 +6,7 @@ server of ASGI applications or mounted in another one.
 
 try:
     import fastapi as _fastapi  # noqa: F401
+    import httptools as _httptools  # noqa: F401
     import prometheus_client as _prometheus_client  # noqa: F401
     import uvicorn as _uvicorn  # noqa: F401
 except ImportError as error:

@@ -19,7 +19,7 @@ from .._version import __version__
 from .api import annif, inference, insight
 from .api.reference import reference_page
 from .batching import Busy
-from .guards import Guard, errors_of, path_of, problem
+from .http.guards import Guard, errors_of, path_of, problem
 from .models import NoSuchModel, Overwritten
 from .page import page
 from .service import NotKept, Refused, Service
@@ -87,7 +87,8 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
 
     @app.get("/docs", include_in_schema=False)
     async def show_reference(request: Request) -> HTMLResponse:
-        model = next(iter(service.models)).name
+        # Anyone may see this page; the names of models are for those who have the key.
+        model = "MODEL" if settings.api_key else next(iter(service.models)).name
         address, nonce = str(request.base_url), request.state.nonce
         return HTMLResponse(reference_page(app.openapi(), address, model, nonce))
 

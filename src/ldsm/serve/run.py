@@ -10,20 +10,22 @@ import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from .app import create_app
+from .http.hosts import hosts_of
+from .http.protocol import LimitedProtocol
 from .models import Models
 from .settings import Settings
 
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
 _BACKLOG = 2048
-_HEADER_SECONDS = 10.0  # for the head of a request
+_RECEIVE_BUFFER, _SEND_BUFFER = 1 << 16, 1 << 18  # bytes
 _MOST_FILES = 65536
 
 
@@ -36,8 +38,11 @@ def listening(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Connections inherit it. Otherwise small answers wait for 40 ms now and then.
+            # Connections inherit these. Otherwise small answers wait for 40 ms now and then.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # Otherwise the system keeps megabytes of a client that is fast to send or slow to read.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             listener.bind(address)
             listener.listen(_BACKLOG)
         except OSError:
@@ -67,9 +72,11 @@ def run(
 ) -> None:
     """Serve until a signal ends it; `ready` is called once the models are open."""
     _allow_many_connections()
+    settings = replace(settings, allowed_hosts=hosts_of(listener, settings.allowed_hosts))
     options: dict[str, Any] = {
         "fd": listener.fileno(),
-        "http": ImpatientProtocol,
+        "http": LimitedProtocol,
+        "ws": "none",
         "log_config": _logging(settings),
         "access_log": settings.log_requests,
         "server_header": False,
@@ -92,27 +99,6 @@ def run(
             stack.callback(os.environ.pop, name)
         ready()
         uvicorn.run(f"{__name__}:app_from_environment", factory=True, workers=workers, **options)
-
-
-class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Closes connections on which no request begins in time; uvicorn itself waits for ever."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._last_cycle: Any = None
-        self._timer = self.loop.call_later(_HEADER_SECONDS, self._look)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._timer.cancel()
-        super().connection_lost(error)
-
-    def _look(self) -> None:
-        cycle = self.cycle
-        if cycle is None or (cycle is self._last_cycle and cycle.response_complete):
-            self.transport.close()
-            return
-        self._last_cycle = cycle
-        self._timer = self.loop.call_later(_HEADER_SECONDS, self._look)
 
 
 def _allow_many_connections() -> None:

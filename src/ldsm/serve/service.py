@@ -74,6 +74,8 @@ class Service:
         self._quick, self._bulk = batcher(settings.max_batch), batcher(BULK_BATCH)
         self._thinkers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-thinks")
         self._writers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-writes")
+        # One thread: the bodies of many requests must not keep the event loop from running.
+        self.readers = ThreadPoolExecutor(1, thread_name_prefix="ldsm-reads")
         self._n_thoughts = 0
         self._files = {
             model.name: CorrectionFile.of(model.path, settings.corrections) for model in self.models
@@ -146,7 +148,8 @@ class Service:
         try:
             end = await loop.run_in_executor(self._writers, self._files[model].append, documents)
         except OSError as error:
-            log.error("%s: a correction was not kept. %s", model, error)
+            path = self._files[model].path
+            log.error("%s: a correction was not kept in %s: %s", model, path, error.strerror)
             raise NotKept(f"The correction was not kept: {error.strerror}.") from None
         self.telemetry.corrections.labels(model).inc(len(documents))
         if (learner := self._learners.get(model)) is not None:
@@ -180,7 +183,7 @@ class Service:
             learner.close()
         for lane in (self._quick, self._bulk):
             lane.close()
-        for pool in (self._thinkers, self._writers):
+        for pool in (self._thinkers, self._writers, self.readers):
             pool.shutdown(wait=True, cancel_futures=True)
 
 

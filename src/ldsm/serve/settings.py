@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 MEGABYTE = 1_000_000
+# Where an application leaves `timeout` for its server, in the state that the two share.
+TIMEOUT_STATE = "ldsm_timeout"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Settings:
     max_tags : int, default=1000
         Tags of an answer.
     timeout : float, default=30
-        Seconds for a request.
+        Seconds for a request, and again for reading its answer.
     api_key_file : path, optional
         A file with a key in one line. Requests must come with it, except for the page itself and
         the health of the service.
@@ -38,6 +40,9 @@ class Settings:
         Seconds between two saves of a model that learns.
     allow_origins : tuple of str, default=()
         Web sites whose pages may ask the service.
+    allowed_hosts : tuple of str, default=()
+        Host names, without a port, that the service answers for; empty: any. `ldsm serve` fills
+        it in when it listens on this machine only.
     log_requests, log_texts : bool, default=False
         Whether requests, and the texts in them, are logged.
     root_path : str, default=""
@@ -54,6 +59,7 @@ class Settings:
     learn: bool = False
     save_every: float = 30.0
     allow_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
     log_requests: bool = False
     log_texts: bool = False
     root_path: str = ""
@@ -89,7 +95,9 @@ class Settings:
         values = json.loads(text)
         for name in ("api_key_file", "corrections"):
             values[name] = None if values[name] is None else Path(values[name])
-        return cls(**{**values, "allow_origins": tuple(values["allow_origins"])})
+        for name in ("allow_origins", "allowed_hosts"):
+            values[name] = tuple(values[name])
+        return cls(**values)
 
 
 def _read_key(path: Path) -> str:

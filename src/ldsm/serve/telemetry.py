@@ -15,7 +15,7 @@ from prometheus_client import (
 )
 from starlette.types import Scope
 
-from .guards import path_of
+from .http.guards import path_of
 from .models import ServedModel
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

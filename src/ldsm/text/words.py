@@ -217,8 +217,6 @@ def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWo
     n_texts, n_words = counts.shape
     rows = np.bincount(counts.indices, minlength=n_words)
     least, most = (_in_texts(value, n_texts) for value in (vectorizer.min_df, vectorizer.max_df))
-    if n_texts and most < least:
-        raise ValueError("max_df corresponds to < documents than min_df")
     kept = (rows >= least) & (rows <= most)
     stop_words = vectorizer.get_stop_words()
     if stop_words:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Path, Query, Request
+from fastapi import APIRouter, Form, Query, Request
+from fastapi import Path as PathParameter
 from pydantic import BaseModel, Field
 
 from ..._model.fitted import LabelScores
-from ..answers import JSON, json_of
-from ..models import Opened
+from ..http.answers import JSON, json_of
+from ..http.bodies import route_that_reads_in
+from ..models import Opened, ServedModel
 from ..service import Kind, Refused, Service
 
-Project = Annotated[str, Path(description="The name of a model.")]
+Project = Annotated[str, PathParameter(description="The name of a model.")]
 MOST_TAIL = 10.0
 _ADDRESS = re.compile(r"<[a-z][a-z0-9+.-]*:\S+>", re.IGNORECASE)
 _HUGE = 10**9  # the service has a limit of its own
@@ -120,13 +123,14 @@ async def described(service: Service, name: str) -> ProjectFacts:
         learns=service.learns(name),
         max_batch=service.settings.max_batch,
         separator=opened.labels.separator,
-        problem=service.models[name].problem,
+        problem=_without_folder(service.models[name]),
     )
 
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v1`` that Annif has, too."""
-    routes = APIRouter(prefix="/v1", tags=["Tags, as Annif gives them"])
+    reading = route_that_reads_in(service.readers)
+    routes = APIRouter(prefix="/v1", tags=["Tags, as Annif gives them"], route_class=reading)
 
     @routes.get("/projects")
     async def list_models() -> Projects:
@@ -191,6 +195,16 @@ def router(service: Service) -> APIRouter:
         await service.correct(project, documents)
 
     return routes
+
+
+def _without_folder(model: ServedModel) -> str | None:
+    """Why a model's file is not used, without the place of the file: the log has that."""
+    problem, path = model.problem, model.path
+    for folder in (path.resolve().parent, path.absolute().parent, path.parent):
+        if problem is not None and folder != Path():
+            for written in (str(folder), repr(str(folder))[1:-1]):
+                problem = problem.replace(f"{written}/", "")
+    return problem
 
 
 def _results(opened: Opened, pairs: LabelScores) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..._version import __version__
-from ..answers import JSON, json_of
+from ..http.answers import JSON, json_of
+from ..http.bodies import route_that_reads_in
 from ..service import Kind, Refused, Service
 from .annif import MOST_TAIL
 
@@ -110,7 +111,8 @@ class InferenceAnswer(BaseModel):
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v2``."""
-    routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
+    reading = route_that_reads_in(service.readers)
+    routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol"], route_class=reading)
 
     @routes.get("")
     async def show_server() -> Server:

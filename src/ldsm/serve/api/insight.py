@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 from ..._model.explain import LabelScore, explain_scores, strongest_features, unlisted
 from ..._model.inputs import new_rows
 from ...text.marking import marked
-from ..answers import JSON
+from ..http.answers import JSON
+from ..http.bodies import route_that_reads_in
 from ..labels import LabelDirectory
 from ..models import Opened
 from ..service import Refused, Service
@@ -93,7 +94,8 @@ class LabelDetails(Label):
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v1`` that are ours alone."""
-    routes = APIRouter(prefix="/v1", tags=["Explanations and labels"])
+    reading = route_that_reads_in(service.readers)
+    routes = APIRouter(prefix="/v1", tags=["Explanations and labels"], route_class=reading)
 
     @routes.post("/projects/{project}/explain", response_model=Explanation)
     async def explain_a_tag(

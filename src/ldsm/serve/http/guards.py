@@ -1,4 +1,4 @@
-"""What stands before every request: its size, its key, its time; and what browsers may do."""
+"""What stands before every request: its host, size, key and time; and what browsers may do."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .settings import Settings
+from ..settings import TIMEOUT_STATE, Settings
+from .bodies import names_another_charset
+from .hosts import is_allowed
 
 log = logging.getLogger("ldsm.serve")
 # Answered without a key: the page asks for one itself, and the reference holds no secret.
 OPEN_PATHS = ("/", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready")
 # Requests under way beyond this are refused; most wait for their texts to be answered.
 MOST_REQUESTS = 2048
+# Bytes of all bodies under way, or four times the largest one if that is more.
+MOST_BODIES = 64_000_000
 # What a body may be; a page of another web site cannot send JSON without being asked first.
 BODIES = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
 # Of a body that is too large, so much more is read, so that its sender gets to read the answer.
@@ -59,6 +63,8 @@ def errors_of(inference: bool) -> dict[int | str, dict[str, Any]]:
         401: "The key is missing or wrong.",
         404: "There is no such model.",
         413: "The request is too large.",
+        415: "The body is neither JSON nor a form, or not UTF-8.",
+        421: "The service does not answer for this host.",
         422: "A field is missing or wrong.",
         429: "Too many texts wait already: try again after Retry-After.",
         503: "It took too long, or too many requests are under way.",
@@ -78,19 +84,22 @@ class _TooLarge(Exception):
 
 
 class Guard:
-    """Refuses requests that are too large, have no key, take too long, or are too many."""
+    """Refuses requests for other hosts, and those that are too large, too long or too many."""
 
     def __init__(self, app: ASGIApp, settings: Settings, told: Told) -> None:
         self.app, self.settings, self.told = app, settings, told
         self._n_requests = 0
+        self._bodies = _Bodies(max(MOST_BODIES, 4 * settings.max_body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
+            if "state" in scope:
+                scope["state"][TIMEOUT_STATE] = self.settings.timeout
             await self.app(scope, receive, send)
             return
         started, nonce, status = time.perf_counter(), secrets.token_urlsafe(16), 0
         scope = self._seen(scope, nonce)
-        body = _Body(receive, self.settings.max_body)
+        body = _Body(receive, self.settings.max_body, self._bodies)
 
         async def guarded_send(message: Message) -> None:
             nonlocal status
@@ -105,7 +114,8 @@ class Guard:
         self._n_requests += 1
         try:
             if answer is None:
-                with anyio.fail_after(self.settings.timeout):
+                with anyio.fail_after(self.settings.timeout) as limit:
+                    body.give_up = limit.cancel
                     await self.app(scope, body.receive, guarded_send)
         except TimeoutError:
             text = f"The request took longer than {self.settings.timeout:g} s."
@@ -118,6 +128,11 @@ class Guard:
             answer = problem(path_of(scope), 500, "The service failed on this request.")
         finally:
             self._n_requests -= 1
+            self._bodies.remove(body)
+        if body.is_given_up:
+            text = "Too many large requests are under way, and this one was slow."
+            retry = {"Retry-After": "5", "Connection": "close"}
+            answer = problem(path_of(scope), 503, text, **retry)
         if body.is_too_large:
             answer = self._too_large(scope)
         if answer is not None and not status:
@@ -142,6 +157,10 @@ class Guard:
         headers, path = Headers(scope=scope), path_of(scope)
         if self._n_requests >= MOST_REQUESTS:
             return problem(path, 503, "Too many requests are under way.", **{"Retry-After": "1"})
+        hosts = self.settings.allowed_hosts
+        if hosts and not is_allowed(headers.getlist("host"), scope.get("server"), hosts):
+            text = "The service does not answer for this host: --allowed-host can name it."
+            return problem(path, 421, text)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:20]) > self.settings.max_body:
             return self._too_large(scope)
@@ -151,21 +170,25 @@ class Guard:
         if scope["method"] == "POST":
             if self._is_foreign(headers):
                 return problem(path, 403, "Pages of other web sites may not ask this service.")
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            content_type = headers.get("content-type", "")
+            kind = content_type.partition(";")[0].strip().lower()
             if kind not in BODIES:
                 text = f"The body must be JSON or a form. Got {kind[:40] or 'no content type'}."
+                return problem(path, 415, text)
+            if names_another_charset(content_type):
+                text = f"The charset of a body must be utf-8. Got {content_type[:100]!r}."
                 return problem(path, 415, text)
         return None
 
     def _is_foreign(self, headers: Headers) -> bool:
-        """Whether a page of another web site asks that may not."""
+        """Whether a page of another origin asks that may not; another port is another origin."""
         origin, allowed = headers.get("origin"), self.settings.allow_origins
-        if origin is None or origin in allowed or "*" in allowed:
+        if "*" in allowed or (origin is not None and origin in allowed):
             return False
         if site := headers.get("sec-fetch-site"):
-            return site == "cross-site"
+            return site not in ("same-origin", "none")  # none: a person asks, not a page
         # Browsers say it only where the connection is safe.
-        return urlsplit(origin).netloc != headers.get("host")
+        return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
     def _too_large(self, scope: Scope) -> JSONResponse:
         text = f"A request may have {self.settings.max_body:,} bytes at most."
@@ -180,26 +203,56 @@ def _key(headers: Headers) -> str:
 class _Body:
     """The messages of a request, as long as they are not too large together."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive, self._most, self.is_too_large = receive, most, False
-        self._size, self._ended = 0, False
+    def __init__(self, receive: Receive, most: int, others: _Bodies) -> None:
+        self._receive, self._most, self._others = receive, most, others
+        self.is_too_large = self.is_given_up = self.has_ended = False
+        self.size = 0
+        self.give_up: Callable[[], None] = lambda: None
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._size += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)
-        if self._size > self._most:
+        n_bytes = self._count(message)
+        if self.size > self._most:
             self.is_too_large = True
             raise _TooLarge
+        self._others.grow(self, n_bytes)
         return message
+
+    def _count(self, message: Message) -> int:
+        n_bytes = len(message.get("body", b""))
+        self.size += n_bytes
+        self.has_ended = not message.get("more_body", False)
+        return n_bytes
 
     async def read_on(self) -> None:
         """Read what still comes, within bounds."""
         with anyio.move_on_after(_READ_ON_SECONDS):
-            while not self._ended and self._size <= _READ_ON * self._most:
-                message = await self._receive()
-                self._size += len(message.get("body", b""))
-                self._ended = not message.get("more_body", False)
+            while not self.has_ended and self.size <= _READ_ON * self._most:
+                self._count(await self._receive())
+
+
+class _Bodies:
+    """The bodies under way. If they have too many bytes, the oldest unfinished ones make room."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._sizes: dict[_Body, int] = {}
+
+    def grow(self, body: _Body, n_bytes: int) -> None:
+        """Count more bytes of a body."""
+        self._sizes[body] = self._sizes.get(body, 0) + n_bytes
+        self._size += n_bytes
+        while self._size > self._most:
+            oldest = next((one for one in self._sizes if not one.has_ended), body)
+            self.remove(oldest)
+            oldest.is_given_up = True
+            oldest.give_up()
+            if oldest is body:
+                return
+
+    def remove(self, body: _Body) -> None:
+        """Count a body no more: its request has ended."""
+        self._size -= self._sizes.pop(body, 0)
 
 
 def _add_headers(headers: MutableHeaders, nonce: str) -> None:
@@ -210,5 +263,6 @@ def _add_headers(headers: MutableHeaders, nonce: str) -> None:
         "frame-ancestors 'none'",
     )
     headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     headers.setdefault("Referrer-Policy", "no-referrer")
     headers.setdefault("Cache-Control", "no-store")
