@@ -73,6 +73,11 @@ def learn(
     screen.note(tally.summary())
     for oddity in tally.oddities(of_all_rows=False):
         screen.note(f"note: {oddity}", style="yellow")
+    if opened.reads_texts and rows.texts is None:
+        screen.note(
+            "note: a store adds no new words to the model; its texts would",
+            style="yellow",
+        )
     n_labels = opened.fitted.n_labels
     with screen.progress(f"measuring {model.name} on {data.name}"):
         propensities = opened.fitted.propensities()
@@ -87,7 +92,7 @@ def learn(
 
 def _in_model_form(model: Model, rows: Dataset) -> Dataset:
     """The rows, as wide as the model where a file cannot tell: of texts, they stay as they are."""
-    if rows.X is None:
+    if model.reads_texts:
         return rows
     if rows.n_features > model.fitted.n_features:
         raise ValueError(
