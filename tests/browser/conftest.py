@@ -36,9 +36,11 @@ def driver(tmp_path_factory):
         options.add_argument("--no-sandbox")  # Chromium refuses to run as root with it
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    driver.set_script_timeout(30)
-    yield driver
-    driver.quit()
+    driver.set_script_timeout(120)
+    try:
+        yield driver
+    finally:
+        driver.quit()
 
 
 @pytest.fixture

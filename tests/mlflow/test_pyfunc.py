@@ -7,11 +7,10 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ import pytest
 import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, TextTagger
+from patience import PATIENCE, started, wait_until
 from text_corpus import NEW, TAGS, TEXTS, small
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.filterwarnings("default")]
@@ -246,16 +246,11 @@ def ask(folder, tmp_path_factory):
         port = free.getsockname()[1]
     binaries = Path(sys.executable).parent
     log = tmp_path_factory.mktemp("log") / "log.txt"
-    with log.open("w") as output:
-        running = subprocess.Popen(
-            [
-                *(binaries / "mlflow", "models", "serve", "--env-manager", "local"),
-                *("--model-uri", str(folder), "--host", "127.0.0.1", "--port", str(port)),
-            ],
-            env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"},
-            stdout=output,
-            stderr=output,
-        )
+    command = [
+        *(binaries / "mlflow", "models", "serve", "--env-manager", "local"),
+        *("--model-uri", str(folder), "--host", "127.0.0.1", "--port", str(port)),
+    ]
+    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
 
     def send(path, body=None):
         request = urllib.request.Request(
@@ -264,25 +259,23 @@ def ask(folder, tmp_path_factory):
             {"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    try:
-        for _ in range(600):
-            try:
-                if send("/ping")[0] == 200:
-                    break
-            except OSError:
-                assert running.poll() is None, log.read_text()
-                time.sleep(0.2)
-        else:
-            raise AssertionError(log.read_text())
+    def answers():
+        with suppress(OSError):
+            return send("/ping")[0] == 200
+        assert running.poll() is None, log.read_text()
+        return False
+
+    with (
+        log.open("w") as output,
+        started(command, env={**os.environ, "PATH": path}, stdout=output, stderr=output) as running,
+    ):
+        wait_until(answers)
         yield send
-    finally:
-        running.terminate()
-        running.wait(timeout=30)
 
 
 @pytest.mark.parametrize(
