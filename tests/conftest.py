@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from patience import left_processes, mark_processes
 
 # How long a single example takes says more of the machine than of the code.
 settings.register_profile("ldsm", deadline=None)
@@ -24,6 +27,18 @@ collect_ignore = [] if find_spec("selenium") else ["browser"]
 # that send it would wait for ever. A handler of our own is not passed on.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_left():
+    """Whatever the tests start, they end: the last one fails if a process is left."""
+    mark_processes()
+    yield
+    left = left_processes()
+    for process in left:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    assert not left
 
 
 @pytest.fixture(scope="session")

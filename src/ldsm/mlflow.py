@@ -60,9 +60,10 @@ class PyfuncModel:
 
         Parameters
         ----------
-        model_input : DataFrame, Series, ndarray, sparse matrix or list
+        model_input : DataFrame, Series, ndarray, sparse matrix, list or mapping
             For a tagger, texts: a list of str, or a table with one column or with a column "text".
-            For a classifier, features.
+            For a classifier, features. A table is a DataFrame, columns by name, or a list of rows
+            that are mappings.
         params : mapping, optional
             ``k``, the most labels of a row (5); ``threshold``, the least score (0); ``tail``, see
             `LdSMClassifier.predict_topk` (0).
@@ -75,10 +76,11 @@ class PyfuncModel:
         import pandas as pd
 
         k, threshold, tail = _checked(params or {})
+        given = _unpacked(model_input)
         if isinstance(self.model, TextTagger):
-            found = self.model.predict(_texts(model_input), k, tail=tail)
+            found = self.model.predict(_texts(given), k, tail=tail)
         else:
-            found = _best_labels(self.model, model_input, k, tail)
+            found = _best_labels(self.model, given, k, tail)
         rows = [[pair for pair in row if pair[1] >= threshold] for row in found]
         return pd.DataFrame(
             {
@@ -198,6 +200,42 @@ def _checked(params: Mapping[str, Any]) -> list[Any]:
     for name, (_, rule) in PARAMS.items():
         rule.check(name, chosen[name])
     return [chosen[name] for name in PARAMS]
+
+
+def _unpacked(given: Any) -> Any:
+    """Tables in the forms that MLflow makes of requests as DataFrames; anything else as it is.
+
+    ``{"inputs": {"text": [...]}}`` arrives as columns by name, and rows as mappings of single
+    values. One column of several numbers for each row is a matrix.
+    """
+    import pandas as pd
+
+    if isinstance(given, list) and any(isinstance(row, Mapping) for row in given):
+        if not all(isinstance(row, Mapping) for row in given):
+            raise ValueError("Rows must be all mappings of columns to values, or none of them.")
+        rows = [{name: _single(value) for name, value in row.items()} for row in given]
+        return pd.DataFrame(rows)
+    if not isinstance(given, Mapping):
+        return given
+    columns = {name: np.atleast_1d(np.asarray(value)) for name, value in given.items()}
+    shapes = {name: column.shape for name, column in columns.items()}
+    if not columns or len({shape[0] for shape in shapes.values()}) > 1:
+        raise ValueError(f"Columns must have the same number of rows. Got the shapes {shapes}.")
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    for name, column in columns.items():
+        if column.ndim == 2 and column.shape[1] == 1:
+            columns[name] = column[:, 0]
+        elif column.ndim != 1:
+            raise ValueError(
+                f"Of several columns, each must have one value for each row. Got {name!r} with the "
+                f"shape {column.shape}."
+            )
+    return pd.DataFrame(columns)
+
+
+def _single(value: Any) -> Any:
+    return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
 def _texts(given: Any) -> list[Any]:

@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from annif_runs import ENVIRONMENT, ROOT, SETTINGS
+from patience import PATIENCE, started, wait_until
 
 pytestmark = pytest.mark.annif
 TEXT = "Keskiajan hautoja"
@@ -56,18 +56,14 @@ def test_servers(trained, server):
         ],
     }
     program, *options = commands[server]
-    running = subprocess.Popen(
+    with started(
         [ENVIRONMENT / "bin" / program, *options],
         cwd=trained.folder,
         env={**os.environ, **SETTINGS, "ANNIF_PROJECTS_INIT": "ldsm-fi"},
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
+    ) as running:
         answer = suggested(f"http://127.0.0.1:{port}/v1/projects/ldsm-fi/suggest", running)
-    finally:
-        running.terminate()
-        running.communicate(timeout=30)
     shown = trained("suggest", "ldsm-fi", stdin=TEXT)
     assert [f"<{one['uri']}>" for one in answer] == [
         line.split("\t")[0] for line in shown.splitlines()
@@ -77,17 +73,19 @@ def test_servers(trained, server):
 def suggested(url, running):
     """The answer of a server, once it is there."""
     fields = urllib.parse.urlencode({"text": TEXT}).encode()
-    for _ in range(300):
+
+    def answer():
         try:
-            with urllib.request.urlopen(url, fields, timeout=30) as response:
+            with urllib.request.urlopen(url, fields, timeout=PATIENCE) as response:
                 return json.load(response)["results"]
         except ConnectionError:
             pass
         except urllib.error.URLError as error:
             assert isinstance(error.reason, ConnectionError), error
         assert running.poll() is None, running.stderr.read()
-        time.sleep(0.2)
-    raise AssertionError("the server does not answer")
+        return None
+
+    return wait_until(answer, "the server does not answer")
 
 
 def test_the_patch_for_annif(trained, tmp_path):

@@ -29,8 +29,10 @@ def served(model_file):
 @pytest.fixture(scope="session")
 def driver():
     driver = chromium()
-    yield driver
-    driver.quit()
+    try:
+        yield driver
+    finally:
+        driver.quit()
 
 
 def chromium(*arguments: str) -> webdriver.Chrome:
@@ -44,7 +46,7 @@ def chromium(*arguments: str) -> webdriver.Chrome:
         options.add_argument("--no-sandbox")  # Chromium refuses to run as root with it
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    driver.set_script_timeout(30)
+    driver.set_script_timeout(120)
     return driver
 
 

@@ -14,7 +14,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 
 import pytest
 
@@ -22,6 +21,7 @@ import ldsm
 from cli_runs import leftovers, process, within, write_data
 from ldsm import datasets
 from ldsm.cli.demo import next_commands
+from patience import PATIENCE, started, wait_until
 
 COMMANDS = ["demo", "train", "predict", "evaluate", "inspect", "explain", "convert", "tune"]
 
@@ -50,23 +50,21 @@ def large(tmp_path):
     return tmp_path, [str(tmp_path / "large.txt"), *work]
 
 
-def in_terminal(*arguments, columns=90, until=None, then=None, timeout=60):
+def in_terminal(*arguments, columns=90, until=None, then=None):
     """Run in a pseudo-terminal; when `until` has been shown, call `then` with the process."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
-    child = subprocess.Popen(
+    with started(
         [sys.executable, "-m", "ldsm", *map(str, arguments)],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         env={**environment, "TERM": "xterm-256color"},
-        start_new_session=True,
-    )
-    os.close(theirs)
-    shown, deadline = b"", time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if select.select([ours], [], [], 0.1)[0]:
+    ) as child:
+        os.close(theirs)
+        shown = b""
+        while select.select([ours], [], [], PATIENCE)[0]:
             try:
                 chunk = os.read(ours, 1 << 16)
             except OSError:  # Linux reports a closed terminal so
@@ -74,11 +72,11 @@ def in_terminal(*arguments, columns=90, until=None, then=None, timeout=60):
             if not chunk:
                 break
             shown += chunk
-        if until is not None and re.search(until, shown.decode(errors="replace")):
-            until = None
-            then(child)
-    os.close(ours)
-    return child.wait(timeout=30), shown.decode()
+            if until is not None and re.search(until, shown.decode(errors="replace")):
+                until = None
+                then(child)
+        os.close(ours)
+        return child.wait(PATIENCE), shown.decode()
 
 
 def test_version_and_help(capsys):
@@ -118,12 +116,10 @@ def test_a_reader_that_has_seen_enough(folder):
     with (folder / "many.txt").open("w") as file:
         file.write("cod and herring\n" * 20_000)
     command = [sys.executable, "-m", "ldsm", "predict", folder / "notes.ldsm", folder / "many.txt"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert child.stdout.readline().startswith(b"fish ")
-    child.stdout.close()
-    errors = child.stderr.read()
-    child.stderr.close()
-    assert (child.wait(timeout=60), errors) == (1, b"")
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout.readline().startswith(b"fish ")
+        child.stdout.close()
+        assert (child.stderr.read(), child.wait(PATIENCE)) == (b"", 1)
 
 
 @pytest.mark.not_under("thread", reason="trains against the clock")
@@ -154,32 +150,23 @@ def test_a_process_that_is_told_to_stop_cleans_up(tmp_path, folder):
     """SIGTERM while an output file is half written: stdin stays open, so the file does."""
     out = tmp_path / "out.txt"
     command = [sys.executable, "-m", "ldsm", "predict", folder / "notes.ldsm", "-", "-o", out]
-    child = subprocess.Popen(
-        [*command, "--batch-size", "1"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    child.stdin.write(b"cod\n")
-    child.stdin.flush()
-    deadline = time.monotonic() + 30
-    while not leftovers(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert leftovers(tmp_path), "the file was never begun"
-    child.send_signal(signal.SIGTERM)
-    code = child.wait(timeout=30)
-    child.stdin.close()
-    child.stderr.close()
-    assert code == 143
+    command += ["--batch-size", "1"]
+    with started(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        child.stdin.write(b"cod\n")
+        child.stdin.flush()
+        wait_until(lambda: leftovers(tmp_path), "the file was never begun")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(PATIENCE) == 143
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.not_under("address", "thread", reason="must end within a minute")
+@pytest.mark.not_under("address", "thread", reason="trains for minutes there")
 def test_demo(tmp_path, capsys):
     """Its numbers hold what it promises, and the commands it names work as they stand."""
     file = tmp_path / "docs.ldsm"
-    started = time.monotonic()
     run = within(capsys)
     done = run("demo", "--json", "--save", file, "--trees", 10)
     assert done.code == 0, done.err
-    assert time.monotonic() - started < 60
     popular, linear, trees = done.json["methods"]
     for k in (1, 3, 5):
         assert 0.1 < popular[f"precision@{k}"] < trees[f"precision@{k}"] < 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.locks import FileLocked, locked
 from ldsm.cli.screen import Screen
+from patience import started
 from text_corpus import titles
 
 TEXTS, TAGS = titles(1100)
@@ -233,19 +233,15 @@ def killed_runs(folder, n_kills, seed):
     old = ldsm.load(folder / MODEL).fingerprint_
     command = [sys.executable, "-m", "ldsm", "learn", MODEL, NEW, "--in-place", "--quiet"]
     saved = (folder / MODEL).read_bytes()
-    started = time.perf_counter()
+    began = time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    whole = time.perf_counter() - started
+    whole = time.perf_counter() - began
     new = ldsm.load(folder / MODEL).fingerprint_
     draw, found = random.Random(seed), {old: 0, new: 0}
     for _ in range(n_kills):
         (folder / MODEL).write_bytes(saved)
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(draw.uniform(0.5, 1.02) * whole)  # where it writes, mostly
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with started(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            time.sleep(draw.uniform(0.5, 1.02) * whole)  # where it writes, mostly
         found[ldsm.load(folder / MODEL).fingerprint_] += 1  # a KeyError for any other
     return list(found.values())
 

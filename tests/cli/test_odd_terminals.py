@@ -12,6 +12,7 @@ import time
 import pytest
 from rich.console import Console
 
+import patience
 from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm.cli.command import sentence
@@ -72,16 +73,14 @@ def test_an_encoding_that_lacks_characters_is_no_error(model, command, environme
         pytest.skip("without UTF-8, Python itself cannot start in a folder of such a name")
     settings = {**os.environ, **environment}
     arguments = [command, str(model), *(["word5"] if command == "explain" else [])]
-    run = subprocess.run(
-        [sys.executable, "-m", "ldsm", *arguments], capture_output=True, env=settings, timeout=60
-    )
+    run = patience.run([sys.executable, "-m", "ldsm", *arguments], env=settings, text=False)
     assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("command", ["predict", pytest.param("explain", marks=pytest.mark.long)])
 def test_stdin_that_is_closed_is_one_sentence(model, command):
     shell = f'"{sys.executable}" -m ldsm {command} "{model}" - <&-'
-    run = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)
+    run = patience.run(shell, shell=True)
     assert run.returncode in (1, 2)
     assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
 
@@ -113,11 +112,12 @@ def test_ctrl_c_while_it_still_loads_is_one_sentence(model):
     """
     for wait in (0.0, 0.02, 0.1, 0.3):
         command = [sys.executable, "-c", program, "inspect", str(model)]
-        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert run.stdout is not None and run.stdout.readline() == "up\n"
-        time.sleep(wait)
-        run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with patience.started(command, text=True, **pipes) as run:
+            assert run.stdout.readline() == "up\n"
+            time.sleep(wait)
+            run.send_signal(signal.SIGINT)
+            _, said = run.communicate(timeout=patience.PATIENCE)
         assert run.returncode in (0, 130, -signal.SIGINT)
         assert "Traceback" not in said, said
 

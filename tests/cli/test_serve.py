@@ -9,12 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 
 from cli_runs import process, within
+from patience import PATIENCE, started, wait_until
 from services import service, small_tagger
 
 TAGS = "/v1/projects/tags"
@@ -44,9 +45,7 @@ def test_several_processes(model_file):
         name = (
             'ldsm_requests_total{method="POST",path="/v1/projects/{project}/suggest",status="200"}'
         )
-        end = time.monotonic() + 10
-        while f"{name} 20.0" not in (metrics := served.get("/metrics").text):
-            assert time.monotonic() < end, metrics
+        wait_until(lambda: f"{name} 20.0" in served.get("/metrics").text)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_it_does_what_its_options_say_until_it_is_told_to_stop(model_file, tmp_p
         large = json.dumps({"documents": [{"text": "cod " * 1000}]})
         assert served.ask("POST", f"{TAGS}/suggest-batch", large, **headers).status == 413
         served.process.send_signal(signal.SIGINT)
-        _, errors = served.process.communicate(timeout=20)
+        _, errors = served.process.communicate(timeout=PATIENCE)
         assert served.process.returncode == 0
     assert f"POST {TAGS}/suggest-batch" in errors and "s3cret" not in errors
 
@@ -132,24 +131,20 @@ def test_the_demo_can_be_served():
         "2",
         "--json",
     ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as run:
-        try:
-            lines = []
-            while not lines or "address" not in lines[-1]:
-                lines.append(run.stdout.readline())
-                assert lines[-1], run.stderr.read()
-            address = json.loads(lines[-1])["address"]
-            for _ in range(200):
-                try:
-                    with urllib.request.urlopen(f"{address}v1/projects/demo", timeout=10) as answer:
-                        assert json.load(answer)["n_labels"] > 100
-                    break
-                except OSError:
-                    time.sleep(0.05)
-            else:
-                raise AssertionError("it does not answer")
-        finally:
-            run.terminate()
-            run.communicate(timeout=30)
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        lines = []
+        while not lines or "address" not in lines[-1]:
+            lines.append(run.stdout.readline())
+            assert lines[-1], run.stderr.read()
+        address = json.loads(lines[-1])["address"]
+
+        def answer():
+            with (
+                suppress(OSError),
+                urllib.request.urlopen(f"{address}v1/projects/demo", timeout=PATIENCE) as found,
+            ):
+                return json.load(found)
+
+        assert wait_until(answer, "it does not answer")["n_labels"] > 100
+        run.terminate()
+        run.communicate(timeout=PATIENCE)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -18,6 +17,8 @@ from full_disk import no_file_beyond
 from ldsm import datasets
 from ldsm._storage.manifest import identity
 from ldsm.datasets import Dataset, Strings, open_store, save_store
+from patience import started
+from process_memory import mapped_bytes
 
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -91,7 +92,8 @@ def test_arrays_are_plain_and_mapped(store):
     assert list(data.feature_names) == ["a", "b", "ü"]
 
 
-def test_opening_reads_little_and_takes_milliseconds(tmp_path):
+@pytest.mark.linux
+def test_opening_reads_little(tmp_path):
     n, per_row = 200_000, 40
     X = sparse.csr_array(
         (
@@ -103,12 +105,11 @@ def test_opening_reads_little_and_takes_milliseconds(tmp_path):
     )
     Y = sparse.csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
     Dataset(X, Y, label_names=[str(i) for i in range(n)]).save(tmp_path / "big")
-    fastest = np.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        data = open_store(tmp_path / "big")
-        fastest = min(fastest, time.perf_counter() - start)
-    assert fastest < 0.1  # a few ms on a quiet machine; reading all of it takes longer
+    data = open_store(tmp_path / "big")
+    for name in ("x_indices", "x_values"):
+        path = tmp_path / "big" / f"{name}.npy"
+        assert path.stat().st_size > 30 << 20
+        assert 0 < mapped_bytes(path) < 2 << 20  # some pages at its ends
     assert data.label_names[n - 1] == str(n - 1)
     rows = [n - 1, 5]
     assert_same(data.select(rows), Dataset(X, Y, label_names=data.label_names).select(rows))
@@ -323,10 +324,9 @@ def test_a_killed_writer_leaves_the_old_store_or_the_new_one(tmp_path):
     for pause in (0.003, 0.011, 0.029):
         command = [sys.executable, "-c", script, str(folder)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        with started(command, stdout=subprocess.PIPE, env=environment) as process:
             assert process.stdout.readline() == b"ready\n"
-            time.sleep(pause)
-            process.send_signal(signal.SIGKILL)
+            time.sleep(pause)  # and then it is killed
         data = open_store(folder, verify=True)
         assert len(np.unique(data.X.data)) == 1
     save_store(data, folder, overwrite=True)

@@ -10,7 +10,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 # Where `make test-browser` puts the checker of accessibility.
 AXE = Path(__file__).parents[2] / "build" / "axe" / "axe_playwright_python" / "axe.min.js"
-WAIT = 10
+WAIT = 120
 
 
 class Page:

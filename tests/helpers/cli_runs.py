@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 
 import numpy as np
 
+import patience
 from ldsm import datasets
 from ldsm.cli.main import _run
 
@@ -38,14 +38,8 @@ class Run:
 
 def process(*arguments, stdin="", **options):
     """Run `python -m ldsm`."""
-    run = subprocess.run(
-        [sys.executable, "-m", "ldsm", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **options,
-    )
+    command = [sys.executable, "-m", "ldsm", *map(str, arguments)]
+    run = patience.run(command, input=stdin, **options)
     return Run(run.returncode, run.stdout, run.stderr)
 
 

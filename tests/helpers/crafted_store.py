@@ -109,7 +109,7 @@ def main(every: int) -> dict:
             (folder / "meta.json").unlink()
             write_manifest(str(folder / "meta.json"), copy, replace=True)
             for verify in (True, False):
-                started = time.perf_counter()
+                started = time.process_time()
                 try:
                     ask(folder, verify)
                     outcomes["answered"] += 1
@@ -118,7 +118,7 @@ def main(every: int) -> dict:
                 except Exception:
                     print(f"{name}, verify={verify}", file=sys.stderr)
                     raise
-                slowest = max(slowest, (time.perf_counter() - started, name))
+                slowest = max(slowest, (time.process_time() - started, name))
             shutil.rmtree(folder)
     memory = peak_bytes() - before
     return {"made": made, "slowest": slowest, "memory": memory, "outcomes": dict(outcomes)}

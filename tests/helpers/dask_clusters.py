@@ -14,6 +14,7 @@ from distributed.utils import get_mp_context
 
 import dask
 from ldsm import LdSMClassifier, _core, datasets
+from patience import PATIENCE
 
 N_TREES = 5
 SETTINGS = {
@@ -21,7 +22,7 @@ SETTINGS = {
     # second.
     "distributed.worker.multiprocessing-method": "forkserver",
     "distributed.scheduler.allowed-failures": 1,
-    "distributed.comm.timeouts.connect": "5s",
+    "distributed.comm.timeouts.connect": "10s",
     "distributed.worker.memory.terminate": False,
     "distributed.worker.memory.pause": False,
 }
@@ -79,7 +80,7 @@ def remote_cluster(n_workers):
     processes = [context.Process(target=_run, args=(_schedule, theirs))]
     try:
         processes[0].start()
-        assert ours.poll(60), "the scheduler did not start"
+        assert ours.poll(PATIENCE), "the scheduler did not start"
         address = ours.recv()
         for _ in range(n_workers):
             processes.append(context.Process(target=_run, args=(_work, address)))

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import uvicorn
 from ldsm import LdSMClassifier, TextTagger
 from ldsm.serve.http.protocol import LimitedProtocol
 from ldsm.serve.run import listening
+from patience import PATIENCE
 
 SCRIPT = "<script>alert(1)</script>"
 TOPICS = {
@@ -76,7 +77,7 @@ class Client:
         self.port = port
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, body, named)
@@ -134,7 +135,7 @@ class Process(Client):
             self.stop(kill=True)
             raise
 
-    def wait_until_ready(self, seconds: float = 120) -> None:
+    def wait_until_ready(self, seconds: float = PATIENCE) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
@@ -147,17 +148,34 @@ class Process(Client):
     def workers(self) -> list[int]:
         """Its child processes that answer requests."""
         pid = self.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            children = [int(child) for child in file.read().split()]
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children") as file:
+                children = [int(child) for child in file.read().split()]
+        except OSError:  # it has ended, or this is not Linux
+            return []
         return [child for child in children if not _tracks_resources(child)]
 
     def stop(self, kill: bool = False) -> tuple[int, str]:
         """End it; its exit code and what it has logged."""
-        for worker in self.workers() if kill else []:
-            os.kill(worker, 9)
-        (self.process.kill if kill else self.process.terminate)()
-        _, errors = self.process.communicate(timeout=60)
+        workers = self.workers()
+        if kill:  # itself first, because it replaces workers that end
+            self.process.kill()
+            self._kill(workers)
+        else:
+            self.process.terminate()
+        try:
+            _, errors = self.process.communicate(timeout=PATIENCE)
+        except BaseException:
+            self.process.kill()
+            self._kill(workers)
+            self.process.wait()
+            raise
         return self.process.returncode, errors
+
+    def _kill(self, workers: list[int]) -> None:
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, 9)
 
 
 def _tracks_resources(pid: int) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import socket
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ import pytest
 import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, TextTagger
+from patience import PATIENCE, started, wait_until
 from text_corpus import NEW, TAGS, TEXTS, small
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.filterwarnings("default")]
@@ -69,11 +70,70 @@ def test_what_is_saved(folder, tagger):
         lambda texts: pd.DataFrame({"text": texts}),
         lambda texts: pd.DataFrame({"number": range(len(texts)), "text": texts}),
         lambda texts: pd.DataFrame({"whatever": texts}),
+        lambda texts: {"text": texts},
+        lambda texts: {"number": list(range(len(texts))), "text": texts},
+        lambda texts: [{"text": text} for text in texts],
     ],
-    ids=["list", "series", "array", "column text", "one of two columns", "one column"],
+    ids=[
+        *("list", "series", "array", "column text", "one of two columns", "one column"),
+        *("dict", "dict of two columns", "list of dicts"),
+    ],
 )
 def test_every_form_of_texts(loaded, tagger, form):
     assert pairs(loaded.predict(form(NEW))) == tagger.predict(NEW)
+
+
+def parsed(body):
+    """What the scoring server hands to the model of a JSON request."""
+    from mlflow.pyfunc import scoring_server  # warns when it is imported
+
+    return scoring_server.infer_and_parse_data(body)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        lambda texts: [[text] for text in texts],
+        lambda texts: {"text": texts},
+        lambda texts: {"text": [[text] for text in texts]},
+        lambda texts: {"whatever": texts},
+        lambda texts: {"number": list(range(len(texts))), "text": texts},
+        lambda texts: {"number": [[i] for i in range(len(texts))], "text": [[t] for t in texts]},
+        lambda texts: [{"text": text} for text in texts],
+        lambda texts: [{"number": i, "text": text} for i, text in enumerate(texts)],
+    ],
+    ids=[
+        *("texts", "rows", "column", "column of rows", "any column", "columns", "columns of rows"),
+        *("mappings", "mappings of two columns"),
+    ],
+)
+@pytest.mark.parametrize("key", ["inputs", "instances"])
+@pytest.mark.parametrize("n_texts", [1, 3])
+def test_every_form_of_a_parsed_request(loaded, tagger, key, form, n_texts):
+    texts = NEW[:n_texts]
+    assert pairs(loaded.predict(parsed({key: form(texts)}))) == tagger.predict(texts)
+
+
+def test_every_form_of_a_parsed_table(loaded, tagger):
+    from mlflow.pyfunc import scoring_server
+
+    texts = NEW[:3]
+    rows = [[text] for text in texts]
+    for body in (
+        {"dataframe_split": {"columns": ["text"], "data": rows}},
+        {"dataframe_split": {"data": rows}},
+        {"dataframe_records": [{"text": text} for text in texts]},
+    ):
+        assert pairs(loaded.predict(parsed(body))) == tagger.predict(texts)
+    for index in (True, False):
+        table = io.StringIO(pd.DataFrame({"text": texts}).to_csv(index=index))
+        assert pairs(loaded.predict(scoring_server.parse_csv_input(table))) == tagger.predict(texts)
+
+
+def test_requests_without_texts(loaded):
+    for body in ({"inputs": []}, {"inputs": {"text": []}}, {"instances": []}):
+        assert len(loaded.predict(parsed(body))) == 0
 
 
 def test_params(loaded, tagger):
@@ -109,6 +169,14 @@ def test_an_unknown_param(tagger):
         (pd.DataFrame({"a": ["x"], "b": ["y"]}), "in one column, or in a column 'text'. Got .*'a'"),
         ("a text", "put a single document into a list"),
         ([1, 2], "Document 0 must be a str. Got 1"),
+        ({}, "Columns must have the same number of rows"),
+        ({"a": ["x"], "b": ["y"]}, "in one column, or in a column 'text'. Got .*'a'"),
+        ({"text": ["x", "y"], "b": ["y"]}, "same number of rows. Got the shapes .*'text': \\(2,"),
+        ({"text": [["x", "y"]]}, r"Document 0 must be a str. Got \['x', 'y'\]"),
+        ({"n": [1], "text": [["x", "y"]]}, r"one value for each row. Got 'text' with .*\(1, 2\)"),
+        ([{"text": "x"}, "y"], "all mappings of columns to values, or none"),
+        ([{"text": "x"}, {"body": "y"}], "in one column, or in a column|Document 1 must be a str"),
+        (np.array("a text"), "put a single document into a list"),
     ],
 )
 def test_wrong_inputs(tagger, given, said):
@@ -125,7 +193,20 @@ def test_a_classifier(tmp_path):
     ldsm.mlflow.save_model(tmp_path / "rows.ldsm", tmp_path / "rows")
     model = mlflow.pyfunc.load_model(str(tmp_path / "rows"))
     labels, scores = clf.predict_topk(X[:9], 2)
-    for rows in (X[:9], X[:9].toarray(), pd.DataFrame(X[:9].toarray())):
+    numbers = X[:9].toarray().tolist()
+    named = [{f"x{i}": value for i, value in enumerate(row)} for row in numbers]
+    requests = [
+        {"inputs": numbers},
+        {"instances": numbers},
+        {"inputs": {"x": numbers}},
+        {"inputs": {name: [row[name] for row in named] for name in named[0]}},
+        {"instances": named},
+        {"inputs": named},
+        {"dataframe_split": {"data": numbers}},
+        {"dataframe_records": named},
+    ]
+    forms = [X[:9], X[:9].toarray(), pd.DataFrame(X[:9].toarray()), *map(parsed, requests)]
+    for rows in forms:
         answer = model.predict(rows, params={"k": 2})
         for row, (own, its) in enumerate(zip(labels.tolist(), scores.tolist(), strict=True)):
             n = int(np.sum(scores[row] > 0))
@@ -165,16 +246,11 @@ def ask(folder, tmp_path_factory):
         port = free.getsockname()[1]
     binaries = Path(sys.executable).parent
     log = tmp_path_factory.mktemp("log") / "log.txt"
-    with log.open("w") as output:
-        running = subprocess.Popen(
-            [
-                *(binaries / "mlflow", "models", "serve", "--env-manager", "local"),
-                *("--model-uri", str(folder), "--host", "127.0.0.1", "--port", str(port)),
-            ],
-            env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"},
-            stdout=output,
-            stderr=output,
-        )
+    command = [
+        *(binaries / "mlflow", "models", "serve", "--env-manager", "local"),
+        *("--model-uri", str(folder), "--host", "127.0.0.1", "--port", str(port)),
+    ]
+    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
 
     def send(path, body=None):
         request = urllib.request.Request(
@@ -183,25 +259,23 @@ def ask(folder, tmp_path_factory):
             {"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    try:
-        for _ in range(600):
-            try:
-                if send("/ping")[0] == 200:
-                    break
-            except OSError:
-                assert running.poll() is None, log.read_text()
-                time.sleep(0.2)
-        else:
-            raise AssertionError(log.read_text())
+    def answers():
+        with suppress(OSError):
+            return send("/ping")[0] == 200
+        assert running.poll() is None, log.read_text()
+        return False
+
+    with (
+        log.open("w") as output,
+        started(command, env={**os.environ, "PATH": path}, stdout=output, stderr=output) as running,
+    ):
+        wait_until(answers)
         yield send
-    finally:
-        running.terminate()
-        running.wait(timeout=30)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +284,11 @@ def ask(folder, tmp_path_factory):
         {"inputs": NEW[:3]},
         {"dataframe_split": {"columns": ["text"], "data": [[text] for text in NEW[:3]]}},
         {"dataframe_records": [{"text": text} for text in NEW[:3]]},
+        {"inputs": {"text": NEW[:3]}},
+        {"inputs": [{"text": text} for text in NEW[:3]]},
+        {"instances": [{"text": text} for text in NEW[:3]]},
     ],
-    ids=["inputs", "split", "records"],
+    ids=["inputs", "split", "records", "columns", "rows", "instances"],
 )
 def test_invocations(ask, tagger, body):
     status, answer = ask("/invocations", {**body, "params": {"k": 2}})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import patience
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -16,7 +17,7 @@ MODELS = ["model_v1", "model_v2", "tagger_v1", "tagger_v2"]
 
 def run(program: str, *arguments: object) -> dict:
     command = [sys.executable, "-W", "error", str(HELPERS / program), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
+    done = patience.run(command, seconds=3600)
     assert done.returncode == 0, (done.returncode, done.stderr[-3000:])
     report = json.loads(done.stdout)
     assert report["slowest"][0] < 5, report["slowest"]

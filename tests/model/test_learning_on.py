@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from dataclasses import replace
 from functools import cache
 
@@ -23,6 +22,7 @@ from ldsm._second_stage.new_rows import NewRows
 from ldsm._storage.container import read, write
 from ldsm._trees.training_data import TrainingData
 from ldsm.metrics.calibration import reliability
+from patience import meanwhile
 
 N_LABELS = 30
 TRAIN, TEST = (
@@ -377,19 +377,11 @@ def test_others_see_the_old_or_the_new_model():
     clf = copy.deepcopy(fitted(names=True))
     rows = [[*row, "a new one"] for row in NAMES[REST]]
     models = [clf.model_]
-    answers, over = [], threading.Event()
-
-    def ask():
-        while not over.is_set():
-            answers.append(clf.predict_topk(TEST.X[:20], 5))
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    for _ in range(4):
-        clf.partial_fit(X[REST], rows)
-        models.append(clf.model_)
-    over.set()
-    asking.join()
+    answers = []
+    with meanwhile(lambda: answers.append(clf.predict_topk(TEST.X[:20], 5)), 1):
+        for _ in range(4):
+            clf.partial_fit(X[REST], rows)
+            models.append(clf.model_)
     x = feature_arrays(TEST.X[:20])
     columns = [model.top_columns(x, 5) for model in models]
     expected = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -313,13 +312,9 @@ def test_opening_without_verifying_reads_next_to_nothing(tmp_path):
             file.write(array[: 1 << 10].tobytes())
         file.truncate(len(prefix) + described["checksum"]["data_offsets"][1])
     assert os.path.getsize(path) > 1 << 30
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        opened = load(path, verify=False)
-        seconds.append(time.perf_counter() - start)
-        opened.predict_topk(XS[:1], k=1)
-    assert min(seconds) < 0.05
+    opened = load(path, verify=False)
+    opened.predict_topk(XS[:1], k=1)
+    # Of a thousand megabytes, only those are read that the prediction needs.
     assert 0 < mapped_bytes(path) < 30 << 20
 
 

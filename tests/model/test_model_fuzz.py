@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import patience
 from ldsm import LdSMClassifier, TextTagger
 from problems import make_problem
 
@@ -26,7 +27,7 @@ def fuzz(tmp_path, data, count, seed=0):
     path.write_bytes(data)
     program = HELPERS / "fuzz_model.py"
     command = [sys.executable, "-W", "error", str(program), str(path), str(count), str(seed)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    run = patience.run(command, seconds=3600)
     assert run.returncode == 0, (run.returncode, run.stderr[-2000:])
     report = json.loads(run.stdout)
     assert report["events"] == []

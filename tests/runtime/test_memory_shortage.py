@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import patience
 from ldsm import LdSMClassifier, datasets
 from ldsm._model.fitted import MOST_FEATURES
 from ldsm._runtime.memory import available_bytes, out_of_memory
 
 PROGRAM = """
 import faulthandler, resource, sys
-faulthandler.dump_traceback_later(60, exit=True)
+faulthandler.dump_traceback_later(300, exit=True)
 import numpy as np, scipy.sparse as sp
 from ldsm import LdSMClassifier, load
 rng = np.random.default_rng(0)
@@ -38,7 +39,7 @@ except (MemoryError, OSError) as error:
 
 def with_spare(megabytes: float, n_jobs: int, path) -> str:
     command = [sys.executable, "-c", PROGRAM, str(megabytes), str(n_jobs), str(path / "m.ldsm")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    run = patience.run(command)
     if "Timeout" in run.stderr and "MemoryError" in run.stderr and " in start\n" in run.stderr:
         # Python's own: a thread that dies before its first line leaves `Thread.start` waiting.
         return "OSError of a thread of Python's that had no memory to begin with"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
 
 import pytest
 
@@ -11,9 +11,11 @@ import ldsm
 from ldsm._storage.container import write
 from ldsm._storage.locks import locked
 from ldsm.serve import Settings, create_app, learner
+from ldsm.serve import service as service_module
 from ldsm.serve.corrections import CorrectionFile
 from ldsm.serve.learner import NOTE
 from ldsm.text.saved_form import tagger_to_state
+from patience import PATIENCE, wait_until
 from services import running, service, small_tagger
 
 TAGS = "/v1/projects/tags"
@@ -34,13 +36,8 @@ def learned(path):
     return sum(entry.get("learned", 0) for entry in training.get("history", []))
 
 
-def settled(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
+def settled(condition):
+    return bool(wait_until(condition))
 
 
 def test_a_correction_is_learned_before_it_is_acknowledged(own_model):
@@ -108,18 +105,19 @@ def of_an_earlier_version(tagger, path):
     write(path, {"kind": "TextTagger", **header}, arrays)
 
 
-def test_a_model_that_cannot_learn_is_refused(own_model, tagger, tmp_path, caplog):
+def test_a_model_that_cannot_learn_is_refused(own_model, tagger, tmp_path, caplog, monkeypatch):
+    # Whoever waited for it to learn would wait for ever.
+    monkeypatch.setattr(service_module, "LEARN_WAIT", 10 * PATIENCE)
     old = tmp_path / "old.ldsm"
     of_an_earlier_version(tagger, old)
     with pytest.raises(ValueError, match="saved by an earlier version"):
         create_app([old], Settings(learn=True))
     # In place of another one, it answers, and corrections are kept.
-    with running(create_app([own_model], Settings(learn=True))) as client:
+    patient = Settings(learn=True, timeout=20 * PATIENCE)
+    with running(create_app([own_model], patient)) as client:
         old.replace(own_model)
         assert settled(lambda: "earlier version" in caplog.text)
-        started = time.monotonic()
         correct(client, "a yacht race", "sport")
-        assert time.monotonic() - started < 2
         assert client.get(TAGS).json["learns"] is False
         assert "fish" in labels(client) and "sport" not in labels(client)
         tagger.save(own_model)
@@ -202,15 +200,18 @@ def test_lines_that_are_no_corrections_do_not_stop_it(own_model, caplog):
 
 def test_a_kept_correction_is_acknowledged_however_long_learning_takes(own_model, monkeypatch):
     """Told that it took too long, a client would send it again."""
-    plain = ldsm.TextTagger.partial_fit
+    plain, acknowledged = ldsm.TextTagger.partial_fit, threading.Event()
 
     def slow(self, *arguments):
-        time.sleep(1.5)
+        assert acknowledged.wait(PATIENCE)
         return plain(self, *arguments)
 
     monkeypatch.setattr(ldsm.TextTagger, "partial_fit", slow)
-    with running(create_app([own_model], Settings(learn=True, timeout=0.8))) as client:
-        correct(client, "a yacht race", "sport")
+    with running(create_app([own_model], Settings(learn=True, timeout=4))) as client:
+        try:
+            correct(client, "a yacht race", "sport")
+        finally:
+            acknowledged.set()
     assert learned(own_model) == 1
 
 

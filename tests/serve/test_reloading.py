@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 
 import pytest
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
 from ldsm.serve import Settings, create_app, models
+from patience import meanwhile, wait_until
 from services import documents, running, small_tagger
 
 TAGS = "/v1/projects/tags"
@@ -95,23 +95,16 @@ def test_every_answer_is_of_one_model_while_files_change(own_model, tagger, othe
     """Requests under way finish on the model that they began with."""
     allowed = [model.predict([TEXT], 10)[0] for model in (tagger, other)]
     assert allowed[0] != allowed[1]
-    stop, wrong = threading.Event(), []
+    wrong = []
     with running(create_app([own_model])) as client:
 
         def ask():
-            while not stop.is_set():
-                found = scores(client)
-                if found not in allowed:
-                    wrong.append(found)
+            if (found := scores(client)) not in allowed:
+                wrong.append(found)
 
-        threads = [threading.Thread(target=ask) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for i in range(20):
-            (tagger, other)[i % 2].save(own_model)
-        stop.set()
-        for thread in threads:
-            thread.join()
+        with meanwhile(ask, 4):
+            for i in range(20):
+                (tagger, other)[i % 2].save(own_model)
     assert wrong == []
 
 
@@ -123,9 +116,7 @@ def test_damaged_mapped_file_is_reported_soon_after_start(own_model, monkeypatch
     except ValueError:
         pytest.skip("what is damaged is seen at once")
     with running(create_app([own_model])) as client:
-        for _ in range(100):
-            if client.get(TAGS).json["problem"]:
-                break
+        wait_until(lambda: client.get(TAGS).json["problem"])
         assert "its checksum does not match" in client.get(TAGS).json["problem"]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import patience
 from full_disk import no_file_beyond
 from ldsm import load
 from ldsm._storage import atomic
@@ -161,6 +162,8 @@ KILLED = """
             while True:
                 for clf in models:
                     clf.save(path)
+        while not set(os.listdir(folder)) - known - {"m.ldsm"}:
+            time.sleep(0.001)  # until it saves
         time.sleep(random.uniform(0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -179,7 +182,7 @@ KILLED = """
 def killed_saves(folder, kills):
     """Kill a process that saves without end; return how often it was amid a save."""
     code = [sys.executable, "-c", textwrap.dedent(KILLED), str(folder), str(kills), "1"]
-    run = subprocess.run(code, capture_output=True, text=True, timeout=300)
+    run = patience.run(code)
     assert run.returncode == 0, run.stderr
     return int(run.stdout)
 
@@ -268,7 +271,7 @@ def test_a_disk_that_is_really_full(tmp_path):
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no file system can be mounted here")
     code = [*mount, disk + 'exec "$@"', "sh", sys.executable, "-c", textwrap.dedent(FULL)]
-    run = subprocess.run([*code, str(tmp_path)], capture_output=True, text=True, timeout=300)
+    run = patience.run([*code, str(tmp_path)])
     assert (run.returncode, run.stdout) == (0, "full\n"), run.stderr
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import ldsm
+import patience
 from ldsm import LdSMClassifier, TextTagger
 from ldsm._storage import container
 from ldsm._storage.strings import Strings
@@ -52,10 +51,8 @@ def crafted(path: Path, change) -> Path:
 def test_settings_that_would_hang_or_swell_are_refused_at_once(tmp_path, settings, message):
     change = lambda header, arrays: header["text"]["vectorizer"].update(settings)  # noqa: E731
     path = crafted(tmp_path / "bad.ldsm", change)
-    started = time.perf_counter()
-    with pytest.raises(ValueError, match=message):
+    with patience.little_work(1), pytest.raises(ValueError, match=message):
         ldsm.load(path)
-    assert time.perf_counter() - started < 1
 
 
 def test_nothing_is_tokenised_at_load(tmp_path, monkeypatch):
@@ -133,11 +130,12 @@ def test_names_are_not_decoded_at_load(tmp_path):
         "import sys, json, time; sys.path.insert(0, sys.argv[2]); import ldsm, ldsm.text\n"
         "from process_memory import now_bytes, peak_bytes\n"
         "from ldsm import load\n"
-        "before, start = now_bytes(), time.perf_counter(); model = load(sys.argv[1])\n"
-        "print(json.dumps([peak_bytes() - before, time.perf_counter() - start]))\n"
+        "before, start = now_bytes(), time.process_time(); model = load(sys.argv[1])\n"
+        "print(json.dumps([peak_bytes() - before, time.process_time() - start]))\n"
     )
     command = [sys.executable, "-c", program, str(path), str(HELPERS)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    run = patience.run(command)
+    assert run.returncode == 0, run.stderr
     memory, seconds = json.loads(run.stdout)
     assert memory <= 1.2 * path.stat().st_size + (50 << 20)
     assert seconds < 3

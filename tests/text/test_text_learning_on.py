@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.pipeline import Pipeline
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
 from ldsm.text import default_vectorizer, learning
+from patience import meanwhile
 from text_corpus import titles
 
 TEXTS, TAGS = titles(1600)
@@ -273,25 +273,19 @@ def test_documents_without_tags_are_learned_as_such():
 
 def test_others_never_see_words_of_one_model_and_trees_of_another():
     tagger = copy.deepcopy(fitted())
-    errors, over = [], threading.Event()
+    errors = []
 
     def ask():
-        while not over.is_set():
-            try:
-                tagger.predict(NEW[:10])
-                tagger.explain(NEW[0])
-                tagger.predict_proba(NEW[:10])
-            except Exception as error:
-                errors.append(error)
+        try:
+            tagger.predict(NEW[:10])
+            tagger.explain(NEW[0])
+            tagger.predict_proba(NEW[:10])
+        except Exception as error:
+            errors.append(error)
 
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for i in range(6):  # new words, and another number of tags, each time
-        tagger.partial_fit([f"zebra{i} stripes"] * 3, [[f"zoo{i}"]] * 3)
-    tagger.drop_labels(["zoo0"])
-    over.set()
-    for thread in threads:
-        thread.join()
+    with meanwhile(ask, 2):
+        for i in range(6):  # new words, and another number of tags, each time
+            tagger.partial_fit([f"zebra{i} stripes"] * 3, [[f"zoo{i}"]] * 3)
+        tagger.drop_labels(["zoo0"])
     assert errors == []
     assert len(tagger.features_.words) >= len(fitted().features_.words) + 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from ldsm.text.features import default_vectorizer
 from ldsm.text.token_patterns import LONGEST, is_linear
+from patience import little_work
 
 SAFE = [
     default_vectorizer().token_pattern,
@@ -47,9 +47,8 @@ def test_common_patterns_are_safe_and_fast_on_long_texts(pattern: str) -> None:
     assert is_linear(pattern)
     compiled = re.compile(pattern)
     for text in ("a" * 200_000 + "!", "a " * 100_000, "ab-" * 60_000, "é" * 100_000 + "-"):
-        started = time.perf_counter()
-        compiled.findall(text)
-        assert time.perf_counter() - started < 2
+        with little_work(2):
+            compiled.findall(text)
 
 
 @pytest.mark.parametrize("pattern", UNSAFE)
@@ -65,6 +64,5 @@ def test_what_is_safe_compiles_and_is_fast(pattern: str) -> None:
         compiled = re.compile(pattern)
     except re.error:
         return  # such as a range from high to low: refused when the file is loaded
-    started = time.perf_counter()
-    compiled.findall("ab" * 10_000 + "c")
-    assert time.perf_counter() - started < 2
+    with little_work(2):
+        compiled.findall("ab" * 10_000 + "c")

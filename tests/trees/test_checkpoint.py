@@ -6,7 +6,6 @@ import os
 import pickle
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from dataclasses import replace
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import patience
 from checkpointed_fits import UNDISTURBED, XS, YS, X, Y, small, trees_in
 from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, _core, load
@@ -38,7 +38,7 @@ def killed_fits(folder, threaded, loky, seed=1):
     """How many fits died amid their work, by backend; the script makes sure of the rest."""
     script = Path(__file__).parents[1] / "helpers" / "killed_fits.py"
     command = [sys.executable, script, folder, *map(str, (threaded, loky, seed))]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    run = patience.run(command)
     assert run.returncode == 0, run.stderr
     return [int(line) for line in run.stdout.splitlines()]
 
@@ -134,7 +134,7 @@ def test_trees_of_the_folder_count_as_done(folder):
     grow = _core.grow_tree
 
     def waiting(*arguments, **options):
-        assert slow.wait(10)
+        assert slow.wait(patience.PATIENCE)
         return grow(*arguments, **options)
 
     def note(done, total):

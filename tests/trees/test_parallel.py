@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from joblib.externals.loky import get_reusable_executor
 
 from ldsm import LdSMClassifier, _core
+from patience import PATIENCE
 from problems import make_problem
 
 PATHS = _core.simd_paths()
@@ -191,11 +192,12 @@ def check_children(method, n_jobs, times):
         child = context.Process(target=predict_in_child, args=(clf, X, Y, answers))
         child.start()
         try:
-            right += answers.get(timeout=120) == expected
+            right += answers.get(timeout=PATIENCE) == expected
+            child.join(PATIENCE)
+            assert child.exitcode == 0
         finally:
-            child.join(10)
             child.kill()
-        assert child.exitcode == 0
+            child.join()
     assert right == times
 
 

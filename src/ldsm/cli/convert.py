@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,6 @@ import typer
 
 from .._runtime.wording import duration
 from .._storage.text_files import read_lines
-from .._trees.params import is_ranked
 from ..datasets import (
     Dataset,
     Strings,
@@ -25,11 +25,12 @@ from ..datasets import (
     save_xmlrepo,
 )
 from ..datasets.dataset import named_labels
-from ..datasets.documents import Document
-from ..text.corpus import TagCollector, in_chunks
-from ..text.features import kept_form, learn_features
+from ..text import TextTagger
+from ..text.corpus import in_chunks, read_pairs
+from ..text.features import TextFeatures
+from ..text.training import vectorized, vectorized_by
 from .command import wrong_use
-from .options.estimator import defaults
+from .model import open_model
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import WordOptions
@@ -72,6 +73,15 @@ def convert(
             help="Turn texts into features: a store that `ldsm train --dask` takes.",
         ),
     ] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            exists=True,
+            dir_okay=False,
+            help="With --vectorize: use the words of this model, which can then read the store.",
+        ),
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn a data file into a memory-mapped store, or into another format.
@@ -80,13 +90,15 @@ def convert(
     in memory. OUT is written completely or not at all.
 
     --vectorize writes the features of texts instead of the texts. The store keeps how they were
-    made: a model that is trained on it reads texts.
+    made: a model that is trained on it reads texts. Other texts that this model is to read as a
+    store, for `ldsm evaluate` or `ldsm learn`, need its words: --like MODEL.
     """
     started = time.perf_counter()
     format = _target_format(target, to)
     if target.is_dir() and not overwrite:
         raise wrong_use(f"{target} exists; --overwrite replaces it.", "OUT")
-    check_output(target, "data", reader.inputs(source), overwrite, "OUT")
+    inputs = reader.inputs(source, *filter(None, [like]))
+    check_output(target, "data", inputs, overwrite, "OUT")
     options: dict[str, Any] = {}
     if to_separator is not None:
         if format != "table":
@@ -96,11 +108,23 @@ def convert(
         raise wrong_use(f"writes a store, not format {format}.", "--vectorize")
     if not vectorize:
         words.refuse("without --vectorize, texts are kept as they are.")
+        if like is not None:
+            raise wrong_use("without --vectorize, texts are kept as they are.", "--like")
+    features = None
+    if like is not None:
+        words.refuse("cannot be combined with --like, which has words already.")
+        model = open_model(like)
+        if not isinstance(model.estimator, TextTagger):
+            raise wrong_use(f"{like} reads features, not texts.", "--like")
+        features = model.estimator.features_
+        reader = reader.as_trained(model.fitted.training, source)
     reader = reader.for_training(source)
     with screen.progress(f"converting {source.name}") as report:
         if format == "store":
-            pieces = _vectorized(reader, source, words) if vectorize else _blocks(reader, source)
-            blocks = _reported(pieces, report)
+            pieces = _blocks(reader, source)
+            if vectorize:
+                pieces = _vectorized(reader, source, words, features)
+            blocks = _reported(_remembering(pieces, reader), report)
             save_store(blocks, target, overwrite=overwrite)
             data = open_store(target)
         else:
@@ -161,31 +185,34 @@ def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
     yield data, len(data)
 
 
-def _vectorized(reader: Reader, path: Path, words: WordOptions) -> Iterator[tuple[Dataset, int]]:
-    """Features of texts, which must fit in memory, unlike the texts."""
-    if reader.documents(path) is None and reader.load(path).texts is None:
-        raise wrong_use(f"{path} holds features, not texts.", "--vectorize")
-    collector = TagCollector((document.text, document.labels) for document in _texts(reader, path))
-    X, features = learn_features(
-        words.vectorizer(),
-        collector.texts(),
-        None,
-        with_parts=lambda n_texts: not words.words and is_ranked(defaults(), n_texts),
-        label_names=collector.names,
-    )
-    Y, names, _ = collector.matrix(1)
-    form, columns = kept_form(features), Strings.pack(features.names)
-    data = Dataset(X, Y, label_names=names, feature_names=columns, text_form=form)
-    yield data, len(data)
+def _remembering(
+    blocks: Iterable[tuple[Dataset, int]], reader: Reader
+) -> Iterator[tuple[Dataset, int]]:
+    """The blocks with how they were read, for the models that are trained on the store."""
+    for block, total in blocks:
+        yield replace(block, reading=reader.remembered(block)), total
 
 
-def _texts(reader: Reader, path: Path) -> Iterator[Document]:
-    """Documents with their labels, one by one where the format has them so."""
+def _vectorized(
+    reader: Reader, path: Path, words: WordOptions, features: TextFeatures | None
+) -> Iterator[tuple[Dataset, int]]:
+    """Features of texts: with given words block by block, with words of their own in memory."""
     documents = reader.documents(path)
-    if documents is not None:
-        return documents
-    data = reader.load(path)
-    return map(Document, data.texts or (), data.labels)
+    data = None if documents is not None else reader.load(path)
+    if data is not None and data.texts is None:
+        raise wrong_use(f"{path} holds features, not texts.", "--vectorize")
+    if features is not None:
+        vectorize = vectorized_by(features)
+        for block, total in _blocks(reader, path):
+            yield vectorize(block), total
+        return
+    pairs = ((document.text, document.labels) for document in documents or ())
+    made = vectorized(
+        pairs if data is None else read_pairs(data),
+        words.vectorizer(),
+        with_parts=words.parts({}),
+    )
+    yield replace(made, reading=None if data is None else data.reading), len(made)
 
 
 def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:

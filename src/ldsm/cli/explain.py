@@ -159,7 +159,8 @@ def _row(
     model: Model, reader: Reader, what: str, row: int
 ) -> tuple[FeatureArrays, Sequence[str], str]:
     """The row as the model reads it, the names of its features, and its text, if it has one."""
-    if model.reads_texts:
+    made = reader.made_features(Path(what)) if names_a_path(what) else None
+    if model.reads_texts and made is None:
         if Path(what) == STDIN and sys.stdin is None:
             raise wrong_use("stdin is closed.", "TEXT")
         text = sys.stdin.read() if Path(what) == STDIN else what
@@ -172,7 +173,9 @@ def _row(
     data = reader.load(path)
     if row >= len(data):
         raise wrong_use(f"{what} has rows 0 to {len(data) - 1}, got {row}.", "--row")
-    return model.rows(data.select([row])), data.feature_names or model.feature_names(), ""
+    model.checked(data)
+    names = None if model.reads_texts else data.feature_names
+    return model.rows(data.select([row])), names or model.feature_names(), ""
 
 
 def _document(reader: Reader, path: Path, row: int) -> str:

@@ -115,6 +115,11 @@ def learn(
     screen.note(tally.summary())
     for oddity in tally.oddities(of_all_rows=False):
         screen.note(f"note: {oddity}", style="yellow")
+    if opened.reads_texts and rows.texts is None:
+        screen.note(
+            "note: a store adds no new words to the model; its texts would",
+            style="yellow",
+        )
     before = opened.fitted
     _check_names(screen, before, tally)
     with screen.progress(f"measuring {model.name} on {data.name}"):
@@ -148,7 +153,7 @@ def _check_names(screen: Screen, model: FittedModel, tally: Tally) -> None:
 
 def _in_model_form(model: Model, rows: Dataset) -> Dataset:
     """The rows, as wide as the model where a file cannot tell: of texts, they stay as they are."""
-    if rows.X is None:
+    if model.reads_texts:
         return rows
     if rows.n_features > model.fitted.n_features:
         raise ValueError(

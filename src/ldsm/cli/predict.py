@@ -161,13 +161,17 @@ def _batches(
     documents: Iterable[Document] | None,
 ) -> Iterator[_Batch]:
     """Rows as they come: the given documents, or those of the file, or its features."""
-    if model.reads_texts:
+    made = reader.made_features(data) if documents is None and model.reads_texts else None
+    if made is not None and id_field is not None:
+        raise wrong_use("is not used with a store.", "--id-field")
+    if model.reads_texts and made is None:
         for part in in_chunks(documents or reader.texts(data, id_field), size):
             yield _Batch([document.text for document in part], [document.id for document in part])
         return
     file = Path("/dev/stdin") if data == STDIN else data
-    blocks: Iterable[Dataset] | None = reader.blocks(file)
+    blocks: Iterable[Dataset] | None = [made] if made is not None else reader.blocks(file)
     for block in blocks if blocks is not None else [reader.load(file)]:
+        model.checked(block)
         for start in range(0, len(block), size):
             rows = block.select(slice(start, start + size))
             yield _Batch(rows, [None] * len(rows))

@@ -188,19 +188,19 @@ def progress_bar(console: Console) -> Progress:
 
 def json_line(value: Any) -> str:
     """JSON on one line; values that JSON cannot represent, such as NaN, become null."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
-    """The value in plain Python types."""
+def plain(value: Any) -> Any:
+    """The value in plain Python types; None for numbers that JSON has none for."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -16,6 +16,7 @@ from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import in_columns, model_features
 from ..text import TextTagger
+from ..text.features import features_of
 from ..text.tagger import tagger_on_features
 from .command import wrong_use
 from .convert import write_as_read
@@ -24,8 +25,8 @@ from .model import Model, hold_lock, open_model
 from .options.estimator import EstimatorOptions, SeedOption
 from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
-from .options.tagger import TaggerOptions, WordOptions, split_off
-from .screen import Report, Screen
+from .options.tagger import TaggerOptions, split_off
+from .screen import Report, Screen, plain
 from .tally import Tally
 
 DASK = "--dask"
@@ -143,6 +144,11 @@ def train(
 
     if everything is not None:
         said(Tally.of(everything))
+    if kept is not None and tune_threshold and kept.Y.nnz == 0:
+        raise wrong_use(
+            f"none of the {len(kept):,} held-out rows has a label; --validation holds out more.",
+            "--tune-threshold",
+        )
     if kept is not None and held_out is not None:
         write_as_read(kept, held_out, reader)
     if params.get("warm_start") and output.exists():
@@ -155,7 +161,7 @@ def train(
         elif params.get("warm_start") and output.exists():
             model = _with_more_trees(output, params, rows or reader.load(data), options)
         else:
-            estimator = _estimator(data, rows, words, params)
+            estimator = words.estimator(params, rows, data)
             documents = None if rows is not None else reader.documents(data)
             corpus = rows if documents is None else Tally().counted(documents, said)
             if vocabulary is not None:
@@ -170,8 +176,8 @@ def train(
             model.estimator.tune_threshold(kept)
         propensities = model.fitted.propensities()
         scores = Evaluation(model.estimator, kept).scores(propensities=propensities)
-        model.fitted.training["validation"] = scores.as_dict()
-    model.fitted.training["reading"] = reader.remembered()
+        model.fitted.training["validation"] = plain(scores.as_dict())
+    model.fitted.training["reading"] = reader.remembered(rows)
     model.estimator.save(output)
     taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:
@@ -190,19 +196,6 @@ def _rows(
         return None, None, None
     rows = reader.load(data)
     return rows, None, rows
-
-
-def _estimator(
-    data: Path, rows: Dataset | None, words: TaggerOptions, params: EstimatorOptions
-) -> LdSMClassifier | TextTagger:
-    """What learns from such rows; no rows are documents that are read one by one."""
-    if rows is None or rows.texts is not None:
-        return words.tagger(params)
-    if rows.text_form is not None:
-        WordOptions(words.words).refuse(f"{data} holds features of texts, made already.")
-        return words.tagger(params, vectorized=True)
-    words.refuse(f"{data} holds features, not texts.")
-    return LdSMClassifier(**params)
 
 
 def _with_more_trees(
@@ -241,6 +234,8 @@ def _fit_on_cluster(
         raise wrong_use("DATA must be a store; `ldsm convert` makes one.", DASK)
     if checkpoint is None:
         raise wrong_use("--checkpoint must name a folder that all workers share.", DASK)
+    if rows.text_form is not None:
+        features_of(rows)  # an error comes before the work
     from .. import dask  # an optional extra
     from ..dask.connection import connected
 

@@ -19,14 +19,14 @@ from .._arrays.features import feature_arrays
 from .._runtime.wording import percent
 from .._storage.text_files import writing
 from .._trees.params import resolve
-from ..classifier import LdSMClassifier
 from ..datasets import Dataset
+from ..evaluation import Evaluation
 from .command import wrong_use
 from .evaluate import NAMES
 from .options.estimator import EstimatorOptions, SeedOption, defaults
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
-from .options.tagger import TaggerOptions, matrices, split_off
+from .options.tagger import TaggerOptions, split_off, with_features
 from .screen import Screen
 
 if TYPE_CHECKING:
@@ -88,9 +88,18 @@ def tune(
     if storage is not None:
         check_output(storage, "trials", inputs, overwrite=False, where="--storage")
     seed = params.seeded(seed)
-    train, held_out = matrices(*split_off(reader.load(data), validation, seed), words)
-    fixed = dict(params)
-    search = Search(train, held_out, fixed=fixed, metric=metric, k=k, seed=seed)
+    rows = reader.load(data)
+    words.estimator(params, rows, data)  # refuses what these rows do not need
+    train, held_out = with_features(*split_off(rows, validation, seed), words, params)
+    search = Search(
+        train,
+        held_out,
+        fixed=dict(params),
+        min_tag_count=words.min_tag_count,
+        metric=metric,
+        k=k,
+        seed=seed,
+    )
     with search.open(storage) as study:
         earlier = len(complete_trials(study))
         if earlier:
@@ -153,12 +162,14 @@ class Search:
     """The trials of one search on rows to train on and rows to score on, with the same columns.
 
     The `fixed` parameters of the estimator are not searched; `metric` is the name of one of
-    `ldsm.metrics`, without ``_at_k``.
+    `ldsm.metrics`, without ``_at_k``. Features that were made from texts are learned as
+    `ldsm train` does, by a tagger.
     """
 
     train: Dataset
     held_out: Dataset
     fixed: dict[str, Any]
+    min_tag_count: int | None
     metric: str
     k: int
     seed: int
@@ -202,6 +213,8 @@ class Search:
         """Hash of everything that a trial's score depends on, besides its own setting."""
         settings = {"metric": self.metric, "k": self.k, "seed": self.seed, **self.fixed}
         settings.pop("n_jobs", None)  # does not change results
+        if self.train.text_form is not None:
+            settings["min_tag_count"] = self.min_tag_count
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         for part in (self.train, self.held_out):
             for matrix in (part.X, part.Y):
@@ -212,9 +225,10 @@ class Search:
 
     def default_point(self) -> dict[str, Any]:
         """The estimator's defaults, as far as the grid holds them: the first setting tried."""
-        chosen = resolve(
-            {**defaults(), **self.fixed}, feature_arrays(self.train.X), self.train.Y.nnz
-        )
+        x, form = feature_arrays(self.train.X), self.train.text_form
+        if form is not None:  # the trees use the words only
+            x = x.leading(x.n_features - form.n_pairs - form.n_sub_words)
+        chosen = resolve({**defaults(), **self.fixed}, x, self.train.Y.nnz)
         point = {name: getattr(chosen, name) for name in (*GRID, "learning_rate", "max_nodes")}
         point["max_nodes"] = int(np.clip(point["max_nodes"], *self.max_nodes))
         point["learning_rate"] = float(np.clip(point["learning_rate"], *LEARNING_RATE))
@@ -256,19 +270,20 @@ class Search:
             # Outside the bound of the paper's Lemma 2, rows would multiply at each level.
             raise import_optuna().TrialPruned
         started = time.perf_counter()
-        clf = LdSMClassifier(**params).fit(
-            self.train.X,
-            self.train.Y,
+        estimator = TaggerOptions({}, self.min_tag_count).estimator(
+            EstimatorOptions(params), self.train, self.train.source
+        )
+        estimator.fit(
+            self.train,
             callback=lambda done, total: self._report(self._done + STEPS * done // total),
         )
         trial.set_user_attr("seconds", round(time.perf_counter() - started, 3))
-        k = min(max(self.k, *REPORTED), self.train.n_labels)
-        best, _ = clf.predict_topk(self.held_out.X, k=k)
+        evaluation = Evaluation(estimator, self.held_out)
+        best, _ = evaluation.best(max(self.k, *REPORTED))
         for at in REPORTED:
-            trial.set_user_attr(
-                f"precision@{at}", metrics.precision_at_k(self.held_out.Y, best, at)
-            )
-        return float(getattr(metrics, f"{self.metric}_at_k")(self.held_out.Y, best, self.k))
+            precision = metrics.precision_at_k(evaluation.truth, best, at)
+            trial.set_user_attr(f"precision@{at}", precision)
+        return float(getattr(metrics, f"{self.metric}_at_k")(evaluation.truth, best, self.k))
 
 
 def import_optuna() -> Any:

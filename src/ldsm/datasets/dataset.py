@@ -82,6 +82,9 @@ class Dataset:
         fitted on such features. Set by ``ldsm convert --vectorize``.
     label_synonyms : mapping of str to sequence of str, optional
         What labels are called, where that is not the label itself.
+    reading : mapping of str to JSON values, optional
+        The options with which ``ldsm convert`` read the file, such as its text field. A model that
+        ``ldsm train`` makes from the store reads other files with the same options.
 
     Attributes
     ----------
@@ -110,6 +113,7 @@ class Dataset:
     source: str = ""
     text_form: TextForm | None = None
     label_synonyms: Mapping[str, Sequence[str]] | None = None
+    reading: Mapping[str, Any] | None = None
     # Not an argument of `replace`, so that changed rows never refer to the store of the old ones.
     store: StoreLocation | None = field(default=None, init=False)
 

@@ -220,6 +220,7 @@ class _Writer:
             "features": self.n_features,
             "labels": self.n_labels,
             "source": printable(self.first.source),
+            **({"reading": dict(self.first.reading)} if self.first.reading else {}),
             **({} if form is None else {"text": dict(form.settings)}),
             **({"indexed_sub_words": form.sub_words.indexed} if form and form.sub_words else {}),
             **({"head_words": form.head_words} if form and form.head_words else {}),
@@ -287,6 +288,7 @@ class _Reader:
             label_names=self._strings("label_names", "label_name_offsets", labels),
             source=self.meta["source"],
             text_form=self._text_form(),
+            reading=self.meta.get("reading"),
         )
         object.__setattr__(data, "store", self.location)
         return data
@@ -408,7 +410,7 @@ def _well_formed(meta: dict[str, Any]) -> bool:
     arrays = meta.get("arrays")
     if not isinstance(arrays, dict) or not isinstance(meta.get("source"), str):
         return False
-    if not isinstance(meta.get("text", {}), dict):
+    if not all(isinstance(meta.get(key, {}), dict) for key in ("text", "reading")):
         return False
     for name, array in arrays.items():
         match = isinstance(array, dict) and _ARRAY_FILE.fullmatch(str(array.get("file")))

@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._arrays.joined_labels import find_joined
 from .._runtime.wording import argument
@@ -21,6 +21,10 @@ from .documents import Document, field_names, joined_fields
 _COMMA = ","
 _SEPARATORS = (",", ";", "|", "/", "\t")  # that can stand between the labels of a cell
 _ROWS_TO_GUESS = 1000
+_ROWS_TO_COMPARE = 100  # with the first one, to see whether it is one of them
+_MOST_NAME_WORDS = 8  # longer cells are no names of columns
+_USUAL_NAMES = {"text", "body", "content", "title", "description", "id", "uri", "identifier"}
+_USUAL_NAMES |= {"labels", "label", "tags", "tag"}
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
@@ -63,6 +67,11 @@ def iter_table(
         For a row with more or fewer cells than the header, an empty label or broken quotes, with
         file, line number and text. Empty lines are allowed only at the end.
 
+    Warns
+    -----
+    UserWarning
+        If the first row looks like data, because it is not read as a document.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -95,9 +104,18 @@ def read_table(
             separator = guess_separator(path, labels, delimiter, encoding)
     rows = _rows(path, _delimiter(path, delimiter), encoding)
     _, header = next(rows, (1, []))
-    texts = [_column(path, header, name, "text") for name in field_names(text)]
-    tagged = None if labels is None else _column(path, header, labels, "labels")
-    known_by = None if id_field is None else _column(path, header, id_field, "id_field")
+    is_data = looks_like_data(header, _first_rows(path, delimiter, encoding))
+    columns = _Columns(path, header, is_data)
+    texts = [columns.number(name, "text") for name in field_names(text)]
+    tagged = None if labels is None else columns.number(labels, "labels")
+    known_by = None if id_field is None else columns.number(id_field, "id_field")
+    if is_data:
+        warnings.warn(
+            f"The first row of {printable(path)} is read as the names of its columns, but looks "
+            f"like data: {_listed(header)}. If it is a document, put a line with the names of the "
+            "columns above it.",
+            stacklevel=2,
+        )
     blank = 0
     for number, row in rows:
         if not row:
@@ -273,23 +291,82 @@ def _rows(path: PathLike, delimiter: str, encoding: str) -> Iterator[tuple[int, 
         raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 
 
-def _column(path: PathLike, header: list[str], name: str, used_as: str) -> int:
-    """The number of a column; `used_as` is the argument that names it."""
-    if header.count(name) == 1:
-        return header.index(name)
-    if not header:
-        raise malformed(path, 1, "is empty: expected a header line that names the columns")
-    if header.count(name) > 1:
-        problem = (
-            f"has {header.count(name)} columns {name!r}; use {argument(used_as)} to name another"
-        )
-        raise malformed(path, 1, problem, repr(header))
-    other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
-    if other is not None:
-        remedy = f"the cells seem to be separated by {other!r}: try {argument('delimiter', other)}"
-        raise malformed(path, 1, f"has no column {name!r}; {remedy}", header[0])
-    listed = ", ".join(repr(column[:40]) for column in header[:10])
-    if set(name.split(",")) <= set(header):
-        listed += f" (give {argument(used_as)} once for each)"
-    problem = f"has no column {name!r}, only {listed}; use {argument(used_as)} to name another"
-    raise malformed(path, 1, problem)
+class _Columns(NamedTuple):
+    """The header of a table, which perhaps is none."""
+
+    path: PathLike
+    header: list[str]
+    is_data: bool  # whether it looks like a row
+
+    def number(self, name: str, used_as: str) -> int:
+        """The number of a column; `used_as` is the argument that names it."""
+        path, header = self.path, self.header
+        if header.count(name) == 1:
+            return header.index(name)
+        if not header:
+            raise malformed(path, 1, "is empty: expected a header line that names the columns")
+        if header.count(name) > 1:
+            problem = (
+                f"has {header.count(name)} columns {name!r}; use {argument(used_as)} to name "
+                "another"
+            )
+            raise malformed(path, 1, problem, repr(header))
+        other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
+        if other is not None:
+            separator = argument("delimiter", other)
+            remedy = f"the cells seem to be separated by {other!r}: try {separator}"
+            raise malformed(path, 1, f"has no column {name!r}; {remedy}", header[0])
+        missing = "a line with the names of the columns, such as text and labels"
+        if self.is_data:
+            problem = f"has no column {name!r} and looks like data: {_listed(header)}"
+            raise malformed(path, 1, f"{problem}. Put {missing}, above it")
+        listed = _listed(header)
+        if set(name.split(",")) <= set(header):
+            listed += f" (give {argument(used_as)} once for each)"
+        problem = f"has no column {name!r}, only {listed}; use {argument(used_as)} to name another"
+        raise malformed(path, 1, f"{problem}, or, if this line is data, put {missing}, above it")
+
+
+def _listed(header: list[str]) -> str:
+    return ", ".join(repr(column[:40]) for column in header[:10])
+
+
+def _first_rows(path: PathLike, delimiter: str | None, encoding: str) -> list[list[str]]:
+    """Some rows behind the first one; none of a pipe, which can be read only once."""
+    if not os.path.isfile(path):
+        return []
+    rows = _rows(path, _delimiter(path, delimiter), encoding)
+    return [row for _, row in islice(rows, 1, 1 + _ROWS_TO_COMPARE)]
+
+
+def looks_like_data(first: list[str], rows: list[list[str]]) -> bool:
+    """Whether the first row of a table seems to be one of its rows, not the names of the columns.
+
+    Rows repeat themselves, hold numbers, and sentences as long as those below them.
+    """
+    names = [cell.strip() for cell in first]
+    if not _USUAL_NAMES.isdisjoint(name.lower() for name in names):
+        return False
+    if len(set(names)) < len(names):
+        return True
+    start = 0 if names and names[0] else 1  # pandas numbers its columns, perhaps behind its index
+    for column, name in enumerate(names):
+        below = [row[column] for row in rows if len(row) > column]
+        n_words = len(name.split())
+        lengths = sorted(len(cell.split()) for cell in below)
+        if (
+            n_words >= _MOST_NAME_WORDS
+            or (_is_number(name) and name != str(column - start))
+            or (name and name in below)
+            or (lengths and n_words >= max(3, lengths[len(lengths) // 2] / 2))
+        ):
+            return True
+    return False
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, Unseen
 from ..text import TextTagger
+from ..text.training import check_same_words
 
 Estimator = LdSMClassifier | TextTagger
 
@@ -32,11 +33,16 @@ def classifier_of(estimator: Estimator) -> LdSMClassifier:
 
 
 def check_kind(estimator: Estimator, data: Dataset, name: object = "") -> None:
-    """Raise an error unless the model, called `name`, reads such rows: texts or features."""
-    if (data.texts is not None) != isinstance(estimator, TextTagger):
+    """Raise an error unless the model, called `name`, reads such rows: texts or features.
+
+    A model that reads texts also reads features that were made with its words.
+    """
+    model = f"model {name}" if name else "model"
+    if isinstance(estimator, TextTagger) and data.text_form is not None:
+        check_same_words(estimator.features_, data, f"the {model}")
+    elif (data.texts is not None) != isinstance(estimator, TextTagger):
         has, wants = ("texts", "features") if data.texts is not None else ("features", "texts")
-        model = f"The model {name}" if name else "The model"
-        raise ValueError(f"{model} reads {wants}, but the data holds {has}.")
+        raise ValueError(f"The {model} reads {wants}, but the data holds {has}.")
 
 
 def has_label_names(classes: NDArray[Any], data: Dataset) -> bool:
@@ -54,6 +60,9 @@ def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[
     """The rows in the model's columns, and the labels and features unknown to the model."""
     check_kind(estimator, data, name)
     model = classifier_of(estimator).model_
+    if isinstance(estimator, TextTagger) and data.label_names is None:
+        # A tagger calls such labels by their numbers.
+        data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
     named = has_label_names(model.classes, data)
     if not named and not np.array_equal(model.classes, np.arange(model.n_labels)):
         # Numbers that are not column numbers are compared like names.
@@ -61,13 +70,17 @@ def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[
         data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
     # One row with all labels of the training set stands for it.
     seen = sp.csr_array((model.label_counts > 0).astype(np.int32)[None, :])
+    # Features of texts keep their columns: `model_features` asks the tagger about them.
+    of_texts = isinstance(estimator, TextTagger)
+    width = data.n_features if of_texts else model.n_features
     reference = Dataset(
-        None if data.X is None else sp.csr_array((1, model.n_features), dtype=np.float32),
+        None if data.X is None else sp.csr_array((1, width), dtype=np.float32),
         seen,
         texts=None if data.texts is None else [""],
         label_names=[str(label) for label in model.classes] if named else None,
     )
-    return replace(data, feature_names=None).align(reference)
+    aligned, unseen = replace(data, feature_names=None).align(reference)
+    return replace(aligned, feature_names=data.feature_names if of_texts else None), unseen
 
 
 def model_features(estimator: Estimator, data: Dataset, name: object = "") -> Any:

@@ -70,6 +70,16 @@ def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         del chunk  # before the next one is read
 
 
+def tags_of(data: Dataset) -> Iterator[list[str]]:
+    """The tags of each row of a Dataset; labels without names are called by their numbers."""
+    names = data.label_names
+    if names is None:
+        names = [str(i) for i in range(data.n_labels)]
+    names = list(names)  # packed names would be decoded again for every document
+    for start, stop in pairwise(data.Y.indptr.tolist()):
+        yield [names[i] for i in data.Y.indices[start:stop].tolist()]
+
+
 class TagCollector:
     """Passes documents on and keeps their tags as numbers, in order of appearance."""
 
@@ -162,14 +172,8 @@ def _texts_of(data: Dataset) -> Iterable[str]:
 
 
 def _pairs_of(data: Dataset) -> Iterator[Pair]:
-    """The documents of a Dataset; labels without names are called by their numbers."""
-    names = data.label_names
-    if names is None:
-        names = [str(i) for i in range(data.n_labels)]
-    names = list(names)  # packed names would be decoded again for every document
-    bounds = pairwise(data.Y.indptr.tolist())
-    for row, (text, (start, stop)) in enumerate(zip(_texts_of(data), bounds, strict=True)):
-        tags = [names[i] for i in data.Y.indices[start:stop].tolist()]
+    """The documents of a Dataset with their tags."""
+    for row, (text, tags) in enumerate(zip(_texts_of(data), tags_of(data), strict=True)):
         yield _checked_text(text, row), tags
 
 

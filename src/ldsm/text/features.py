@@ -218,7 +218,7 @@ class TextFeatures:
 
     def weighed(self, counts: Any) -> Any:
         """The features of counts, made in place."""
-        return weighed(counts, self.settings, self._every_idf, self._starts)
+        return weighed(counts, self.settings, self.every_idf, self.starts)
 
     def reweighed(self, **changes: Any) -> TextFeatures:
         """The same words, pairs and sub-words with another idf."""
@@ -233,14 +233,15 @@ class TextFeatures:
         return frozenset(self.words)
 
     @cached_property
-    def _every_idf(self) -> NDArray[Any] | None:
+    def every_idf(self) -> NDArray[Any] | None:
+        """The idf of each feature; None if they are not weighted by it."""
         if self.idf is None:
             return None
         others = [form.idf for form in (self.pairs, self.sub_words) if form is not None]
         return np.concatenate([self.idf, *others])
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def starts(self) -> list[int]:
         """The first column of the pairs and that of the sub-words, as far as there are any."""
         starts = [len(self.words)]
         if self.pairs is not None:
@@ -339,10 +340,15 @@ def weighed(
         counts.data += 1.0
     if idf is not None:
         counts.data *= idf[counts.indices]
+    return rescaled(counts, settings, starts)
+
+
+def rescaled(X: Any, settings: Mapping[str, Any], starts: Sequence[int] = ()) -> Any:
+    """Rows of the length that the settings ask for, made in place, each part on its own."""
     scale = {"l1": inplace_csr_row_normalize_l1, "l2": inplace_csr_row_normalize_l2}
     if settings["norm"] in scale:
-        scale[settings["norm"]](_in_parts(counts, starts))
-    return counts
+        scale[settings["norm"]](_in_parts(X, starts))
+    return X
 
 
 def _in_parts(counts: Any, starts: Sequence[int]) -> Any:
@@ -457,9 +463,12 @@ def checked_features(
 
 def features_of(data: Dataset) -> TextFeatures:
     """How the features of a Dataset were made from texts."""
-    assert data.text_form is not None and data.feature_names is not None
+    assert data.text_form is not None
+    if data.feature_names is None:
+        raise ValueError(f"Features of texts must have names, their words. Got none in {data!r}.")
     n_words = data.n_features - data.text_form.n_pairs - data.text_form.n_sub_words
-    words = Strings.pack(data.feature_names[:n_words])
+    names = Strings.pack(data.feature_names)
+    words = Strings(names.data[: names.offsets[n_words]], names.offsets[: n_words + 1])
     try:
         return checked_features(data.text_form, words)
     except ValueError as error:

@@ -13,9 +13,10 @@ from .._arrays.features import FeatureArrays
 from .._model.inputs import new_rows
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
-from .corpus import in_chunks, read_pairs, read_texts
+from .corpus import in_chunks, read_pairs, read_texts, tags_of
 from .explanations import TextExplanation, in_words
 from .features import TextFeatures
+from .training import has_made_features, made_matrix
 
 _EVERY_REASON = 2**31 - 1
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
@@ -60,7 +61,9 @@ class FittedText(NamedTuple):
     titles: TagTitles
 
     def matrix(self, texts: Any) -> sp.csr_array:
-        """The features of documents."""
+        """The features of documents, also of those that were vectorized earlier."""
+        if has_made_features(texts):
+            return made_matrix(self.features, texts)
         chunks = list(map(self.features.transform, in_chunks(read_texts(texts), CHUNK)))
         if not chunks:
             raise ValueError("texts must hold at least one document. Got none.")
@@ -69,6 +72,10 @@ class FittedText(NamedTuple):
     def chunks(self, texts: Any) -> Iterator[FeatureArrays]:
         """The features of documents as the core reads them, some at a time."""
         # Not a generator: wrong arguments are refused at the call.
+        if has_made_features(texts):
+            X = self.matrix(texts)
+            starts = range(0, X.shape[0], CHUNK)
+            return (new_rows(self.classifier, X[start : start + CHUNK]) for start in starts)
         return map(self._rows, in_chunks(read_texts(texts), CHUNK))
 
     def _rows(self, texts: list[str]) -> FeatureArrays:
@@ -76,6 +83,8 @@ class FittedText(NamedTuple):
 
     def with_tags(self, texts: Any, tags: Any) -> tuple[sp.csr_array, list[list[str]]]:
         """The features of documents, and their tags."""
+        if has_made_features(texts) and tags is None:
+            return self.matrix(texts), list(tags_of(texts))
         true: list[list[str]] = []
 
         def documents() -> Iterator[str]:

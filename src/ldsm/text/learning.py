@@ -23,10 +23,11 @@ from .._runtime.memory import out_of_memory
 from .._runtime.threads import worker_count
 from .._storage.strings import Strings
 from ..classifier import hold_model
-from ..datasets.dataset import PairForm
-from .corpus import Pair, TagCollector
+from ..datasets.dataset import Dataset, PairForm
+from .corpus import Pair, TagCollector, tags_of
 from .features import TextFeatures, unfitted_vectorizer, with_idf
 from .fitted import FittedText, RareTags
+from .training import described, made_matrix
 from .words import chosen_words, learn_words
 
 # Old and new words together are at most so many times those that the trees know.
@@ -35,25 +36,34 @@ MOST_WORDS = 2
 
 def learned_text(
     fitted: FittedText,
-    pairs: Iterable[Pair],
+    pairs: Iterable[Pair] | Dataset,
     min_tag_count: int,
     *,
     new_words: bool,
     absent: str,
     prior: str,
 ) -> FittedText:
-    """The tagger with new documents learned; without `new_words`, only of words that it knows."""
+    """The tagger with new documents learned; without `new_words`, only of words that it knows.
+
+    A Dataset holds features that were made from the documents earlier, and so has no new words.
+    """
     model = fitted.classifier.model_
     check_can_learn(model)
     with out_of_memory("learn new documents"):
+        made = pairs if isinstance(pairs, Dataset) else None
+        if isinstance(pairs, Dataset):
+            pairs = (("", tags) for tags in tags_of(pairs))
         collector = TagCollector(pairs)
         texts = list(collector.texts())
         if not texts:
             raise ValueError("There must be at least one document to learn from. Got none.")
         features = fitted.features
-        if new_words:
-            features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
-        X, features = _counted_in(features, texts, model.n_training_rows)
+        if made is not None:
+            X, features = _counted_in_made(features, made, model.n_training_rows)
+        else:
+            if new_words:
+                features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
+            X, features = _counted_in(features, texts, model.n_training_rows)
         labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
         more = X.shape[1] - model.n_features
         if more:
@@ -200,20 +210,39 @@ def _counted_in(
         return _counted_by_vectorizer(features, texts, n_texts)
     counts = features.counts(texts)
     rows = np.bincount(counts.indices, minlength=counts.shape[1])
-    if features.idf is not None:
-        smooth = bool(features.settings["smooth_idf"])
-        n_pairs = 0 if features.pairs is None else len(features.pairs.idf)
-        ends = np.cumsum([len(features.words), n_pairs])
-        of_words, of_pairs, of_parts = np.split(rows, ends)
-        changes: dict[str, Any] = {"idf": _idf(features.idf, of_words, n_texts, smooth)}
-        if features.pairs is not None:
-            idf = _idf(features.pairs.idf, of_pairs, n_texts, smooth)
-            changes["pairs"] = PairForm(features.pairs.first, features.pairs.second, idf)
-        if features.sub_words is not None:
-            idf = _idf(features.sub_words.idf, of_parts, n_texts, smooth=True)
-            changes["sub_words"] = features.sub_words._replace(idf=idf)
-        features = features.reweighed(**changes)
+    features = _with_rows(features, rows, n_texts)
     return features.weighed(counts), features
+
+
+def _counted_in_made(
+    features: TextFeatures, data: Dataset, n_before: int
+) -> tuple[sp.csr_array, TextFeatures]:
+    """The same of features that were made from the texts earlier."""
+    features = described(features)
+    X = made_matrix(features, data)
+    rows = np.bincount(X.indices, minlength=X.shape[1])
+    features = _with_rows(features, rows, (n_before, n_before + len(data)))
+    return made_matrix(features, data), features
+
+
+def _with_rows(
+    features: TextFeatures, rows: NDArray[np.int64], n_texts: tuple[int, int]
+) -> TextFeatures:
+    """The features with the idf of all texts, of which `rows` new ones have each feature."""
+    if features.idf is None:
+        return features
+    smooth = bool(features.settings["smooth_idf"])
+    n_pairs = 0 if features.pairs is None else len(features.pairs.idf)
+    ends = np.cumsum([len(features.words), n_pairs])
+    of_words, of_pairs, of_parts = np.split(rows, ends)
+    changes: dict[str, Any] = {"idf": _idf(features.idf, of_words, n_texts, smooth)}
+    if features.pairs is not None:
+        idf = _idf(features.pairs.idf, of_pairs, n_texts, smooth)
+        changes["pairs"] = PairForm(features.pairs.first, features.pairs.second, idf)
+    if features.sub_words is not None:
+        idf = _idf(features.sub_words.idf, of_parts, n_texts, smooth=True)
+        changes["sub_words"] = features.sub_words._replace(idf=idf)
+    return features.reweighed(**changes)
 
 
 def _counted_by_vectorizer(

@@ -40,7 +40,7 @@ from .fitted import FittedText, RareTags, TagTitles
 from .learning import learned_text
 from .saved_form import restore_tagger, tagger_to_state
 from .token_patterns import is_linear
-from .training import made_corpus, read_corpus
+from .training import has_made_features, made_corpus, read_corpus
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
@@ -151,7 +151,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
-        if isinstance(texts, Dataset) and texts.text_form is not None and tags is None:
+        if has_made_features(texts) and tags is None:
             _check_made_features(self, texts, vocabulary)
             corpus = made_corpus(texts, self.min_tag_count)
         else:
@@ -188,8 +188,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
-            As in `fit`, but always texts: features that were made before are not taken. The
-            documents of one call are held in memory.
+            As in `fit`. Features that were made from texts must have the words of the model, and
+            add no words to it. The documents of one call are held in memory.
         tags : iterable of lists of str, optional
             The tags of each document.
         absent, prior : str, default="auto"
@@ -215,9 +215,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         _check_parts(self)
         fitted = self.held
         given_words = self.vectorizer is not None and self.vectorizer.vocabulary is not None
+        made = has_made_features(texts) and tags is None
         new = learned_text(
             fitted,
-            read_pairs(texts, tags),
+            texts if made else read_pairs(texts, tags),
             self.min_tag_count,
             new_words=not given_words,
             absent=absent,

@@ -1,20 +1,30 @@
-"""From documents and their tags to what a classifier is fitted on."""
+"""From documents and their tags to features: what a classifier is fitted on, and a store keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._runtime.wording import argument
+from .._storage.paths import printable
+from .._storage.strings import Strings
 from .._trees.params import RERANK_ROWS
 from ..datasets.dataset import Dataset
 from ..datasets.vocabulary import label_names, with_labels
-from .corpus import TagCollector
-from .features import TextFeatures, features_of, learn_features
+from .corpus import Pair, TagCollector
+from .features import (
+    TextFeatures,
+    checked_features,
+    features_of,
+    kept_form,
+    learn_features,
+    rescaled,
+)
 
 
 class Corpus(NamedTuple):
@@ -53,12 +63,31 @@ def read_corpus(
     return Corpus(data if vocabulary is None else _named(data, called, rare), features, rare)
 
 
+def vectorized(
+    documents: Iterable[Pair],
+    vectorizer: TfidfVectorizer,
+    *,
+    with_parts: Callable[[int], bool],
+    n_jobs: int | None = None,
+) -> Dataset:
+    """Documents as features that a store can keep, and that a tagger can be fitted on."""
+    collector = TagCollector(documents)
+    X, features = learn_features(
+        vectorizer, collector.texts(), n_jobs, with_parts=with_parts, label_names=collector.names
+    )
+    Y, names, _ = collector.matrix(1)
+    columns = Strings.pack(features.names)
+    return Dataset(X, Y, label_names=names, feature_names=columns, text_form=kept_form(features))
+
+
 def made_corpus(data: Dataset, min_tag_count: int) -> Corpus:
     """Features that were made from texts earlier."""
     features = features_of(data)
+    if data.label_names is None:
+        data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
     counts = np.bincount(data.Y.indices, minlength=data.n_labels)
     kept = counts >= min_tag_count
-    names = np.array(data.label_names or range(data.n_labels), dtype=object)
+    names = np.array(data.label_names, dtype=object)
     rare = dict(zip(names[~kept].tolist(), counts[~kept].tolist(), strict=True))
     _check_tags(names[kept], rare, len(data), min_tag_count)
     if rare:
@@ -92,3 +121,78 @@ def _named(data: Dataset, names: Mapping[str, list[str]], rare: Mapping[str, int
         )
     Y, labels = with_labels(data.Y, data.label_names, names.keys() - rare.keys())
     return replace(data, Y=Y, label_names=labels, label_synonyms=names)
+
+
+# -- features that were made earlier, as a store keeps them --------------------------------------
+
+
+def has_made_features(texts: Any) -> TypeGuard[Dataset]:
+    """Whether these are rows whose features were made from texts earlier."""
+    return isinstance(texts, Dataset) and texts.text_form is not None
+
+
+def vectorized_by(features: TextFeatures) -> Callable[[Dataset], Dataset]:
+    """A function that turns the texts of a Dataset into these features, as a store keeps them."""
+    form, names = kept_form(features), Strings.pack(features.names)
+
+    def vectorize(data: Dataset) -> Dataset:
+        X = features.transform(list(data.texts or ()))
+        return replace(data, X=X, texts=None, feature_names=names, text_form=form)
+
+    return vectorize
+
+
+def made_matrix(features: TextFeatures, data: Dataset) -> sp.csr_array:
+    """Features made earlier with the weights of `features`; an error if the columns are others.
+
+    Weights change with incremental learning. Where they have not, these are the same numbers that
+    the texts themselves would give.
+    """
+    made, features = check_same_words(features, data), described(features)
+    old, new = made.every_idf, features.every_idf
+    if old is None or new is None or np.array_equal(old, new):
+        return data.X
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = new / old
+    if not np.isfinite(change).all():
+        raise ValueError(f"The words of {data!r} cannot be used: some have an idf of 0.")
+    X = data.X.copy()
+    X.data *= change[X.indices]
+    return rescaled(X, made.settings, made.starts)
+
+
+def check_same_words(
+    features: TextFeatures, data: Dataset, model: str = "the model"
+) -> TextFeatures:
+    """How the features of a Dataset were made; an error unless their columns are the model's."""
+    made = features_of(data)
+    if not _same_columns(made, described(features)):
+        name = repr(data) if data.store is None else f"The store {printable(data.store.folder)}"
+        raise ValueError(
+            f"{name} was vectorized with other words than {model}. Use its texts, or vectorize "
+            "them with the words of the model: `ldsm convert --vectorize --like MODEL`."
+        )
+    return made
+
+
+def _same_columns(one: TextFeatures, other: TextFeatures) -> bool:
+    """Whether all columns count the same, whatever their weights."""
+    if (one.settings, one.head_words, one.words) != (other.settings, other.head_words, other.words):
+        return False
+    return _same_parts(one.pairs, other.pairs, "first", "second") and _same_parts(
+        one.sub_words, other.sub_words, "words", "indexed"
+    )
+
+
+def _same_parts(one: Any, other: Any, *fields: str) -> bool:
+    if one is None or other is None:
+        return one is other
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in fields)
+
+
+def described(features: TextFeatures) -> TextFeatures:
+    """The same by settings and arrays, where only a vectorizer has them."""
+    if features.settings:
+        return features
+    words = Strings.pack(features.vectorizer.get_feature_names_out().tolist())
+    return checked_features(kept_form(features), words, trust_pattern=True)

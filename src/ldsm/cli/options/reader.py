@@ -118,26 +118,22 @@ class Reader:
         arguments["separator"] = guess_separator(path, column, delimiter, encoding)
         return replace(self, arguments=arguments)
 
-    def remembered(self) -> dict[str, Any]:
-        """What a model keeps of how its data was read."""
-        return {name: value for name, value in self.arguments.items() if name in _REMEMBERED}
+    def remembered(self, data: Dataset | None = None) -> dict[str, Any]:
+        """What a model keeps of how its data was read; a store remembers it of its own file."""
+        stored = {} if data is None else _well_formed(data.reading)
+        given = {name: value for name, value in self.arguments.items() if name in _REMEMBERED}
+        return {**stored, **given}
 
     def as_trained(self, training: Mapping[str, Any], path: Path) -> Reader:
         """The same, with what a model remembers where no option says otherwise.
 
         What the format of the file does not have is left out, and so is what no reader wrote.
         """
-        stored = training.get("reading")
-        if not isinstance(stored, dict) or path == STDIN or self._reads_lines(path):
+        stored = _well_formed(training.get("reading"))
+        if not stored or path == STDIN or self._reads_lines(path):
             return self
         known = inspect.signature(FORMATS[self.format_of(path)]).parameters
-        kept = {
-            name: value
-            for name, value in stored.items()
-            if name in _REMEMBERED
-            and _is_a(_OPTIONS[name][1], value)
-            and _OPTIONS[name][0] in known
-        }
+        kept = {name: value for name, value in stored.items() if _OPTIONS[name][0] in known}
         return replace(self, arguments={**kept, **self.arguments})
 
     def _reads_lines(self, path: Path) -> bool:
@@ -170,6 +166,13 @@ class Reader:
     def documents(self, path: Path) -> Iterator[Document] | None:
         """Documents one at a time with their labels, where the format holds documents."""
         return self._pieces(_DOCUMENTS, path)
+
+    def made_features(self, path: Path) -> Dataset | None:
+        """The rows of a store whose features were made from texts; None for any other data."""
+        if path == STDIN or self.format == LINES or not path.is_dir():
+            return None
+        data = self.load(path)
+        return None if data.text_form is None else data
 
     def texts(self, path: Path, id_field: str | None = None) -> Iterator[Document]:
         """Documents without their labels; plain lines unless format or suffix say otherwise."""
@@ -216,6 +219,15 @@ class Reader:
             if _OPTIONS[name][0] not in known:
                 raise wrong_use(f"is not used with format {format}.", f"--{name.replace('_', '-')}")
         return self.arguments_of(format)
+
+
+def _well_formed(stored: Any) -> dict[str, Any]:
+    """What a reader may have written of itself into a file, which can hold anything."""
+    return {
+        name: value
+        for name, value in (stored.items() if isinstance(stored, dict) else ())
+        if name in _REMEMBERED and _is_a(_OPTIONS[name][1], value)
+    }
 
 
 def _is_a(kind: Any, value: Any) -> bool:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._trees.params import is_ranked
 from ...classifier import LdSMClassifier
 from ...datasets import Dataset
 from ...text import TextTagger, default_vectorizer
+from ...text.corpus import read_pairs
+from ...text.features import features_of
+from ...text.training import vectorized, vectorized_by
 from ..command import option, wrong_use
-from .estimator import EstimatorOptions, describe
+from .estimator import EstimatorOptions, defaults, describe
 
 _PANEL = "Words: for texts only"
 # The options of scikit-learn's TfidfVectorizer that matter most; scripts can set the others.
@@ -56,6 +60,11 @@ class WordOptions:
         }
         return default_vectorizer().set_params(**changes)
 
+    def parts(self, params: Mapping[str, Any]) -> Callable[[int], bool]:
+        """Whether a number of texts get pairs and sub-words, given parameters of the estimator."""
+        settings = {**defaults(), **params}
+        return lambda n_texts: not self.words and is_ranked(settings, n_texts)
+
     def refuse(self, reason: str) -> None:
         """Raise an error if any of these options is given, because they would change nothing."""
         for name in self.words:
@@ -90,6 +99,18 @@ class TaggerOptions(WordOptions):
             raise wrong_use(reason, "--min-tag-count")
         super().refuse(reason)
 
+    def estimator(
+        self, params: EstimatorOptions, rows: Dataset | None, name: object
+    ) -> LdSMClassifier | TextTagger:
+        """What learns from rows called `name`; no rows are documents that are read one by one."""
+        if rows is None or rows.texts is not None:
+            return self.tagger(params)
+        if rows.text_form is not None:
+            WordOptions(self.words).refuse(f"{name} holds features of texts, made already.")
+            return self.tagger(params, vectorized=True)
+        self.refuse(f"{name} holds features, not texts.")
+        return LdSMClassifier(**params)
+
 
 def _option(name: str, kind: Any, text: str, default: Any, **settings: Any) -> inspect.Parameter:
     if default is not None:
@@ -113,10 +134,11 @@ def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dat
     return train, held_out
 
 
-def matrices(train: Dataset, held_out: Dataset, words: TaggerOptions) -> tuple[Dataset, Dataset]:
-    """Turn texts into features, with the words of the rows to train on."""
+def with_features(
+    train: Dataset, held_out: Dataset, words: WordOptions, params: Mapping[str, Any]
+) -> tuple[Dataset, Dataset]:
+    """The rows with their texts vectorized as in training, by the words of the rows to train on."""
     if train.texts is None:
-        words.refuse(f"{train.source} holds features, not texts.")
         return train, held_out
-    vectorizer = words.vectorizer()
-    return train.vectorize(vectorizer), held_out.vectorize(vectorizer, fit=False)
+    featured = vectorized(read_pairs(train), words.vectorizer(), with_parts=words.parts(params))
+    return featured, vectorized_by(features_of(featured))(held_out)

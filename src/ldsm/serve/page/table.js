@@ -1,6 +1,6 @@
 // Files: read here, sent some rows at a time, shown as they are answered.
 
-const job = { name: "", columns: [], records: [], answers: [], running: null };
+const job = { name: "", columns: [], records: [], answers: [], rows: null, named: true, running: null };
 const ROWS_AT_ONCE = 16, CHARACTERS_AT_ONCE = 150000, ROWS_SHOWN = 500;
 
 // -- reading ---------------------------------------------------------------------------------
@@ -48,14 +48,42 @@ function readTable(text, delimiter) {
   const count = (mark) => head.split(mark).length;
   delimiter ??= [",", ";", "\t"].reduce((a, b) => (count(b) > count(a) ? b : a));
   const rows = cells(text, delimiter).filter((row) => row.length > 1 || row[0] !== "");
-  const columns = rows.shift() || [];
+  const width = rows[0]?.length ?? 0;
   rows.forEach((row, i) => {
-    if (row.length > columns.length) {
-      throw new Error(`Row ${i + 2} has ${row.length} cells, but there are ${columns.length} columns.`);
+    if (row.length > width) {
+      throw new Error(`Row ${i + 1} has ${row.length} cells, but there are ${width} columns.`);
     }
   });
-  return { columns, records: rows.map((row) => Object.fromEntries(
-    columns.map((column, i) => [column, row[i] ?? ""]))) };
+  return asTable(rows, !looksLikeData(rows));
+}
+
+// The rows of a table, of which the first may hold the names of the columns.
+function asTable(rows, named) {
+  const first = rows[0] ?? [];
+  const columns = named ? first : first.map((_, i) => `column ${i + 1}`);
+  const records = rows.slice(named ? 1 : 0).map((row) => Object.fromEntries(
+    columns.map((column, i) => [column, row[i] ?? ""])));
+  return { columns, records, rows, named };
+}
+
+const USUAL_NAMES = ["text", "body", "content", "title", "description", "id", "uri", "identifier",
+  "labels", "label", "tags", "tag"];
+const words = (cell) => cell.split(/\s+/).filter(Boolean).length;
+
+// As in `datasets/tables.py`: rows repeat themselves, hold numbers, and sentences as long as those below.
+function looksLikeData([first = [], ...others]) {
+  const names = first.map((cell) => cell.trim()), some = others.slice(0, 100);
+  if (names.some((name) => USUAL_NAMES.includes(name.toLowerCase()))) return false;
+  if (new Set(names).size < names.length) return true;
+  const start = names[0] ? 0 : 1; // pandas numbers its columns, perhaps behind its index
+  return names.some((name, i) => {
+    const below = some.filter((row) => row.length > i).map((row) => row[i]);
+    const lengths = below.map(words).sort((a, b) => a - b);
+    return words(name) >= 8
+      || (name !== "" && Number.isFinite(Number(name)) && name !== String(i - start))
+      || (name !== "" && below.includes(name))
+      || (lengths.length > 0 && words(name) >= Math.max(3, lengths[lengths.length >> 1] / 2));
+  });
 }
 
 // The cells of a table; those in quotes may hold delimiters, quotes (doubled) and line ends.
@@ -93,14 +121,33 @@ function decoded(bytes) {
 async function openFile(file) {
   stopJob();
   try {
-    const { columns, records } = readFile(file.name, decoded(await file.arrayBuffer()));
+    const { columns, records, rows, named } = readFile(file.name, decoded(await file.arrayBuffer()));
     if (!records.length) throw new Error("It has no rows.");
-    Object.assign(job, { name: file.name, columns, records, answers: [] });
+    Object.assign(job, { name: file.name, columns, records, answers: [], rows, named });
   } catch (error) {
     banner(`${file.name} cannot be read. ${error.message}`);
     return;
   }
   banner("");
+  showFile();
+}
+
+// Whether the first row holds the names of the columns is a question that the page cannot answer.
+function setNamed(named) {
+  stopJob();
+  Object.assign(job, asTable(job.rows, named), { answers: [] });
+  showFile();
+}
+
+function showFile() {
+  $("names-row").hidden = !job.rows || job.rows.length < 2;
+  if (job.rows) {
+    $("named").checked = job.named;
+    const first = job.rows[0].map((cell) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell)).join(" | ");
+    $("names-note").textContent = job.named
+      ? `The first row is not tagged: ${first}`
+      : `The first row is tagged like the others: ${first}`;
+  }
   const length = (column) => job.records.slice(0, 50).reduce(
     (sum, one) => sum + String(one[column] ?? "").length, 0);
   const longest = job.columns.reduce((a, b) => (length(b) > length(a) ? b : a));
@@ -109,7 +156,7 @@ async function openFile(file) {
   fillSelect($("text-column"), job.columns, text);
   fillSelect($("id-column"), ["", ...job.columns],
     named("id", "uri", "identifier") ?? job.columns.find((one) => one !== text && isId(one)) ?? "");
-  $("file-name").textContent = `${file.name}: ${plural(job.records.length, "row")}`;
+  $("file-name").textContent = `${job.name}: ${plural(job.records.length, "row")}`;
   $("job").hidden = false;
   showJob();
 }
@@ -288,6 +335,7 @@ function startFiles() {
   drop.addEventListener("drop", (event) => {
     if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
   });
+  $("named").addEventListener("change", () => setNamed($("named").checked));
   $("go").addEventListener("click", () => tagRows());
   $("stop").addEventListener("click", () => (stopJob(), showJob()));
   for (const select of ["text-column", "id-column"]) {
