@@ -28,8 +28,18 @@ READERS = {
 FILES = {
     "csv": ("text,labels\ncod,fish\n{},fish\n", 3, 2, "a line of more than"),
     "quoted.csv": ('text,labels\ncod,fish\n"a\n{}\n",fish\n', 3, 2, "a row of more than"),
-    "jsonl": ('{{"text": "cod", "labels": []}}\n{{"text": "{}", "labels": []}}\n', 2, 2, "a line of"),
-    "json": ('[{{"text": "cod", "labels": []}},\n\n{{"text": "{}", "labels": []}}]', 3, 2, "an item"),
+    "jsonl": (
+        '{{"text": "cod", "labels": []}}\n{{"text": "{}", "labels": []}}\n',
+        2,
+        2,
+        "a line of",
+    ),
+    "json": (
+        '[{{"text": "cod", "labels": []}},\n\n{{"text": "{}", "labels": []}}]',
+        3,
+        2,
+        "an item",
+    ),
     "svm": ("1 1:1\n1 2:1\n1 2:1 # {}\n1 3:1\n", 3, 4, "a line of more than"),
 }
 
@@ -45,7 +55,9 @@ def test_long_lines_are_refused_unless_allowed(tmp_path: Path, suffix: str) -> N
     text, line, n_rows, problem = FILES[suffix]
     n = N - (suffix == "quoted.csv")  # where no line is too long, but all of them together are
     path, load = write(tmp_path, suffix, text.format("x" * n)), READERS[suffix.split(".")[-1]]
-    with pytest.raises(ValueError, match=rf"data\.{re.escape(suffix)}:{line}: .*{problem}") as error:
+    with pytest.raises(
+        ValueError, match=rf"data\.{re.escape(suffix)}:{line}: .*{problem}"
+    ) as error:
         load(path)
     assert "max_line_length= allows more" in str(error.value) and len(str(error.value)) < 400
     assert len(load(path, max_line_length=N + 100)) == n_rows
@@ -80,7 +92,9 @@ def test_characters_that_straddle_pieces_are_whole(tmp_path: Path, extra: int) -
 
 
 def test_arrays_are_read_item_by_item(tmp_path: Path) -> None:
-    records = [{"text": "cod \\\" [{ " + "é" * (37 * i % 5000), "labels": [str(i)]} for i in range(200)]
+    records = [
+        {"text": 'cod \\" [{ ' + "é" * (37 * i % 5000), "labels": [str(i)]} for i in range(200)
+    ]
     for indent in (None, 2):
         path = write(tmp_path, "json", "\n\n " + json.dumps(records, indent=indent) + " \n")
         assert path.stat().st_size > 200_000
@@ -138,9 +152,9 @@ def test_compressed_pipes_are_read(tmp_path: Path) -> None:
 
 def test_the_command_line_raises_the_limit(tmp_path: Path, capsys) -> None:
     run = within(capsys)
-    path, out = write(tmp_path, "svm", FILES["svm"][0].format("x" * N)), tmp_path / "rows.store"
-    refused = run("convert", path, out)
+    path, out = write(tmp_path, "svm", FILES["svm"][0].format("x" * N)), tmp_path / "rows"
+    refused = run("convert", path, out, "--to", "store")
     assert refused.code == 1 and "--max-line-length allows more" in refused.err
-    assert run("convert", path, out, "--max-line-length", N + 100).code == 0
+    assert run("convert", path, out, "--to", "store", "--max-line-length", N + 100).code == 0
     assert len(datasets.open_store(out)) == 4
-    assert run("convert", path, out, "--max-line-length", 0).code == 2
+    assert run("convert", path, out, "--to", "store", "--max-line-length", 0).code == 2

@@ -148,7 +148,11 @@ ENTITIES = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
             + XML.format("<skos:prefLabel>&e9;</skos:prefLabel>"),
             "v.rdf:2: a document type (DOCTYPE) is not read",
         ),
-        ("v.rdf", XML.format(f"\n<skos:prefLabel>{LONG}</skos:prefLabel>"), "v.rdf:4: a literal of"),
+        (
+            "v.rdf",
+            XML.format(f"\n<skos:prefLabel>{LONG}</skos:prefLabel>"),
+            "v.rdf:4: a literal of",
+        ),
         (
             "v.rdf",
             XML.format(f"\n<skos:prefLabel>{LONG}</skos:prefLabel>".replace(" ", "\n")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from .._second_stage.names import name_index
 from .._trees.learning import with_labels, with_rows
 from ..datasets.dataset import SubWordForm
 from .fitted import FittedModel
+from .history import total, with_entry
 from .relabel import NewColumns, ascend, in_columns
 
 NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
@@ -43,13 +43,9 @@ def check_keeps_masses(model: FittedModel) -> None:
 
 def training_due(model: FittedModel) -> str | None:
     """Why the model should be trained anew, if it should."""
-    history = model.training.get("history")
-    entries = [entry for entry in history if type(entry) is dict] if type(history) is list else []
-
-    def total(name: str) -> int:
-        return sum(n for entry in entries if type(n := entry.get(name, 0)) is int)
-
-    n_learned, n_new = total("learned"), total("new_labels") - total("dropped")
+    training = model.training
+    n_learned = total(training, "learned")
+    n_new = total(training, "new_labels") - total(training, "dropped")
     n_fitted = model.n_training_rows - n_learned
     if n_learned >= n_fitted > 0:
         return (
@@ -98,12 +94,14 @@ def learned(
             seed=(wider.seed + n_rows) % 2**63,
             n_jobs=worker_count(n_jobs),
         )
+    n_new = wider.n_labels - model.n_labels
+    entry = {"learned": x.n_rows, "times": 1, "new_labels": n_new}
     training = {
         **wider.training,
         "rows": n_rows + x.n_rows,
         "features": x.n_features,
         "labels": wider.n_labels,
-        "history": _history(wider, x.n_rows, wider.n_labels - model.n_labels),
+        "history": with_entry(wider.training, entry),
     }
     return replace(
         wider,
@@ -177,18 +175,3 @@ def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> Fitted
     names = name_index(labels, sub_words, stage.names.synonyms(labels))
     names = replace(names, matched=stage.names.matched, right=stage.names.right)
     return replace(model, second_stage=replace(stage, names=names))
-
-
-def _history(model: FittedModel, n_rows: int, n_labels: int) -> list[Any]:
-    """The model's history with an entry for new rows; those of one day are added up."""
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    entry: dict[str, Any] = {"when": now, "learned": n_rows, "times": 1, "new_labels": n_labels}
-    stored = model.training.get("history")
-    history = list(stored) if type(stored) is list else []
-    last = history[-1] if history else None
-    if type(last) is dict and str(last.get("when"))[:10] == now[:10]:
-        sums = {name: last.get(name) for name in entry if name != "when"}
-        if all(type(value) is int for value in sums.values()):  # a file can hold anything
-            entry |= {name: value + entry[name] for name, value in sums.items()}
-            history.pop()
-    return [*history, entry]

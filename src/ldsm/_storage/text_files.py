@@ -18,7 +18,7 @@ from .paths import PathLike, printable
 UTF8 = "utf-8"
 _BOM = b"\xef\xbb\xbf"
 BLOCK_BYTES = 8 << 20
-# More than a long book has. What is made of a line, such as parsed JSON, may take 25 times its size.
+# More than a long book has. Parsed JSON may take 25 times the size of its text.
 MAX_LINE_LENGTH = 4 << 20
 _PIECE_BYTES = 1 << 16
 # Texts are packed 3 to 50 times; gzip cannot do more than 1,032 times, but bzip2 a million.

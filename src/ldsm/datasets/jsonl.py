@@ -22,6 +22,7 @@ from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 from .json_arrays import array_items
 
+
 def iter_jsonl(
     path: PathLike,
     *,
@@ -186,9 +187,7 @@ def save_jsonl(
             file.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
-def _records(
-    path: PathLike, encoding: str, max_line_length: int
-) -> Iterator[tuple[int, str, Any]]:
+def _records(path: PathLike, encoding: str, max_line_length: int) -> Iterator[tuple[int, str, Any]]:
     """The values of a file, each with its line number and text."""
     pieces = read_pieces(path, encoding)
     first = next((piece for piece in pieces if piece[1].strip()), None)

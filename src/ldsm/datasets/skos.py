@@ -131,7 +131,9 @@ class _XmlCheck:
             raise malformed(self._path, error.lineno, problem) from None
 
     def _doctype(self, *_: object) -> None:
-        problem = "a document type (DOCTYPE) is not read; other tools can convert the file to Turtle"
+        problem = (
+            "a document type (DOCTYPE) is not read; other tools can convert the file to Turtle"
+        )
         raise malformed(self._path, self._parser.CurrentLineNumber, problem)
 
     def _start(self, _: str, attributes: dict[str, str]) -> None:

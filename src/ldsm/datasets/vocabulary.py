@@ -184,10 +184,8 @@ def _from_table(
     except BrokenRow as error:
         raise malformed(path, error.number, str(error), error.text) from None
     # Data may name a concept by its first name instead.
-    return [
-        Concept(label, {"": name for name in [*its][:1]}, tuple(("", name) for name in [*its][1:]))
-        for label, its in names.items()
-    ]
+    named = {label: [("", name) for name in its] for label, its in names.items()}
+    return [Concept(label, dict(its[:1]), tuple(its[1:])) for label, its in named.items()]
 
 
 def _header(row: list[str]) -> list[int] | None:
