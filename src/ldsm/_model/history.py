@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from .fitted import MOST_ROWS
+
 MOST_ENTRIES = 100  # the first of them sums up all that came before
-MOST_COUNTED = 2**48  # larger numbers are not counts
 _LEARNED = ("learned", "times", "new_labels")
 _COUNTS = (*_LEARNED, "dropped", "renamed")
 
@@ -47,13 +48,13 @@ def _summed_up(history: list[Any]) -> list[Any]:
         return history
     old = {"history": history[:n_old]}
     dates = [entry["when"] for entry in old["history"] if _is_dated(entry)]
-    sums = {name: min(total(old, name), MOST_COUNTED) for name in _COUNTS}
+    sums = {name: min(total(old, name), MOST_ROWS) for name in _COUNTS}
     counts = {name: n for name, n in sums.items() if n}
     return [{"when": max(dates, default=""), **counts}, *history[n_old:]]
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MOST_COUNTED
+    return type(value) is int and 0 <= value <= MOST_ROWS
 
 
 def _is_dated(entry: Any) -> bool:

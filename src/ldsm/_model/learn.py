@@ -15,7 +15,7 @@ from .._second_stage.learning import learned_stage
 from .._second_stage.names import name_index
 from .._trees.learning import with_labels, with_rows
 from ..datasets.dataset import SubWordForm
-from .fitted import FittedModel
+from .fitted import MOST_ROWS, FittedModel
 from .history import total, with_entry
 from .relabel import NewColumns, ascend, in_columns
 
@@ -28,6 +28,10 @@ def check_can_learn(model: FittedModel) -> None:
         raise ValueError(
             "A model that was loaded with verify=False cannot learn: what is in it was not "
             "checked. Load it with verify=True."
+        )
+    if model.n_training_rows > MOST_ROWS // 2:
+        raise ValueError(
+            f"The model cannot learn: its file claims {model.n_training_rows:,} training rows."
         )
     check_keeps_masses(model)
 
