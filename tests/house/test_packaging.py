@@ -114,7 +114,7 @@ def test_the_image_has_one_base_by_digest():
 
 
 # The first versions without a known advisory that concerns a service or a cluster.
-FIXED = {"python-multipart": "0.0.30", "starlette": "1.3.1", "distributed": "2026.1"}
+FIXED = {"python-multipart": "0.0.30", "starlette": "1.3.1", "distributed": "2026.1.1"}
 
 
 @pytest.mark.parametrize("name", FIXED)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from .._runtime.wording import argument
+from .._storage.json_arrays import array_items
 from .._storage.paths import PathLike, printable
 from .._storage.strings import is_unicode
 from .._storage.text_files import (
@@ -20,7 +21,6 @@ from .._storage.text_files import (
 )
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
-from .json_arrays import array_items
 
 
 def iter_jsonl(

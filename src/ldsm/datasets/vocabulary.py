@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,16 +17,25 @@ import scipy.sparse as sp
 from .._arrays.matrices import map_columns
 from .._storage.csv_rows import BrokenRow, csv_rows
 from .._storage.paths import PathLike, printable
+from .._storage.rdf_text import read_rdf
 from .._storage.strings import is_unicode
 from .._storage.text_files import MAX_LINE_LENGTH, UTF8, format_suffix, malformed, read_lines
-from .skos import SKOS_FORMATS, Concept, read_skos
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
+_RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
 # What the columns of a table may be called.
 _OF_LABELS = {"label", "labels", "tag", "tags", "uri", "id", "code", "concept", "subject"}
 _OF_NAMES = ("name", "label", "pref", "alt", "title", "synonym")
 _FORMS = "a file, a list of labels, or a dict of labels and their names"
 Names = dict[str, list[str]]  # of each label
+
+
+class Concept(NamedTuple):
+    """One entry of a vocabulary."""
+
+    identifier: str
+    preferred: Mapping[str, str]  # by language, "" for none
+    others: tuple[tuple[str, str], ...] = ()  # alternative names: (language, name)
 
 
 def read_vocabulary(
@@ -65,10 +74,10 @@ def read_vocabulary(
     suffix = format_suffix(path)
     if suffix in _DELIMITERS:
         concepts = _from_table(path, _DELIMITERS[suffix], encoding, max_line_length)
-    elif suffix in SKOS_FORMATS:
-        concepts = read_skos(path, SKOS_FORMATS[suffix], max_line_length)
+    elif suffix in _RDF:
+        concepts = _from_skos(path, _RDF[suffix], max_line_length)
     else:
-        known = ", ".join([*_DELIMITERS, *SKOS_FORMATS])
+        known = ", ".join([*_DELIMITERS, *_RDF])
         raise ValueError(
             f"A vocabulary must be a file whose name ends in {known}. Got {printable(path)}."
         )
@@ -195,3 +204,37 @@ def _header(row: list[str]) -> list[int] | None:
         return None
     columns = [i for i, head in enumerate(heads[1:], 1) if head.startswith(_OF_NAMES)]
     return columns if columns or len(heads) == 1 else None
+
+
+def _from_skos(path: PathLike, form: str, max_line_length: int) -> list[Concept]:
+    try:
+        import rdflib  # an optional extra
+        from rdflib.namespace import OWL, RDF, SKOS
+    except ImportError:
+        raise ValueError(
+            f"A SKOS vocabulary needs rdflib: pip install 'ldsm[skos]'. Got {printable(path)}."
+        ) from None
+    graph = rdflib.Graph()
+    text = read_rdf(path, form, max_line_length)
+    try:
+        graph.parse(data=text, format=form)
+    except Exception as error:  # rdflib's parsers raise many kinds
+        problem = " ".join(str(error).split())
+        raise ValueError(f"{printable(path)} is not SKOS as {form}: {problem:.200}") from None
+    concepts = []
+    for concept in sorted(graph.subjects(RDF.type, SKOS.Concept), key=str):
+        if (concept, OWL.deprecated, rdflib.Literal(True)) in graph:
+            continue
+        preferred = sorted(_literals(graph.objects(concept, SKOS.prefLabel)))
+        others = [
+            name
+            for kind in (SKOS.altLabel, SKOS.hiddenLabel)
+            for name in sorted(_literals(graph.objects(concept, kind)))
+        ]
+        concepts.append(Concept(str(concept), dict(preferred), tuple(others)))
+    return concepts
+
+
+def _literals(values: Iterable[Any]) -> Iterable[tuple[str, str]]:
+    named = ((getattr(value, "language", None) or "", str(value).strip()) for value in values)
+    return ((language, name) for language, name in named if name)

@@ -9,8 +9,8 @@ from itertools import chain, repeat
 from typing import Any
 
 from .._runtime.wording import argument
-from .._storage.paths import PathLike
-from .._storage.text_files import Piece, malformed
+from .paths import PathLike
+from .text_files import Piece, malformed
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _SHOWN = 100  # characters of an item, for errors

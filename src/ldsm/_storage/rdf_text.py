@@ -1,21 +1,17 @@
-"""SKOS vocabularies: concepts with their names, read by rdflib.
+"""The text of RDF files, checked before rdflib reads it.
 
-What would keep rdflib busy for hours is refused before it reads a file: entities that stand for
-others, which need a document type, and literals far longer than any name, which it puts together
-piece by piece.
+What would keep rdflib busy for hours is refused: entities that stand for others, which need a
+document type, and literals far longer than any name, which it puts together piece by piece.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from .._storage.paths import PathLike, printable
-from .._storage.text_files import UTF8, malformed, read_lines
+from .paths import PathLike
+from .text_files import UTF8, malformed, read_lines
 
-SKOS_FORMATS = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
 LONGEST_LITERAL = 100_000  # characters
 _TOO_LONG = f"a literal of more than {LONGEST_LITERAL:,} characters"
 _RDF_XML = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -26,50 +22,8 @@ _ENDS = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in ('"', "'")}
 _ENDS |= {quote * 3: re.compile(rf"\\.|{quote}{{3,5}}", re.DOTALL) for quote in ('"', "'")}
 
 
-class Concept(NamedTuple):
-    """One entry of a vocabulary."""
-
-    identifier: str
-    preferred: Mapping[str, str]  # by language, "" for none
-    others: tuple[tuple[str, str], ...] = ()  # alternative names: (language, name)
-
-
-def read_skos(path: PathLike, form: str, max_line_length: int) -> list[Concept]:
-    """The concepts of a file, sorted, without those that are marked as deprecated."""
-    try:
-        import rdflib  # an optional extra
-        from rdflib.namespace import OWL, RDF, SKOS
-    except ImportError:
-        raise ValueError(
-            f"A SKOS vocabulary needs rdflib: pip install 'ldsm[skos]'. Got {printable(path)}."
-        ) from None
-    graph = rdflib.Graph()
-    text = _checked_text(path, form, max_line_length)
-    try:
-        graph.parse(data=text, format=form)
-    except Exception as error:  # rdflib's parsers raise many kinds
-        problem = " ".join(str(error).split())
-        raise ValueError(f"{printable(path)} is not SKOS as {form}: {problem:.200}") from None
-    concepts = []
-    for concept in sorted(graph.subjects(RDF.type, SKOS.Concept), key=str):
-        if (concept, OWL.deprecated, rdflib.Literal(True)) in graph:
-            continue
-        preferred = sorted(_literals(graph.objects(concept, SKOS.prefLabel)))
-        others = [
-            name
-            for kind in (SKOS.altLabel, SKOS.hiddenLabel)
-            for name in sorted(_literals(graph.objects(concept, kind)))
-        ]
-        concepts.append(Concept(str(concept), dict(preferred), tuple(others)))
-    return concepts
-
-
-def _literals(values: Iterable[Any]) -> Iterable[tuple[str, str]]:
-    named = ((getattr(value, "language", None) or "", str(value).strip()) for value in values)
-    return ((language, name) for language, name in named if name)
-
-
-def _checked_text(path: PathLike, form: str, max_line_length: int) -> bytes:
+def read_rdf(path: PathLike, form: str, max_line_length: int) -> bytes:
+    """The text in UTF-8; `form` is "turtle", "nt" or "xml"."""
     lines = []
     for number, line in read_lines(path, keep_ends=True, max_line_length=max_line_length):
         if form == "nt" and len(line) > LONGEST_LITERAL:  # it has one literal at most
