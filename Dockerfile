@@ -4,12 +4,13 @@
 #     docker run --rm -p 127.0.0.1:8000:8000 -v "$PWD/models:/models:ro" -v corrections:/corrections \
 #         ldsm /models/tags.ldsm
 
-FROM python:3.12-slim AS build
+# The base by its digest, so that the same source gives the same image; Dependabot renews it.
+FROM python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 COPY . /source
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels /source
 
-FROM python:3.12-slim
+FROM python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[serve]" && rm -r /wheels \
     && install --directory --owner=nobody --mode=700 /corrections

@@ -12,7 +12,7 @@ endif
 endif
 
 .PHONY: demo test test-long test-browser test-annif test-mlflow test-oldest test-newest test-arm \
-	sanitize sanitize-address sanitize-thread fuzz lint docs docs-links wheel sdist \
+	sanitize sanitize-address sanitize-thread fuzz lint audit requirements docs docs-links wheel sdist \
 	bench bench-annif paper peers clean
 
 demo: $(VENV)/.installed
@@ -86,8 +86,20 @@ sdist: $(VENV)/.packaging
 	packaging/sdist.sh $(BIN) $(PYTHON)
 
 $(VENV)/.packaging: $(VENV)/bin/python packaging/requirements.txt
-	$(BIN)/python -m pip install --quiet -r packaging/requirements.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r packaging/requirements.txt
 	touch $@
+
+# Are there advisories about anything that is installed, here or by test-oldest and test-newest?
+SITE_PACKAGES = $(wildcard .venv-oldest/lib/python*/site-packages .venv-newest/lib/python*/site-packages)
+audit: $(VENV)/.installed-test $(VENV)/.packaging
+	$(BIN)/pip-audit --local --skip-editable
+	$(if $(SITE_PACKAGES),$(BIN)/pip-audit $(addprefix --path ,$(SITE_PACKAGES)))
+
+# The tools of packaging/requirements.in with all that they need, for every Python, and with hashes.
+requirements: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet "uv>=0.8"
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
+		--no-emit-index-url --upgrade packaging/requirements.in -o packaging/requirements.txt
 
 # The site in build/docs/html: any warning, resource from elsewhere or broken link fails. It needs no
 # network; `make docs-links` asks whether the addresses of other sites still answer, and does.

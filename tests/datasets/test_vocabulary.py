@@ -127,3 +127,89 @@ def test_skos_without_rdflib_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdflib", None)
     with pytest.raises(ValueError, match=r"pip install 'ldsm\[skos\]'"):
         datasets.read_vocabulary(written(tmp_path, "v.ttl", SKOS))
+
+
+LONG = "word " * 20_001
+XML = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"\n'
+    ' xmlns:skos="http://www.w3.org/2004/02/skos/core#">\n'
+    '<skos:Concept rdf:about="http://a/1">{}</skos:Concept>\n</rdf:RDF>\n'
+)
+TURTLE = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n<http://a/1> a skos:Concept ;\n"
+ENTITIES = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "v.rdf",
+            f'<?xml version="1.0"?>\n<!DOCTYPE r [<!ENTITY e0 "fish">{ENTITIES}]>\n'
+            + XML.format("<skos:prefLabel>&e9;</skos:prefLabel>"),
+            "v.rdf:2: a document type (DOCTYPE) is not read",
+        ),
+        (
+            "v.rdf",
+            XML.format(f"\n<skos:prefLabel>{LONG}</skos:prefLabel>"),
+            "v.rdf:4: a literal of",
+        ),
+        (
+            "v.rdf",
+            XML.format(f"\n<skos:prefLabel>{LONG}</skos:prefLabel>".replace(" ", "\n")),
+            "v.rdf:4: a literal of more than 100,000",
+        ),
+        (
+            "v.xml",
+            XML.format(f"<skos:note rdf:parseType='Literal'>{'<b>x</b>' * 12_501}</skos:note>"),
+            "v.xml:3: a literal of more than 100,000",
+        ),
+        (
+            "v.rdf",
+            XML.replace('"http://a/1"', f'"http://a/1" skos:prefLabel="{LONG}"').format(""),
+            "v.rdf:3: a literal of more than 100,000",
+        ),
+        ("v.rdf", XML.format("<skos:note>"), "v.rdf:3: is not XML: mismatched tag"),
+        ("v.ttl", f'{TURTLE}skos:prefLabel "{LONG}" .\n', "v.ttl:3: a literal of more than"),
+        ("v.ttl", f"{TURTLE}skos:prefLabel '{LONG}' .\n", "v.ttl:3: a literal of more than"),
+        (
+            "v.ttl",
+            f'{TURTLE}skos:note """a " and """"" ; # "\n  skos:note \'\'\'{LONG}\'\'\' .\n',
+            "v.ttl:4: a literal of more than",
+        ),
+        ("v.ttl", f'{TURTLE}skos:note "{chr(92)}"{LONG}" .\n', "v.ttl:3: a literal of more than"),
+        ("v.nt", f'<http://a/1> <http://a/2> "{LONG}" .\n', "v.nt:1: a literal of more than"),
+    ],
+)
+def test_what_would_keep_rdflib_busy_is_refused(tmp_path, name, text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        datasets.read_vocabulary(written(tmp_path, name, text))
+
+
+def test_quotes_in_comments_and_addresses_are_not_literals(tmp_path):
+    text = TURTLE.replace("http://a/1", "http://a/it's") + f"  # don't {LONG}\n"
+    text += 'skos:prefLabel """a "quoted" name""""@en ; skos:altLabel "back\\\\" , \'\' .\n'
+    (concept,) = datasets.read_vocabulary(written(tmp_path, "v.ttl", text))
+    assert concept.preferred == {"en": 'a "quoted" name"'} and concept.others == (("", "back\\"),)
+    rdf = XML.format("<skos:prefLabel>" + "fish " * 100 + "</skos:prefLabel>")
+    assert len(datasets.read_vocabulary(written(tmp_path, "v.rdf", rdf))) == 1
+
+
+class Counted(str):
+    """A name that counts how often it is compared with another."""
+
+    compared = 0
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_names_of_a_label_are_compared_a_few_times_each():
+    n = 3000
+    names = [Counted(f"name {i}") for i in range(n)]
+    concept = Concept("a", {}, tuple(("", name) for name in (*names, *names)))
+    found = label_names([concept], ["a"])
+    assert found["a"] == ["a", *map(str, names)]
+    assert Counted.compared < 20 * n

@@ -3,9 +3,10 @@
 Usage: python crafted_model.py FILE EVERY
 
 Every EVERYth of the crafted copies of FILE is loaded, asked for predictions, explained and
-inspected. Prints one JSON line: how many were made, what became of them, the slowest with its name,
-and the most memory over what the intact file took. Any exception but a ModelFileError at load, or a
-ValueError or MemoryError afterwards, ends the program.
+inspected; then it learns, gets other labels, is saved and loaded again. Prints one JSON line: how
+many were made, what became of them, the slowest with its name, and the most memory over what the
+intact file took. Any exception but a ModelFileError at load, or a ValueError or MemoryError of a
+prediction, ends the program. Files that are loaded without verification are only asked.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from ldsm._model.facts import model_facts, shown_params
 from ldsm._storage.container import ModelFileError
 from ldsm.cli.inspect import describe_stage
 from model_bytes import put_together, take_apart
+from model_changes import change
 from process_memory import now_bytes, peak_bytes
 
 TEXTS = ["Cod and herring, pêche!", "a" * 60, ""]
 NUMBERS = [-(2**63), -(2**31), -1, 0, 1, 2, 3, 255, 65535, 2**28, 2**28 + 1]
-NUMBERS += [2**31 - 9, 2**31 - 1, 2**31, 2**48 + 1, 2**53, 2**63 - 1, 2**64, 10**30]
+NUMBERS += [2**31 - 9, 2**31 - 1, 2**31, 2**48, 2**48 + 1, 2**53, 2**63 - 1, 2**64, 10**30]
 FLOATS = [0.5, -0.5, 1e-320, 1e308, float("nan"), float("inf"), float("-inf")]
 OTHERS: list[Any] = [None, True, False, "", "auto", "x" * 70_000, "\ud800", "a\0b", "(?:a+)+$"]
 OTHERS += [[], [[]], [0] * 1000, {}, {"": 0}, [1, 10**9], [-1, 2], ["a"] * 5]
@@ -80,8 +82,9 @@ def _arrays(header: dict, body: bytes, name: str) -> Iterator[tuple[str, bytes]]
         extremes = [np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).tiny, -1, 0, 1]
     else:
         info = np.iinfo(dtype)
-        known = [n for n in (-1, 0, 1, 2, 255, 2**31 - 1, 2**48 + 1) if info.min <= n <= info.max]
-        extremes = [info.min, info.max, info.max - 1, *known]
+        known = (-1, 0, 1, 2, 255, 2**31 - 1, 2**48, 2**48 + 1)
+        extremes = [info.min, info.max, info.max - 1]
+        extremes += [n for n in known if info.min <= n <= info.max]
     variants = {}
     for place in {0, len(array) // 2, len(array) - 1} if len(array) else ():
         for value in extremes:
@@ -90,6 +93,9 @@ def _arrays(header: dict, body: bytes, name: str) -> Iterator[tuple[str, bytes]]
             variants[f"[{place}] = {value}"] = other
     for value in extremes:
         variants[f"all {value}"] = np.full_like(array, value)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            variants["times 1e10"] = array * dtype.type(1e10)
     variants |= {"reversed": array[::-1], "sorted": np.sort(array), "rolled": np.roll(array, 1)}
     for what, other in variants.items():
         yield f"{name} {what}", put_together(header, body[:begin] + other.tobytes() + body[end:])
@@ -189,7 +195,12 @@ def outcome(data: bytes, verify: bool) -> str:
             ask(model)
         except (ValueError, MemoryError):  # what was let in may find that it cannot answer
             return "gave up"
-        return "answered"
+        if not verify:  # such a model cannot learn, and what it would save was not checked
+            return "answered"
+        change(model)
+        model.save(file.name)
+        ask(load(file.name))
+        return "saved"
 
 
 def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger) -> None:

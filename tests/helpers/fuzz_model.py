@@ -2,10 +2,11 @@
 
 Usage: python fuzz_model.py FILE COUNT SEED
 
-COUNT copies with one flipped byte, COUNT mutants loaded with and COUNT without verification. Prints
-one JSON line: how many were refused, how many answered, the slowest load with predictions, memory
-over what the intact file took, and every event of importing or running something during a load. Any
-other exception than ModelFileError at load, or ValueError at predict, ends the program.
+COUNT copies with one flipped byte, COUNT mutants loaded with and COUNT without verification. Those
+that pass verification then learn, get other labels, are saved and loaded again. Prints one JSON
+line: how many were refused, how many answered, the slowest load with predictions, memory over what
+the intact file took, and every event of importing or running something during a load. Any other
+exception than ModelFileError at load, or ValueError at predict, ends the program.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import ldsm
 from ldsm import load  # brings in all that loading needs, before anybody watches
 from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart
+from model_changes import change
 from process_memory import now_bytes, peak_bytes
 
 FORBIDDEN = ("import", "exec", "compile", "code.", "marshal.", "pickle.", "ctypes.", "os.exec")
@@ -148,8 +150,8 @@ def outcome(mutant: bytes, verify: bool, rows: sp.csr_array) -> str:
         file.flush()
         start = time.process_time()
         try:
-            ask(loaded(file.name, verify), rows)
-            return "answered"
+            model = loaded(file.name, verify)
+            ask(model, rows)
         except ModelFileError as error:
             assert file.name in str(error) and "\n" not in str(error), str(error)
             return "refused"
@@ -157,6 +159,13 @@ def outcome(mutant: bytes, verify: bool, rows: sp.csr_array) -> str:
             return "gave up"
         finally:
             slowest = max(slowest, time.process_time() - start)
+        if verify:  # what is changed and saved can be loaded
+            start = time.process_time()
+            change(model)
+            model.save(file.name)
+            ask(load(file.name), None)
+            slowest = max(slowest, time.process_time() - start)
+        return "answered"
 
 
 def loaded(path: str, verify: bool) -> ldsm.LdSMClassifier | ldsm.TextTagger:
@@ -168,10 +177,13 @@ def loaded(path: str, verify: bool) -> ldsm.LdSMClassifier | ldsm.TextTagger:
         watching = False
 
 
-def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger, rows: sp.csr_array) -> None:
+def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger, rows: sp.csr_array | None) -> None:
+    """Of texts, if the model reads such, and of rows; None for rows without features."""
     if isinstance(model, ldsm.TextTagger):
         model.predict(TEXTS, k=1), model.predict_sets(TEXTS)
         model = model.classifier_
+    if rows is None:
+        rows = sp.csr_array((3, model.n_features_in_), dtype=np.float32)
     model.predict_topk(rows, k=1), model.predict_proba(rows), model.predict(rows)
     model.decision_path(rows), model.explain(rows[:1]), model.explain_scores(rows[:1])
 

@@ -55,3 +55,74 @@ def test_the_lowest_versions_are_those_of_the_project():
     pins = dict(line.split("==") for line in lowest.stdout.split())
     assert {"numpy", "scipy", "scikit-learn", "joblib", "typer", "rich", "fastapi"} <= pins.keys()
     assert all(f'"{name}>={version}' in PROJECT for name, version in pins.items())
+
+
+CALLED = re.compile(r"[.$]/\.github/workflows/(\S+)")
+
+
+def groups(workflow, name):
+    """The concurrency groups of a workflow; a called one runs under the name of its caller."""
+    found = [workflow.get("concurrency"), *(job.get("concurrency") for job in jobs(workflow))]
+    texts = [group["group"] if isinstance(group, dict) else group for group in found if group]
+    return {re.sub(r"\$\{\{\s*github\.workflow\s*\}\}", name, text) for text in texts}
+
+
+def jobs(workflow):
+    return workflow["jobs"].values()
+
+
+def shared_groups(workflows):
+    """Groups that a called workflow has in common with its caller, which GitHub cancels."""
+    for caller in workflows.values():
+        for job in jobs(caller):
+            if called := CALLED.fullmatch(job.get("uses", "")):
+                callee = workflows[called[1]]
+                yield from groups(callee, caller["name"]) & groups(caller, caller["name"])
+
+
+def test_called_workflows_have_groups_of_their_own():
+    yaml = pytest.importorskip("yaml")
+    workflows = {path.name: yaml.safe_load(path.read_text()) for path in WORKFLOWS}
+    calls = [job["uses"] for flow in workflows.values() for job in jobs(flow) if "uses" in job]
+    assert calls and all(CALLED.fullmatch(call) for call in calls)
+    assert [*shared_groups(workflows)] == []
+    by_name = {"group": "${{ github.workflow }}-${{ github.ref }}"}
+    both = {name: {**flow, "concurrency": by_name} for name, flow in workflows.items()}
+    assert [*shared_groups(both)] == ["wheels-${{ github.ref }}"]
+
+
+def test_tools_of_a_release_are_pinned_with_hashes():
+    wanted = re.findall(
+        r"^([\w-]+==[\w.]+)", (ROOT / "packaging/requirements.in").read_text(), re.M
+    )
+    pinned = (ROOT / "packaging/requirements.txt").read_text().replace("\\\n", " ").splitlines()
+    tools = [line for line in pinned if re.match(r"\w", line)]
+    assert len(wanted) > 5 and {*wanted} <= {line.split()[0] for line in tools}
+    for line in tools:
+        assert re.match(r"[\w.-]+==[\w.]+ ", line) and re.search(
+            r"--hash=sha256:[0-9a-f]{64}\b", line
+        )
+    for path in (ROOT / "Makefile", ROOT / ".github/workflows/wheels.yml"):
+        installs = re.findall(r"pip install.* -r packaging/requirements.txt", path.read_text())
+        assert installs and all("--require-hashes" in install for install in installs)
+
+
+def test_the_image_has_one_base_by_digest():
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.M)
+    assert len(bases) == 2 and len({*bases}) == 1
+    assert re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", bases[0])
+
+
+# The first versions without a known advisory that concerns a service or a cluster.
+FIXED = {"python-multipart": "0.0.30", "starlette": "1.3.1", "distributed": "2026.1.1"}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_bounds_leave_out_versions_with_advisories(name):
+    bound = re.search(rf'"{name}>=([\d.]+)', PROJECT)[1]
+    assert [*map(int, bound.split("."))] >= [*map(int, FIXED[name].split("."))]
+
+
+def test_workflows_look_for_advisories():
+    assert "run: make audit\n" in (ROOT / ".github/workflows/tests.yml").read_text()
+    assert re.search(r"^audit:.*\n\t.*pip-audit", MAKEFILE, re.M)

@@ -12,7 +12,7 @@ import patience
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 GOLDEN = Path(__file__).parents[1] / "golden"
-MODELS = ["model_v1", "model_v2", "tagger_v1", "tagger_v2"]
+MODELS = ["model_v1", "model_v2", "tagger_v1", "tagger_v2", "tagger_v2_parts"]
 
 
 def run(program: str, *arguments: object) -> dict:
@@ -29,13 +29,16 @@ def run(program: str, *arguments: object) -> dict:
 def check_model(name: str, every: int) -> dict:
     path = GOLDEN / f"{name}.ldsm"
     report = run("crafted_model.py", path, every)
+    assert report["outcomes"]["saved"] > 0.1 * report["made"]
     assert report["memory"] <= 1.2 * path.stat().st_size + (50 << 20), report
     return report
 
 
-@pytest.mark.parametrize("name", ["model_v2", "tagger_v2"])
-def test_some_crafted_models(name: str) -> None:
-    assert check_model(name, 23)["made"] > 100
+@pytest.mark.parametrize(
+    ("name", "every"), [("model_v2", 37), ("tagger_v2", 47), ("tagger_v2_parts", 67)]
+)
+def test_some_crafted_models(name: str, every: int) -> None:
+    assert check_model(name, every)["made"] > 100
 
 
 def test_some_crafted_stores() -> None:

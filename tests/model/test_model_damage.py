@@ -162,6 +162,8 @@ BROKEN = {
     "rows negative": (put("forest.node_rows", 3, -1), "node 3 of tree 0.*rows is negative"),
     "rows too few": (become("forest.node_rows", lambda a: a[:-1]), "node_rows must have the shape"),
     "labels of a node negative": (put("forest.node_labels", 4, -1), "node 4 of tree 0"),
+    "too many labels of a node": (put("forest.node_labels", 4, 2**63 - 1), "node 4 of tree 0"),
+    "too many rows of a node": (put("forest.node_rows", 4, 2**63 - 1), "node 4 of tree 0"),
     "weights of another arity": (
         become("forest.weights", lambda a: np.concatenate([a, a], axis=1)),
         "weights must have the shape",

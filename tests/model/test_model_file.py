@@ -367,7 +367,14 @@ def test_a_tagger_of_format_2_gives_the_same_bits(verify):
     check_tagger("tagger_v2", verify)
 
 
-@pytest.mark.parametrize("name", ["model_v1", "tagger_v1", "model_v2", "tagger_v2"])
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_tagger_with_all_parts_gives_the_same_bits(verify):
+    check_tagger("tagger_v2_parts", verify)
+
+
+@pytest.mark.parametrize(
+    "name", ["model_v1", "tagger_v1", "model_v2", "tagger_v2", "tagger_v2_parts"]
+)
 def test_fingerprints_stay_from_format_to_format(name):
     assert load(GOLDEN / f"{name}.ldsm").fingerprint_ == golden(name)["fingerprint"]
 
@@ -383,6 +390,22 @@ def test_what_the_files_of_format_2_are():
         assert os.path.getsize(path) < 60_000
         header, _ = take_apart(path.read_bytes())
         assert header["__metadata__"]["format_version"] == "2"
+
+
+def test_what_the_file_with_all_parts_has():
+    path = GOLDEN / "tagger_v2_parts.ldsm"
+    tagger = load(path)
+    stage = tagger.classifier_.second_stage_
+    parts = {name for name, _ in stage.parts()}
+    assert parts == {"ranker", "index", "sub_index", "names", "centroids"}
+    assert stage.masses is not None and stage.tested is not None and stage.blend.count_share < 1
+    assert stage.blend.unseen and (tagger.classifier_.label_counts_ == 0).any()
+    assert len(stage.names.text_offsets) > len(tagger.classes_) + 1  # names of their own
+    header, _ = take_apart(path.read_bytes())
+    assert header["pairs.first"]["shape"][0] > 0
+    assert {"sub_words.idf", "titled_tags.text", "thresholds"} <= header.keys()
+    assert tagger.rare_tags_ and tagger.classifier_.training_["history"][0]["learned"] == 30
+    assert os.path.getsize(path) < 160_000
 
 
 @pytest.mark.parametrize("rerank", [None, "linear", "tail"])

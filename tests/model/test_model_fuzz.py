@@ -17,6 +17,7 @@ from ldsm import LdSMClassifier, TextTagger
 from problems import make_problem
 
 HELPERS = Path(__file__).parents[1] / "helpers"
+GOLDEN = Path(__file__).parents[1] / "golden"
 X, Y = make_problem(0, "weights", n_rows=200, n_features=20, n_labels=8)
 TAGS = [[f"é{k}" for k in np.flatnonzero(row)] for row in Y]
 
@@ -44,12 +45,15 @@ def fuzz(tmp_path, data, count, seed=0):
 KINDS = [
     pytest.param("trees", marks=pytest.mark.long),
     *("trees, linear", "standardised, linear", "text, tail", "text, tail, compressed"),
+    "all parts",
 ]
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def plain(request, tmp_path_factory):
     """Files of a few dozen kB, without feature names, that the fuzzer can predict with."""
+    if request.param == "all parts":
+        return (GOLDEN / "tagger_v2_parts.ldsm").read_bytes()
     path = tmp_path_factory.mktemp("plain") / "m.ldsm"
     form, rerank, compressed = (*request.param.split(", "), None, None)[:3]
     clf = LdSMClassifier(n_estimators=3, random_state=3, max_nodes=31, rerank=rerank)

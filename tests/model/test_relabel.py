@@ -118,6 +118,7 @@ def test_columns_of_matrices_can_go():
         (lambda clf: clf.rename_labels({"l01": "l02"}), "Got 'l02' for two of them"),
         (lambda clf: clf.rename_labels({"l01": "x", "l02": "x"}), "Got 'x' for two of them"),
         (lambda clf: clf.rename_labels({"l01": 3}), "one of its kind, str. Got 3"),
+        (lambda clf: clf.rename_labels({"l01": "a\ud800"}), r"lone surrogate. Got 'a\\ud800'"),
     ],
 )
 def test_what_cannot_be_changed(change, message):
@@ -126,3 +127,19 @@ def test_what_cannot_be_changed(change, message):
     with pytest.raises(ValueError, match=message):
         change(clf)
     assert clf.fingerprint_ == before
+
+
+def test_a_long_history_is_summed_up(tmp_path):
+    clf = copy.deepcopy(fitted(None))
+    entry = {"when": "2026-01-02T03:04:05+00:00", "learned": 2, "times": 1, "new_labels": 1}
+    odd = [None, {"when": 3, "learned": 10**19}, {"when": "x" * 99, "learned": -1, "dropped": "a"}]
+    clf.training_["history"] = [entry] * 20_000 + odd + [entry | {"dropped": 7}] * 200
+    clf.rename_labels({"l01": "x"}).drop_labels(["l02"])
+    history = clf.training_["history"]
+    assert len(history) == 100 and history[-1]["dropped"] == history[-2]["renamed"] == 1
+    assert history[0]["when"] == entry["when"] and history[1] == entry | {"dropped": 7}
+    for name, total in {"learned": 40_400, "times": 20_200, "dropped": 1401, "renamed": 1}.items():
+        assert sum(each.get(name, 0) for each in history) == total
+    path = tmp_path / "m.ldsm"
+    clf.save(path)
+    assert ldsm.load(path).training_["history"] == history

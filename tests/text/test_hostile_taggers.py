@@ -17,6 +17,7 @@ from ldsm._storage import container
 from ldsm._storage.strings import Strings
 from ldsm.text import default_vectorizer
 from ldsm.text.saved_form import tagger_to_state
+from model_bytes import with_entry
 
 TEXTS = ["cod and herring quota", "import of beef", "herring import"] * 5
 TAGS = [["fish", "law"], ["meat", "trade"], ["fish", "trade"]] * 5
@@ -53,6 +54,76 @@ def test_settings_that_would_hang_or_swell_are_refused_at_once(tmp_path, setting
     path = crafted(tmp_path / "bad.ldsm", change)
     with patience.little_work(1), pytest.raises(ValueError, match=message):
         ldsm.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h, a: h["text"]["vectorizer"].update(min_df=1e308), "wrong min_df, '1e\\+308'"),
+        (lambda h, a: h["text"]["vectorizer"].update(max_df=-0.5), "wrong max_df"),
+        (lambda h, a: h["text"]["vectorizer"].update(max_df=1), "min_df of 2, but a max_df of 1"),
+        (
+            lambda h, a: a.update(idf=a["idf"] * np.float32(1e10)),
+            "idf of its words is not a number",
+        ),
+        (
+            lambda h, a: a.update(label_counts=a["label_counts"] * 0 + 2**48),
+            "more rows than there were in training",
+        ),
+    ],
+)
+def test_values_that_could_not_be_learned_on_are_refused(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        ldsm.load(crafted(tmp_path / "bad.ldsm", change))
+
+
+@pytest.mark.parametrize("entry", ["training", "parameters", "text"])
+def test_lone_surrogates_in_a_header_are_refused(tmp_path, entry):
+    path = tmp_path / "m.ldsm"
+    tagger().save(path)
+    path.write_bytes(with_entry(path.read_bytes(), entry, lambda value: {**value, "a": "\ud800"}))
+    with pytest.raises(ValueError, match="not valid JSON .a text holds a lone surrogate"):
+        ldsm.load(path)
+
+
+def test_lone_surrogates_are_not_saved(tmp_path):
+    model = tagger()
+    model.classifier_.training_["note"] = "\ud800"
+    with pytest.raises(ValueError, match="header entry 'training' cannot be stored: it has a lone"):
+        model.save(tmp_path / "m.ldsm")
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "tagger_v2_parts.ldsm"
+
+
+def test_sub_words_and_names_are_checked(tmp_path):
+    path = tmp_path / "bad.ldsm"
+    for name, change, message in (
+        ("sub_words.idf", lambda idf: idf * np.float32(1e10), "idf of its sub-words is not"),
+        ("pairs.idf", lambda idf: idf - np.float32(100), "idf of its pairs is not a number"),
+        ("second_stage.names.owners", np.zeros_like, "names are not those of all labels"),
+        ("second_stage.names.owners", lambda of: of + (of > 3) * (of < of[-1]), "rise by one"),
+    ):
+        header, arrays = container.read(GOLDEN)
+        arrays[name] = change(arrays[name])
+        container.write(path, header, arrays)
+        with pytest.raises(ValueError, match=message):
+            ldsm.load(path)
+
+
+def test_a_model_of_too_many_rows_does_not_learn(tmp_path):
+    path = tmp_path / "m.ldsm"
+    rows = {"rows": 2**48}
+    path.write_bytes(with_entry(GOLDEN.read_bytes(), "training", lambda value: {**value, **rows}))
+    with pytest.raises(ValueError, match="its file claims 281,474,976,710,656 training rows"):
+        ldsm.load(path).partial_fit(TEXTS, TAGS)
+
+
+def test_a_least_share_may_outgrow_a_highest_count():
+    model = tagger(min_df=0.1, max_df=12)
+    model.classifier_.training_["rows"] = 130
+    model.partial_fit(TEXTS, TAGS)
+    assert model.classifier_.training_["rows"] == 145
 
 
 def test_nothing_is_tokenised_at_load(tmp_path, monkeypatch):

@@ -108,7 +108,7 @@ def broken(change):
         (lambda t, v, a: v.update(ngram_range=3), "wrong ngram_range, '3'"),
         (lambda t, v, a: a.pop("idf"), "'idf' is missing"),
         (lambda t, v, a: a.update(idf=a["idf"][1:]), "'idf' is missing or has a wrong"),
-        (lambda t, v, a: a.update(idf=a["idf"] * np.nan), "'idf' is not finite"),
+        (lambda t, v, a: a.update(idf=a["idf"] * np.nan), "idf of its words is not a number"),
         (lambda t, v, a: a.update({"words.text": a["words.text"][:-1]}), "words.offsets"),
         (
             lambda t, v, a: a.update({"words.text": a["words.text"] * 0}),

@@ -33,6 +33,7 @@ from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 # Prediction keeps some bytes for each feature, whether or not the model uses it: a file, or a
 # matrix, that claims more is refused.
 MOST_FEATURES = 2**28
+MOST_ROWS = 2**48  # more than any training set has; sums of such counts stay in range
 # Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
 _CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them

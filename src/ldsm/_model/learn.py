@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from .._second_stage.new_rows import ABSENT, PRIOR, NewRows
 from .._trees.learning import with_labels, with_rows
 from .._trees.params import Choice
 from ..datasets.dataset import SubWordForm
-from .fitted import FittedModel
+from .fitted import MOST_ROWS, FittedModel
+from .history import total, with_entry
 from .relabel import NewColumns, ascend, in_columns
 
 NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
@@ -39,6 +39,10 @@ def check_can_learn(model: FittedModel) -> None:
             "A model that was loaded with verify=False cannot learn: what is in it was not "
             "checked. Load it with verify=True."
         )
+    if model.n_training_rows > MOST_ROWS // 2:
+        raise ValueError(
+            f"The model cannot learn: its file claims {model.n_training_rows:,} training rows."
+        )
     check_keeps_masses(model)
 
 
@@ -53,13 +57,9 @@ def check_keeps_masses(model: FittedModel) -> None:
 
 def training_due(model: FittedModel) -> str | None:
     """Why the model should be trained anew, if it should."""
-    history = model.training.get("history")
-    entries = [entry for entry in history if type(entry) is dict] if type(history) is list else []
-
-    def total(name: str) -> int:
-        return sum(n for entry in entries if type(n := entry.get(name, 0)) is int)
-
-    n_learned, n_new = total("learned"), total("new_labels") - total("dropped")
+    training = model.training
+    n_learned = total(training, "learned")
+    n_new = total(training, "new_labels") - total(training, "dropped")
     n_fitted = model.n_training_rows - n_learned
     if n_learned >= n_fitted > 0:
         return (
@@ -112,12 +112,15 @@ def learned(
             seed=(wider.seed + n_rows) % 2**63,
             n_jobs=worker_count(n_jobs),
         )
+    n_new = wider.n_labels - model.n_labels
+    skewed = x.n_rows if new.is_skewed else 0
+    entry = {"learned": x.n_rows, "times": 1, "new_labels": n_new, "skewed": skewed}
     training = {
         **wider.training,
         "rows": n_rows + x.n_rows,
         "features": x.n_features,
         "labels": wider.n_labels,
-        "history": _history(wider, new, wider.n_labels - model.n_labels),
+        "history": with_entry(wider.training, entry),
     }
     return replace(
         wider,
@@ -191,26 +194,3 @@ def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> Fitted
     names = name_index(labels, sub_words, stage.names.synonyms(labels))
     names = replace(names, matched=stage.names.matched, right=stage.names.right)
     return replace(model, second_stage=replace(stage, names=names))
-
-
-def _history(model: FittedModel, new: NewRows, n_labels: int) -> list[Any]:
-    """The model's history with an entry for new rows; those of one day are added up."""
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    n_rows = new.x.n_rows
-    entry: dict[str, Any] = {
-        "when": now,
-        "learned": n_rows,
-        "times": 1,
-        "new_labels": n_labels,
-        "skewed": n_rows if new.is_skewed else 0,
-    }
-    stored = model.training.get("history")
-    history = list(stored) if type(stored) is list else []
-    last = history[-1] if history else None
-    if type(last) is dict and str(last.get("when"))[:10] == now[:10]:
-        sums = {name: last.get(name, 0 if name == "skewed" else None) for name in entry}
-        del sums["when"]
-        if all(type(value) is int for value in sums.values()):  # a file can hold anything
-            entry |= {name: value + entry[name] for name, value in sums.items()}
-            history.pop()
-    return [*history, entry]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -19,9 +18,10 @@ from .._second_stage.feature_index import FeatureIndex
 from .._second_stage.names import NameIndex
 from .._second_stage.stage import SecondStage
 from .._second_stage.vectors import LabelVectors
-from .._storage.strings import Strings
+from .._storage.strings import Strings, is_unicode
 from .._trees.forest import Forest, narrowed
 from .fitted import FittedModel
+from .history import with_entry
 from .names import LabelNames
 
 Numbers = NDArray[np.int64]
@@ -98,6 +98,8 @@ def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
             raise ValueError(
                 f"A label must be renamed to one of its kind, {_listed(kinds)}. Got {label!r:.80}."
             )
+        if isinstance(label, str) and not is_unicode(label):
+            raise ValueError(f"A label must not hold a lone surrogate. Got {label!r:.80}.")
     if len(set(classes.tolist())) < len(classes):
         twice = next(label for label in names.values() if classes.tolist().count(label) > 1)
         raise ValueError(f"Labels must stay different. Got {twice!r:.80} for two of them.")
@@ -133,11 +135,9 @@ def in_columns(model: FittedModel, columns: NewColumns, classes: NDArray[Any]) -
     )
 
 
-def noted(model: FittedModel, what: Mapping[str, Any]) -> FittedModel:
+def noted(model: FittedModel, what: Mapping[str, int]) -> FittedModel:
     """The model with an entry in its history."""
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    stored = model.training.get("history")
-    history = [*(stored if type(stored) is list else []), {"when": now, **what}]
+    history = with_entry(model.training, what)
     training = {**model.training, "labels": model.n_labels, "history": history}
     return replace(model, training=training)
 

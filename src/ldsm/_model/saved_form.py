@@ -20,7 +20,7 @@ from .._storage.container import Arrays, take, take_weights
 from .._trees.checks import check_forest
 from .._trees.forest import ARRAYS, Forest
 from .._trees.params import TreeParams, check_params
-from .fitted import MOST_FEATURES, FittedModel
+from .fitted import MOST_FEATURES, MOST_ROWS, FittedModel
 from .names import (
     labels_from_arrays,
     labels_to_arrays,
@@ -30,7 +30,6 @@ from .names import (
     take_array,
 )
 
-MOST_ROWS = 2**48  # more than any training set has; sums of such counts stay in range
 _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
@@ -163,6 +162,8 @@ def model_from_state(
         raise ValueError("its header has no proper entry 'finished'")
     if not 0 <= training["rows"] <= MOST_ROWS or not training["seconds"] >= 0:
         raise ValueError("its header has no proper entry 'training'")
+    if counts.max() > training["rows"]:
+        raise ValueError("a label of it has more rows than there were in training")
     return params, FittedModel(
         forest,
         stage,

@@ -34,10 +34,10 @@ def names_from_state(arrays: Arrays, n_sub_words: int, n_labels: int, *, verify:
     if verify:
         check_order("names", index.offsets, index.names, n_names, "name", "sub-word")
         owners = index.owners
-        if n_names and not (owners[0] >= 0 and owners[-1] < n_labels):
-            raise ValueError("its names have a label out of range")
-        if np.any(owners[1:] < owners[:-1]):
-            raise ValueError("the labels of its names do not rise")
+        if not (n_names and owners[0] == 0 and owners[-1] == n_labels - 1):
+            raise ValueError("its names are not those of all labels, from the first to the last")
+        if np.any(owners[1:] < owners[:-1]) or np.any(owners[1:] > owners[:-1] + 1):
+            raise ValueError("the labels of its names do not rise by one each")
         for name, values in (("idf", index.idf), ("norms", index.norms)):
             if not ((values >= 0) & (values <= _LARGEST)).all():  # false for NaN
                 raise ValueError(f"its names have {name} that are not numbers from 0")

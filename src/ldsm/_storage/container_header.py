@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._version import __version__
+from .strings import is_unicode
 
 FORMAT = "ldsm"
 FORMAT_VERSION = 2  # of the files that are written; all versions up to it are read
@@ -98,6 +99,10 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, str]:
             out[name] = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"The header entry {name!r} cannot be stored: {error}.") from None
+        if not is_unicode(out[name]):
+            raise ValueError(
+                f"The header entry {name!r} cannot be stored: it has a lone surrogate."
+            )
     return out
 
 
@@ -119,9 +124,12 @@ def _parse_json(text: bytes | str) -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
-        return json.loads(
+        value = json.loads(
             text, object_pairs_hook=_unique, parse_int=_short, parse_constant=_constant
         )
+        if "\\u" in text and not is_unicode(json.dumps(value, ensure_ascii=False)):
+            raise ValueError("a text holds a lone surrogate")
+        return value
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its header is not valid JSON ({error})") from None
 

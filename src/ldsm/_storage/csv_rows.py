@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from .._runtime.wording import argument
+from .text_files import MAX_LINE_LENGTH
+
 Line = tuple[int, str]  # its number, and its text with the line end
 
 
@@ -21,19 +24,26 @@ class BrokenRow(ValueError):
         self.text = text
 
 
-def csv_rows(lines: Iterable[Line], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Each row with the number of its first line; an empty line is a row of no cells."""
+def csv_rows(
+    lines: Iterable[Line], delimiter: str, max_length: int = MAX_LINE_LENGTH
+) -> Iterator[tuple[int, list[str]]]:
+    """Each row with the number of its first line; an empty line is a row of no cells.
+
+    A row of several lines may have `max_length` characters.
+    """
     rest = iter(lines)
     for number, line in rest:
         if '"' in line:
-            yield number, _quoted_row(number, line, rest, delimiter)
+            yield number, _quoted_row(number, line, rest, delimiter, max_length)
         else:
             text = _without_end(number, line, line)
             yield number, text.split(delimiter) if text else []
 
 
-def _quoted_row(number: int, line: str, rest: Iterator[Line], delimiter: str) -> list[str]:
-    first, cells, at = line, list[str](), 0
+def _quoted_row(
+    number: int, line: str, rest: Iterator[Line], delimiter: str, max_length: int
+) -> list[str]:
+    first, cells, at, length = line, list[str](), 0, len(line)
     while True:
         if line.startswith('"', at):
             parts: list[str] = []
@@ -45,6 +55,11 @@ def _quoted_row(number: int, line: str, rest: Iterator[Line], delimiter: str) ->
                     _, line = next(rest, (0, ""))
                     if not line:
                         raise BrokenRow(number, first, "a cell in quotes never ends")
+                    length += len(line)
+                    if length > max_length:
+                        remedy = f"{argument('max_line_length')} allows more"
+                        problem = f"a row of more than {max_length:,} characters; {remedy}"
+                        raise BrokenRow(number, first, problem)
                     at = 0
                     continue
                 parts.append(line[at:end])

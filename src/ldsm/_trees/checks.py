@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._runtime.threads import in_pool
 from .._storage.gaps import unordered
-from .forest import ARRAYS, Forest
+from .forest import ARRAYS, MOST_COUNTED, Forest
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
@@ -211,8 +211,9 @@ def _check_counts(forest: Forest, share: slice) -> None:
             _refuse(forest, ~(np.isfinite(units) & (units >= 0)), part, "weight_units are damaged")
         for name in ("node_rows", "node_labels"):
             numbers = getattr(forest, name)[part]
-            if numbers.min() < 0:
-                _refuse(forest, numbers < 0, part, f"{name} is negative")
+            if numbers.min() < 0 or numbers.max() > MOST_COUNTED:
+                wrong = (numbers < 0) | (numbers > MOST_COUNTED)
+                _refuse(forest, wrong, part, f"{name} is negative or too large")
         edges = offsets[part.start : part.stop + 1]
         filled = np.flatnonzero(edges[1:] != edges[:-1])
         if not len(filled):

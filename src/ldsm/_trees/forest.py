@@ -22,6 +22,7 @@ from .._runtime.threads import CancelFlag, state_of
 # Arrays that prediction reads, with the types that each may have; all but the first belong to
 # compressed forests. Offsets are int64, because they may exceed 2**31.
 _NUMBERS = (np.int32, np.uint16, np.uint8)
+MOST_COUNTED = 1 << 62  # rows or pairs in a node: a forged count that grows must not overflow
 MODEL_ARRAYS: dict[str, tuple[type, ...]] = {
     "tree_offsets": (np.int64,),
     "first_child": (np.int32,),

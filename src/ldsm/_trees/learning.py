@@ -12,7 +12,7 @@ from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays
 from .._arrays.lists import replaced_lists, taken_lists
 from .._arrays.matrices import label_csr
-from .forest import Forest, narrowed
+from .forest import MOST_COUNTED, Forest, narrowed
 
 
 def with_rows(forest: Forest, x: FeatureArrays, y: LabelArrays) -> Forest:
@@ -27,8 +27,8 @@ def with_rows(forest: Forest, x: FeatureArrays, y: LabelArrays) -> Forest:
     pairs = np.bincount(nodes, np.repeat(np.diff(y.indptr), np.diff(indptr)), forest.n_nodes)
     return replace(
         counted,
-        node_rows=forest.node_rows + rows,
-        node_labels=forest.node_labels + pairs.astype(np.int64),
+        node_rows=np.minimum(forest.node_rows + rows, MOST_COUNTED),
+        node_labels=np.minimum(forest.node_labels + pairs.astype(np.int64), MOST_COUNTED),
     )
 
 

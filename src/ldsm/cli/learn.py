@@ -15,6 +15,7 @@ import typer
 
 from .._arrays.features import feature_matrix
 from .._model.fitted import FittedModel
+from .._model.history import total
 from .._model.learn import training_due
 from .._model.typical_rows import changed_answers
 from .._runtime.wording import counted, duration, shortened, size
@@ -176,7 +177,7 @@ def _show(
     known = set(before.classes.tolist())
     new = [label for label in fitted.classes.tolist() if label not in known]
     changed = changed_answers(before, fitted, _TYPICAL)
-    skewed = _n_skewed(fitted) > _n_skewed(before)
+    skewed = total(fitted.training, "skewed") > total(before.training, "skewed")
     facts: dict[str, Any] = {
         "model": str(model.path),
         "learned": scores.n_rows,
@@ -219,10 +220,3 @@ def _show(
     if due is not None:
         screen.note(f"note: {due}", style="yellow")
     screen.note(f"{model.path}: {size(facts['bytes'])}")
-
-
-def _n_skewed(model: FittedModel) -> int:
-    """Rows of skewed batches that the model has learned."""
-    history = model.training.get("history")
-    entries = [entry for entry in history if type(entry) is dict] if type(history) is list else []
-    return sum(n for entry in entries if type(n := entry.get("skewed", 0)) is int)

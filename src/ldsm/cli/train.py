@@ -120,7 +120,7 @@ def train(
     seed = params.seeded(seed)
     started = time.perf_counter()
     if vocabulary is not None:
-        concepts = read_vocabulary(vocabulary, **reader.encoding)
+        concepts = read_vocabulary(vocabulary, **reader.of_lines)
     reader = reader.for_training(data)
     if held_out is not None:
         if validation is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, split_off, with_features
 from .screen import Screen
+from .trial_storage import OtherSearch, stored_study
 
 if TYPE_CHECKING:
     import optuna
@@ -181,33 +183,39 @@ class Search:
     @contextmanager
     def open(self, storage: Path | None) -> Iterator[optuna.Study]:
         """A new study, or the one of this same search in the SQLite file `storage`."""
-        module = import_optuna()
-        database = None
-        if storage is not None:
-            database = module.storages.RDBStorage(f"sqlite:///{storage}")
-        try:
-            study: optuna.Study = module.create_study(
-                storage=database, study_name="ldsm", direction="maximize", load_if_exists=True
-            )
-            self._check_same(study, storage)
+        if storage is None:
+            study: optuna.Study = import_optuna().create_study(direction="maximize")
+            self._begin(study)
             yield study
-        finally:
-            if database is not None:  # optuna itself leaves its connections open
-                database.remove_session()
-                database.engine.dispose()
+        else:
+            with stored_study(storage, lambda study: self._check(study, storage)) as study:
+                yield study
 
-    def _check_same(self, study: optuna.Study, storage: Path | None) -> None:
-        """Begin a new study; raise an error for one of another search."""
-        fingerprint = self.fingerprint()
+    def _begin(self, study: optuna.Study) -> None:
+        study.enqueue_trial(self.default_point())
+        study.set_user_attr("search", self.fingerprint())
+
+    def _check(self, study: optuna.Study, storage: Path) -> None:
+        """Begin a new study; raise an error for one of another search, or a damaged one."""
         known = study.user_attrs.get("search")
         if known is None:
-            study.enqueue_trial(self.default_point())
-            study.set_user_attr("search", fingerprint)
-        elif known != fingerprint:
-            raise ValueError(
+            self._begin(study)
+        elif known != self.fingerprint():
+            raise OtherSearch(
                 f"{storage} holds a search with other data, parameters, metric or seed: use "
                 "another file for --storage."
             )
+        names = {*GRID, "learning_rate", "max_nodes"} - self.fixed.keys()
+        for trial in complete_trials(study):
+            seconds = trial.user_attrs.get("seconds")
+            if (
+                trial.value is None
+                or not math.isfinite(trial.value)
+                or trial.params.keys() != names
+                or any(trial.params[name] not in GRID[name] for name in names & GRID.keys())
+                or type(seconds) not in (int, float)
+            ):
+                raise ValueError(f"trial {trial.number} is not one of ldsm tune")
 
     def fingerprint(self) -> str:
         """Hash of everything that a trial's score depends on, besides its own setting."""

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 from .._runtime.wording import argument
+from .._storage.json_arrays import array_items
 from .._storage.paths import PathLike, printable
 from .._storage.strings import is_unicode
-from .._storage.text_files import UTF8, malformed, read_lines, writing
+from .._storage.text_files import (
+    MAX_LINE_LENGTH,
+    UTF8,
+    malformed,
+    read_pieces,
+    whole_lines,
+    writing,
+)
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
-
-_decoder = json.JSONDecoder()
 
 
 def iter_jsonl(
@@ -23,14 +29,14 @@ def iter_jsonl(
     text: str | Sequence[str] = "text",
     labels: str | None = "labels",
     encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for corpora larger than memory.
 
     Parameters
     ----------
     path : path
-        One JSON object per line, or an array of objects, which is read as a whole; plain, ``.gz``
-        or ``.bz2``.
+        One JSON object per line, or an array of objects; plain, ``.gz`` or ``.bz2``.
     text : str or list of str
         The field that holds the document, or several, such as ``["title", "body"]``, which are
         joined by line ends.
@@ -39,6 +45,8 @@ def iter_jsonl(
         are read as strings. None: documents without labels. Other fields are ignored.
     encoding : str, default="utf-8"
         Encoding of the file.
+    max_line_length : int, default=4194304
+        The longest line, or item of an array, that is read, in characters.
 
     Yields
     ------
@@ -56,7 +64,9 @@ def iter_jsonl(
     >>> list(iter_jsonl("notes.jsonl", text="body", labels="tags"))
     [('cod quota', ['law', 'fish'])]
     """
-    for document in read_jsonl(path, text=text, labels=labels, encoding=encoding):
+    for document in read_jsonl(
+        path, text=text, labels=labels, encoding=encoding, max_line_length=max_line_length
+    ):
         yield document.text, document.labels
 
 
@@ -66,11 +76,12 @@ def read_jsonl(
     text: str | Sequence[str] = "text",
     labels: str | None = "labels",
     encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
     id_field: str | None = None,
 ) -> Iterator[Document]:
     """Like :func:`iter_jsonl`, with the ids that a field holds: strings or numbers."""
     texts = field_names(text)
-    for number, line, record in _records(path, encoding):
+    for number, line, record in _records(path, encoding, max_line_length):
         if not isinstance(record, dict):
             raise malformed(path, number, "expected a JSON object", line)
         for field in texts:
@@ -108,6 +119,7 @@ def load_jsonl(
     text: str | Sequence[str] = "text",
     labels: str = "labels",
     encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_jsonl` for the format.
 
@@ -121,15 +133,18 @@ def load_jsonl(
         The field of the labels.
     encoding : str, default="utf-8"
         Encoding of the file.
+    max_line_length : int, default=4194304
+        The longest line, or item of an array, that is read, in characters.
 
     Returns
     -------
     Dataset
         With `texts`; its `label_names` are those of the file, sorted.
     """
-    return Dataset.from_documents(
-        read_jsonl(path, text=text, labels=labels, encoding=encoding), printable(path)
+    documents = read_jsonl(
+        path, text=text, labels=labels, encoding=encoding, max_line_length=max_line_length
     )
+    return Dataset.from_documents(documents, printable(path))
 
 
 def save_jsonl(
@@ -172,17 +187,21 @@ def save_jsonl(
             file.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
-def _records(path: PathLike, encoding: str) -> Iterator[tuple[int, str, Any]]:
+def _records(path: PathLike, encoding: str, max_line_length: int) -> Iterator[tuple[int, str, Any]]:
     """The values of a file, each with its line number and text."""
-    lines = read_lines(path, encoding=encoding)
-    blank = 0
-    for number, line in lines:
+    pieces = read_pieces(path, encoding)
+    first = next((piece for piece in pieces if piece[1].strip()), None)
+    if first is None:
+        return
+    if first[1].lstrip().startswith("["):
+        yield from array_items(path, chain([first], pieces), max_line_length)
+        return
+    blank = 1 if first[0] > 1 else 0
+    for number, text in whole_lines(path, chain([first], pieces), max_line_length):
+        line = text.removesuffix("\n").removesuffix("\r")
         if not line.strip():
             blank = blank or number
             continue
-        if number == blank + 1 and line.lstrip().startswith("["):
-            yield from _items(path, number, "\n".join([line, *(more for _, more in lines)]))
-            return
         if blank:
             raise malformed(path, blank, "expected a JSON object, got an empty line")
         try:
@@ -191,38 +210,6 @@ def _records(path: PathLike, encoding: str) -> Iterator[tuple[int, str, Any]]:
             problem = f"is not JSON, one object per line or an array of objects: {error}"
             raise malformed(path, number, problem, line) from None
         yield number, line, value
-
-
-def _items(path: PathLike, number: int, text: str) -> Iterator[tuple[int, str, Any]]:
-    """The items of a JSON array that begins on line `number`."""
-    at = text.index("[") + 1
-    for separator in chain([""], repeat(",")):
-        start = _after_blanks(text, at)
-        number += text.count("\n", at, start)
-        at = start
-        if text.startswith("]", at):
-            break
-        try:
-            if not text.startswith(separator, at):
-                raise json.JSONDecodeError(f"Expecting '{separator}' or ']'", text, at)
-            start = _after_blanks(text, at + len(separator))
-            number += text.count("\n", at, start)
-            value, at = _decoder.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:
-            problem = f"is not a JSON array: {getattr(error, 'msg', error)}"
-            raise malformed(path, number, problem, text[start : start + 100]) from None
-        yield number, text[start : start + 100], value
-        number += text.count("\n", start, at)
-    end = _after_blanks(text, at + 1)
-    if end < len(text):
-        number += text.count("\n", at, end)
-        raise malformed(path, number, "expected nothing after the array", text[end : end + 100])
-
-
-def _after_blanks(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at
 
 
 def _check_field(

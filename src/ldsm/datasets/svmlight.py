@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .._storage.paths import PathLike
-from .._storage.text_files import read_blocks, reading
+from .._storage.text_files import MAX_LINE_LENGTH, read_blocks, reading
 from .dataset import Dataset
 from .lines import join_blocks, parse_blocks, write_rows
 
@@ -25,6 +25,7 @@ def load_svmlight(
     feature_names: Sequence[str] | PathLike | None = None,
     label_names: Sequence[str] | PathLike | None = None,
     duplicates: str = "error",
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Dataset:
     """Read a multi-label svmlight file, plain, ``.gz`` or ``.bz2``.
 
@@ -40,6 +41,8 @@ def load_svmlight(
         Names of the columns, or a text file with one name per line.
     duplicates : {"error", "sum"}, default="error"
         What to do with a feature that a row gives twice. A label given twice counts once.
+    max_line_length : int, default=4194304
+        The longest line that is read, in bytes.
 
     Returns
     -------
@@ -63,6 +66,7 @@ def load_svmlight(
         n_features=n_features,
         n_labels=n_labels,
         duplicates=duplicates,
+        max_line_length=max_line_length,
     )
     return join_blocks(blocks, path, feature_names=feature_names, label_names=label_names)
 
@@ -75,6 +79,7 @@ def iter_svmlight(
     n_labels: int | None = None,
     duplicates: str = "error",
     block_bytes: int = 8 << 20,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[Dataset]:
     """Read a multi-label svmlight file block by block, for files larger than memory.
 
@@ -92,6 +97,8 @@ def iter_svmlight(
         What to do with a feature that a row gives twice.
     block_bytes : int, default=8388608
         About how much of the file makes a block.
+    max_line_length : int, default=4194304
+        The longest line that is read, in bytes.
 
     Yields
     ------
@@ -100,7 +107,7 @@ def iter_svmlight(
     """
     with reading(path) as file:
         yield from parse_blocks(
-            read_blocks(file, block_bytes),
+            read_blocks(path, file, block_bytes, max_line_length),
             path,
             first_line=1,
             n_features=n_features,

@@ -14,7 +14,14 @@ from .._arrays.joined_labels import find_joined
 from .._runtime.wording import argument
 from .._storage.csv_rows import BrokenRow, csv_rows
 from .._storage.paths import PathLike, printable
-from .._storage.text_files import UTF8, format_suffix, malformed, read_lines, writing
+from .._storage.text_files import (
+    MAX_LINE_LENGTH,
+    UTF8,
+    format_suffix,
+    malformed,
+    read_lines,
+    writing,
+)
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 
@@ -36,6 +43,7 @@ def iter_table(
     separator: str | None = None,
     delimiter: str | None = None,
     encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for tables larger than memory.
 
@@ -56,6 +64,8 @@ def iter_table(
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     encoding : str, default="utf-8"
         Encoding of the file.
+    max_line_length : int, default=4194304
+        The longest row that is read, in characters.
 
     Yields
     ------
@@ -64,8 +74,8 @@ def iter_table(
     Raises
     ------
     ValueError
-        For a row with more or fewer cells than the header, an empty label or broken quotes, with
-        file, line number and text. Empty lines are allowed only at the end.
+        For a row with more or fewer cells than the header, an empty label, broken quotes or too
+        many characters, with file, line number and text. Empty lines are allowed only at the end.
 
     Warns
     -----
@@ -80,7 +90,13 @@ def iter_table(
     [('cod, herring', ['fish', 'law'])]
     """
     for document in read_table(
-        path, text=text, labels=labels, separator=separator, delimiter=delimiter, encoding=encoding
+        path,
+        text=text,
+        labels=labels,
+        separator=separator,
+        delimiter=delimiter,
+        encoding=encoding,
+        max_line_length=max_line_length,
     ):
         yield document.text, document.labels
 
@@ -93,6 +109,7 @@ def read_table(
     separator: str | None = None,
     delimiter: str | None = None,
     encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
     id_field: str | None = None,
 ) -> Iterator[Document]:
     """Like :func:`iter_table`, with the ids that a column holds."""
@@ -101,8 +118,8 @@ def read_table(
     if separator is None:
         separator = _COMMA
         if labels is not None:
-            separator = guess_separator(path, labels, delimiter, encoding)
-    rows = _rows(path, _delimiter(path, delimiter), encoding)
+            separator = guess_separator(path, labels, delimiter, encoding, max_line_length)
+    rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
     _, header = next(rows, (1, []))
     is_data = looks_like_data(header, _first_rows(path, delimiter, encoding))
     columns = _Columns(path, header, is_data)
@@ -127,7 +144,7 @@ def read_table(
             problem = f"expected {len(header)} cells, got {len(row)}"
             if len(row) > len(header):
                 problem += ": a cell that contains the delimiter must stand in quotes"
-            raise malformed(path, number, problem, repr(row))
+            raise malformed(path, number, problem, repr(row[:100]))
         cell = "" if tagged is None else row[tagged]
         names = [name.strip() for name in cell.split(separator)] if cell.strip() else []
         if "" in names:
@@ -150,12 +167,16 @@ def separator_for(labels: Iterable[Any], trained: str | None) -> str | None:
 
 
 def guess_separator(
-    path: PathLike, labels: str, delimiter: str | None, encoding: str = UTF8
+    path: PathLike,
+    labels: str,
+    delimiter: str | None,
+    encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> str:
     """The separator that :func:`iter_table` splits labels at if none is given."""
     if not os.path.isfile(path):
         return _COMMA  # a pipe can be read only once
-    rows = _rows(path, _delimiter(path, delimiter), encoding)
+    rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
     _, header = next(rows, (1, []))
     if header.count(labels) != 1:
         return _COMMA  # the reader will say so
@@ -172,6 +193,7 @@ def load_table(
     separator: str | None = None,
     delimiter: str | None = None,
     encoding: str = UTF8,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_table` for the format.
 
@@ -189,6 +211,8 @@ def load_table(
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     encoding : str, default="utf-8"
         Encoding of the file.
+    max_line_length : int, default=4194304
+        The longest row that is read, in characters.
 
     Returns
     -------
@@ -196,7 +220,13 @@ def load_table(
         With `texts`; its `label_names` are those of the file, sorted.
     """
     documents = read_table(
-        path, text=text, labels=labels, separator=separator, delimiter=delimiter, encoding=encoding
+        path,
+        text=text,
+        labels=labels,
+        separator=separator,
+        delimiter=delimiter,
+        encoding=encoding,
+        max_line_length=max_line_length,
     )
     return Dataset.from_documents(documents, printable(path))
 
@@ -282,11 +312,14 @@ def _delimiter(path: PathLike, delimiter: str | None) -> str:
     return delimiter
 
 
-def _rows(path: PathLike, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(
+    path: PathLike, delimiter: str, encoding: str, max_line_length: int
+) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
+    # Line ends within quotes belong to the cell.
+    lines = read_lines(path, keep_ends=True, encoding=encoding, max_line_length=max_line_length)
     try:
-        # Line ends within quotes belong to the cell.
-        yield from csv_rows(read_lines(path, keep_ends=True, encoding=encoding), delimiter)
+        yield from csv_rows(lines, delimiter, max_line_length)
     except BrokenRow as row:
         raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 

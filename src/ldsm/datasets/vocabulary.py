@@ -17,8 +17,9 @@ import scipy.sparse as sp
 from .._arrays.matrices import map_columns
 from .._storage.csv_rows import BrokenRow, csv_rows
 from .._storage.paths import PathLike, printable
+from .._storage.rdf_text import read_rdf
 from .._storage.strings import is_unicode
-from .._storage.text_files import UTF8, format_suffix, malformed, read_lines
+from .._storage.text_files import MAX_LINE_LENGTH, UTF8, format_suffix, malformed, read_lines
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
@@ -37,7 +38,9 @@ class Concept(NamedTuple):
     others: tuple[tuple[str, str], ...] = ()  # alternative names: (language, name)
 
 
-def read_vocabulary(path: PathLike, *, encoding: str = UTF8) -> list[Concept]:
+def read_vocabulary(
+    path: PathLike, *, encoding: str = UTF8, max_line_length: int = MAX_LINE_LENGTH
+) -> list[Concept]:
     """Read what labels are called from a file.
 
     Parameters
@@ -47,9 +50,13 @@ def read_vocabulary(path: PathLike, *, encoding: str = UTF8) -> list[Concept]:
         several lines, or no second column. Under a header line such as ``label,name`` or
         ``uri,label_en,label_fi``, all columns of names are read, otherwise the second. ``.ttl``,
         ``.nt``, ``.rdf`` or ``.xml``: a SKOS vocabulary, for which ``pip install "ldsm[skos]"`` is
-        needed; concepts that are marked as deprecated are left out. Plain, ``.gz`` or ``.bz2``.
+        needed; concepts that are marked as deprecated are left out. RDF/XML must do without a
+        document type, and no literal may have more than 100,000 characters. Plain, ``.gz`` or
+        ``.bz2``.
     encoding : str, default="utf-8"
         Of a table.
+    max_line_length : int, default=4194304
+        The longest line that is read, in characters.
 
     Returns
     -------
@@ -66,9 +73,9 @@ def read_vocabulary(path: PathLike, *, encoding: str = UTF8) -> list[Concept]:
     """
     suffix = format_suffix(path)
     if suffix in _DELIMITERS:
-        concepts = _from_table(path, _DELIMITERS[suffix], encoding)
+        concepts = _from_table(path, _DELIMITERS[suffix], encoding, max_line_length)
     elif suffix in _RDF:
-        concepts = _from_skos(path, _RDF[suffix])
+        concepts = _from_skos(path, _RDF[suffix], max_line_length)
     else:
         known = ", ".join([*_DELIMITERS, *_RDF])
         raise ValueError(
@@ -98,16 +105,15 @@ def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
         )
     # As identifiers, or by a language: what fits most labels.
     way = max(ways, key=lambda way: (ways[way], way))
-    out: Names = {}
+    found: dict[str, dict[str, None]] = {}  # names in order, each once
     for concept in concepts:
         label = dict(_keys(concept)).get(way)
         if label is not None:
-            known = out.setdefault(label, [])
-            known += [name for name in _names(concept, way) if name not in known]
+            found.setdefault(label, {}).update(dict.fromkeys(_names(concept, way)))
     # A label is one of its own names, unless it is a URI.
     return {
-        label: names if names and (label in names or "://" in label) else [label, *names]
-        for label, names in out.items()
+        label: [*names] if names and (label in names or "://" in label) else [label, *names]
+        for label, names in found.items()
     }
 
 
@@ -164,12 +170,14 @@ def _checked(name: Any) -> str:
     return str(name)
 
 
-def _from_table(path: PathLike, delimiter: str, encoding: str) -> list[Concept]:
-    names: dict[str, list[str]] = {}
+def _from_table(
+    path: PathLike, delimiter: str, encoding: str, max_line_length: int
+) -> list[Concept]:
+    names: dict[str, dict[str, None]] = {}  # of each label, in order, each once
     columns: list[int] = [1]  # of names
-    lines = read_lines(path, encoding=encoding, keep_ends=True)
+    lines = read_lines(path, encoding=encoding, keep_ends=True, max_line_length=max_line_length)
     try:
-        for place, (number, cells) in enumerate(csv_rows(lines, delimiter)):
+        for place, (number, cells) in enumerate(csv_rows(lines, delimiter, max_line_length)):
             row = [cell.strip() for cell in cells]
             if place == 0 and (found := _header(row)) is not None:
                 columns = found
@@ -180,16 +188,13 @@ def _from_table(path: PathLike, delimiter: str, encoding: str) -> list[Concept]:
             label = row[0][1:-1] if row[0].startswith("<") and row[0].endswith(">") else row[0]
             if not label:
                 raise malformed(path, number, "a line without a label", delimiter.join(cells))
-            known = names.setdefault(label, [])
-            given = [row[i] for i in columns if i < len(row)]
-            known += [name for name in dict.fromkeys(given) if name and name not in known]
+            given = [row[i] for i in columns if i < len(row) and row[i]]
+            names.setdefault(label, {}).update(dict.fromkeys(given))
     except BrokenRow as error:
         raise malformed(path, error.number, str(error), error.text) from None
     # Data may name a concept by its first name instead.
-    return [
-        Concept(label, {"": its[0]} if its else {}, tuple(("", name) for name in its[1:]))
-        for label, its in names.items()
-    ]
+    named = {label: [("", name) for name in its] for label, its in names.items()}
+    return [Concept(label, dict(its[:1]), tuple(its[1:])) for label, its in named.items()]
 
 
 def _header(row: list[str]) -> list[int] | None:
@@ -201,7 +206,7 @@ def _header(row: list[str]) -> list[int] | None:
     return columns if columns or len(heads) == 1 else None
 
 
-def _from_skos(path: PathLike, form: str) -> list[Concept]:
+def _from_skos(path: PathLike, form: str, max_line_length: int) -> list[Concept]:
     try:
         import rdflib  # an optional extra
         from rdflib.namespace import OWL, RDF, SKOS
@@ -210,7 +215,7 @@ def _from_skos(path: PathLike, form: str) -> list[Concept]:
             f"A SKOS vocabulary needs rdflib: pip install 'ldsm[skos]'. Got {printable(path)}."
         ) from None
     graph = rdflib.Graph()
-    text = "".join(line for _, line in read_lines(path, keep_ends=True))
+    text = read_rdf(path, form, max_line_length)
     try:
         graph.parse(data=text, format=form)
     except Exception as error:  # rdflib's parsers raise many kinds

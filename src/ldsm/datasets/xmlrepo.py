@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from .._arrays.matrices import MAX_COLUMNS
 from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
-from .._storage.text_files import malformed, read_blocks, read_lines, reading
+from .._storage.text_files import MAX_LINE_LENGTH, malformed, read_blocks, read_lines, reading
 from .dataset import Dataset
 from .lines import join_blocks, parse_blocks, write_rows
 
@@ -37,6 +37,7 @@ def load_xmlrepo(
     feature_names: Sequence[str] | PathLike | None = None,
     label_names: Sequence[str] | PathLike | None = None,
     duplicates: str = "error",
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Dataset:
     """Read a file of the Extreme Classification Repository, plain, ``.gz`` or ``.bz2``.
 
@@ -54,6 +55,8 @@ def load_xmlrepo(
         Names of the columns, or a text file with one name per line.
     duplicates : {"error", "sum"}, default="error"
         What to do with a feature that a row gives twice. A label given twice counts once.
+    max_line_length : int, default=4194304
+        The longest line that is read, in bytes.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def load_xmlrepo(
     >>> data.X.shape, data.labels
     ((3, 5), [[0, 2], [], [3]])
     """
-    blocks = iter_xmlrepo(path, duplicates=duplicates)
+    blocks = iter_xmlrepo(path, duplicates=duplicates, max_line_length=max_line_length)
     data = join_blocks(blocks, path, feature_names=feature_names, label_names=label_names)
     if split_file is None:
         return data
@@ -87,7 +90,11 @@ def load_xmlrepo(
 
 
 def iter_xmlrepo(
-    path: PathLike, *, duplicates: str = "error", block_bytes: int = 8 << 20
+    path: PathLike,
+    *,
+    duplicates: str = "error",
+    block_bytes: int = 8 << 20,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[Dataset]:
     """Read a file of the repository block by block, for files larger than memory.
 
@@ -102,6 +109,8 @@ def iter_xmlrepo(
         What to do with a feature that a row gives twice.
     block_bytes : int, default=8388608
         About how much of the file makes a block.
+    max_line_length : int, default=4194304
+        The longest line that is read, in bytes.
 
     Yields
     ------
@@ -109,7 +118,7 @@ def iter_xmlrepo(
         One block of rows.
     """
     with reading(path) as file:
-        blocks = read_blocks(file, block_bytes)
+        blocks = read_blocks(path, file, block_bytes, max_line_length)
         first = next(blocks)
         end = first.find(b"\n") + 1 or len(first)
         rows, features, labels = _parse_header(path, first[:end])

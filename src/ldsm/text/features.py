@@ -22,6 +22,7 @@ from sklearn.utils.sparsefuncs_fast import (
 )
 
 from .._arrays.matrices import side_by_side
+from .._model.fitted import MOST_ROWS
 from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._runtime.threads import state_of, worker_count
 from .._storage.container import Arrays, take
@@ -44,6 +45,7 @@ from .words import (
 # Longer sequences of words or characters are of no use, and their number has no bound.
 LONGEST_NGRAM = 20
 MOST_HEAD_WORDS = 10_000
+LARGEST_IDF = 100  # of a word that one of 10^43 documents has
 DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
@@ -55,8 +57,11 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and value >= 0
+def _is_share_or_count(value: Any) -> bool:
+    """As scikit-learn has it: a share of the documents is a float, their number an int."""
+    return (
+        1 <= value <= MOST_ROWS if type(value) is int else type(value) is float and 0 <= value <= 1
+    )
 
 
 def _are_stop_words(value: Any) -> bool:
@@ -85,8 +90,8 @@ SETTINGS: Mapping[str, Callable[[Any], bool]] = {
     "stop_words": _are_stop_words,
     "token_pattern": lambda value: isinstance(value, str | None),
     "ngram_range": _is_ngram_range,
-    "max_df": _is_number,
-    "min_df": _is_number,
+    "max_df": _is_share_or_count,
+    "min_df": _is_share_or_count,
     "max_features": lambda value: value is None or (type(value) is int and value >= 1),
     "binary": _is_bool,
     "dtype": _one_of(*DTYPES),
@@ -438,6 +443,9 @@ def checked_features(
     for name, allowed in SETTINGS.items():
         if not allowed(settings[name]):
             raise ValueError(f"its vectorizer has a wrong {name}, {str(settings[name])[:80]!r}")
+    least, most = settings["min_df"], settings["max_df"]
+    if type(least) is type(most) and least > most:
+        raise ValueError(f"its vectorizer has a min_df of {least}, but a max_df of {most}")
     if settings["analyzer"] == "word" and settings["token_pattern"] is None:
         raise ValueError("its vectorizer reads words, but has no token pattern")
     _check_pattern(settings["token_pattern"], trust_pattern)
@@ -446,8 +454,8 @@ def checked_features(
     if settings["use_idf"]:
         if idf is None or idf.shape != (len(words),) or idf.dtype not in DTYPES.values():
             raise ValueError("its array 'idf' is missing or has a wrong type or length")
-        if verify and not np.isfinite(idf).all():
-            raise ValueError("its array 'idf' is not finite")
+        if verify:
+            _check_idf("words", idf)
     elif idf is not None:
         raise ValueError("it has an array 'idf' that its vectorizer does not use")
     if pairs is not None:
@@ -456,8 +464,8 @@ def checked_features(
         its = sub_words.idf
         if idf is None or its.shape != (len(sub_words.words),) or its.dtype != np.float32:
             raise ValueError("the arrays of its sub-words have a wrong type or length")
-        if verify and not np.isfinite(its).all():
-            raise ValueError("the idf of its sub-words is not finite")
+        if verify:
+            _check_idf("sub-words", its)
     return TextFeatures(settings, words, idf, pairs, sub_words, head_words)
 
 
@@ -486,8 +494,14 @@ def _check_pairs(pairs: PairForm, n_words: int, idf: NDArray[Any] | None) -> Non
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_words:
         raise ValueError("its pairs have a word out of range")
     keys = pair_keys(pairs)
-    if np.any(keys[1:] <= keys[:-1]) or not np.isfinite(pairs.idf).all():
-        raise ValueError("its pairs do not ascend, or their idf is not finite")
+    if np.any(keys[1:] <= keys[:-1]):
+        raise ValueError("its pairs do not ascend")
+    _check_idf("pairs", pairs.idf)
+
+
+def _check_idf(of: str, idf: NDArray[Any]) -> None:
+    if not ((idf >= 0) & (idf <= LARGEST_IDF)).all():  # false for NaN
+        raise ValueError(f"the idf of its {of} is not a number from 0 to {LARGEST_IDF}")
 
 
 def _check_pattern(pattern: str | None, trusted: bool) -> None:

@@ -167,7 +167,8 @@ def _count_all(vectorizer: TfidfVectorizer, n_texts: int) -> None:
     if isinstance(vectorizer.min_df, float):
         vectorizer.min_df = max(1, ceil(vectorizer.min_df * n_texts))
     if isinstance(vectorizer.max_df, float):
-        vectorizer.max_df = max(vectorizer.min_df, int(vectorizer.max_df * n_texts))
+        vectorizer.max_df = int(vectorizer.max_df * n_texts)
+    vectorizer.max_df = max(vectorizer.min_df, vectorizer.max_df)
 
 
 def _by_frequency(words: list[str], n_texts: NDArray[np.int64], known: frozenset[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..._storage.text_files import UTF8, format_suffix, read_lines
+from ..._storage.text_files import MAX_LINE_LENGTH, format_suffix, read_lines
 from ...datasets import (
     FORMATS,
     Dataset,
@@ -49,6 +49,12 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     ),
     "delimiter": ("delimiter", str, "Separator between the cells of a table."),
     "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
+    "max_line_length": (
+        "max_line_length",
+        int,
+        "Longest line, row of a table or item of an array, in characters; default "
+        f"{MAX_LINE_LENGTH}.",
+    ),
     "zero_based": ("zero_based", bool, "svmlight: features are numbered from 0, not from 1."),
     "feature_names": ("feature_names", Path, "Text file with one feature name per line."),
     "label_names": ("label_names", Path, "Text file with one label name per line."),
@@ -87,6 +93,8 @@ class Reader:
             settings: dict[str, Any] = {"help": text, "rich_help_panel": panel}
             if kind is Path:
                 settings |= {"exists": True, "dir_okay": False, "metavar": "FILE"}
+            if name == "max_line_length":
+                settings["min"] = 1
             # Without an explicit name a switch would also get a "--no-" form.
             decl = (f"--{name.replace('_', '-')}",) if kind is bool else ()
             parameters.append(option(name, kind | None, None, *decl, **settings))
@@ -104,9 +112,10 @@ class Reader:
         return Reader(format, given)
 
     @property
-    def encoding(self) -> dict[str, str]:
-        """The encoding as an argument, if one is given."""
-        return {name: value for name, value in self.arguments.items() if name == "encoding"}
+    def of_lines(self) -> dict[str, Any]:
+        """The arguments for any file of lines, as far as they are given."""
+        names = ("encoding", "max_line_length")
+        return {name: value for name, value in self.arguments.items() if name in names}
 
     def for_training(self, path: Path) -> Reader:
         """The same, with the separator that a table of documents is split at."""
@@ -114,8 +123,7 @@ class Reader:
             return self
         arguments = dict(self.arguments)
         column, delimiter = arguments.get("label_field", "labels"), arguments.get("delimiter")
-        encoding = arguments.get("encoding", UTF8)
-        arguments["separator"] = guess_separator(path, column, delimiter, encoding)
+        arguments["separator"] = guess_separator(path, column, delimiter, **self.of_lines)
         return replace(self, arguments=arguments)
 
     def remembered(self, data: Dataset | None = None) -> dict[str, Any]:
@@ -187,7 +195,7 @@ class Reader:
         if id_field is not None:
             raise wrong_use(f"is not used with format {format}.", "--id-field")
         if format == LINES:
-            yield from (Document(line, []) for _, line in read_lines(file))
+            yield from (Document(line, []) for _, line in read_lines(file, **self.of_lines))
             return
         data = self.load(path)
         if data.texts is None:

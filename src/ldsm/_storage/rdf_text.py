@@ -1,0 +1,123 @@
+"""The text of RDF files, checked before rdflib reads it.
+
+What would keep rdflib busy for hours is refused: entities that stand for others, which need a
+document type, and literals far longer than any name, which it puts together piece by piece.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.parsers import expat
+
+from .paths import PathLike
+from .text_files import UTF8, malformed, read_lines
+
+LONGEST_LITERAL = 100_000  # characters
+_TOO_LONG = f"a literal of more than {LONGEST_LITERAL:,} characters"
+_RDF_XML = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+# Where Turtle stops being names and marks: at an escape, a comment, an IRI or a literal.
+_NOTABLE = re.compile(r"""[\\#<"']""")
+_ENDS = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in ('"', "'")}
+# A long literal may end in quotes of its own.
+_ENDS |= {quote * 3: re.compile(rf"\\.|{quote}{{3,5}}", re.DOTALL) for quote in ('"', "'")}
+
+
+def read_rdf(path: PathLike, form: str, max_line_length: int) -> bytes:
+    """The text in UTF-8; `form` is "turtle", "nt" or "xml"."""
+    lines = []
+    for number, line in read_lines(path, keep_ends=True, max_line_length=max_line_length):
+        if form == "nt" and len(line) > LONGEST_LITERAL:  # it has one literal at most
+            raise malformed(path, number, _TOO_LONG, line)
+        lines.append(line)
+    text = "".join(lines)
+    if form == "turtle":
+        _check_turtle(path, text)
+    data = text.encode(UTF8)
+    if form == "xml":
+        _XmlCheck(path).check(data)
+    return data
+
+
+def _check_turtle(path: PathLike, text: str) -> None:
+    """Raise an error for a literal that is too long; anything else wrong is for rdflib to find."""
+    at = 0
+    while (found := _NOTABLE.search(text, at)) is not None:
+        start, mark = found.start(), found[0]
+        if mark == "\\":
+            at = start + 2
+        elif mark in "#<":
+            at = text.find("\n" if mark == "#" else ">", start) + 1 or len(text)
+        else:
+            quote = mark * 3 if text.startswith(mark * 3, start) else mark
+            at = _end_of_literal(text, start + len(quote), quote)
+            if at - start > LONGEST_LITERAL:
+                line = 1 + text.count("\n", 0, start)
+                raise malformed(path, line, _TOO_LONG, text[start : start + 100])
+
+
+def _end_of_literal(text: str, at: int, quote: str) -> int:
+    for found in _ENDS[quote].finditer(text, at):
+        if not found[0].startswith("\\"):
+            return found.end()
+    return len(text)
+
+
+class _XmlCheck:
+    """Raises an error for a document type and for literals that are too long."""
+
+    def __init__(self, path: PathLike) -> None:
+        self._path = path
+        self._line, self._n_characters = 1, 0  # of text without an element in between
+        self._depth = 0
+        # Of a literal of XML: its depth, its line and the byte that it begins at.
+        self._literal: tuple[int, int, int] | None = None
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+
+    def check(self, data: bytes) -> None:
+        try:
+            self._parser.Parse(data, True)
+        except expat.ExpatError as error:
+            problem = f"is not XML: {expat.ErrorString(error.code)}"
+            raise malformed(self._path, error.lineno, problem) from None
+
+    def _doctype(self, *_: object) -> None:
+        problem = (
+            "a document type (DOCTYPE) is not read; other tools can convert the file to Turtle"
+        )
+        raise malformed(self._path, self._parser.CurrentLineNumber, problem)
+
+    def _start(self, _: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._n_characters = 0
+        line = self._parser.CurrentLineNumber
+        for value in attributes.values():
+            self._check_length(len(value), line)
+        if self._literal is None and attributes.get(f"{_RDF_XML} parseType") == "Literal":
+            self._literal = self._depth, line, self._parser.CurrentByteIndex
+        self._check_literal()
+
+    def _end(self, _: str) -> None:
+        self._check_literal()
+        if self._literal is not None and self._literal[0] == self._depth:
+            self._literal = None
+        self._depth -= 1
+        self._n_characters = 0
+
+    def _characters(self, text: str) -> None:
+        if self._n_characters == 0:
+            self._line = self._parser.CurrentLineNumber
+        self._n_characters += len(text)
+        self._check_length(self._n_characters, self._line)
+
+    def _check_literal(self) -> None:
+        if self._literal is not None:
+            _, line, start = self._literal
+            self._check_length(self._parser.CurrentByteIndex - start, line)
+
+    def _check_length(self, n_characters: int, line: int) -> None:
+        if n_characters > LONGEST_LITERAL:
+            raise malformed(self._path, line, _TOO_LONG)
