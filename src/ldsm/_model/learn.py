@@ -17,7 +17,7 @@ from .._second_stage.names import name_index
 from .._trees.learning import with_labels, with_rows
 from ..datasets.dataset import SubWordForm
 from .fitted import FittedModel
-from .relabel import NewColumns, ascend, in_columns
+from .relabel import NewColumns, ascend, in_columns, without_remainder
 
 NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
 
@@ -78,7 +78,7 @@ def learned(
     `min_rows` is the estimator's `tail_min_rows`. `sub_words` are the last features of a model that
     knows labels by their names. The result does not depend on `n_jobs`.
     """
-    wider, y = _with_new_labels(model, y, sub_words)
+    wider, y = _with_new_labels(without_remainder(model), y, sub_words)
     counts, n_rows = wider.label_counts, wider.n_training_rows
     stage, forest = wider.second_stage, wider.forest
     if stage is None or stage.ranker is None:

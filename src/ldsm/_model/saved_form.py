@@ -30,6 +30,7 @@ from .names import (
     take_array,
 )
 
+PLACES = "forest.places"  # only where it is not the order of the labels
 MOST_ROWS = 2**48  # more than any training set has; sums of such counts stay in range
 _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -47,6 +48,8 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     forest = model.forest
     check_forest(forest)  # do not save what would not load
     arrays: Arrays = {f"forest.{name}": getattr(forest, name) for name in ARRAYS}
+    if len(forest.places):
+        arrays[PLACES] = forest.places
     stage_header = None
     if model.second_stage is not None:
         stage_header, stage_arrays = stage_to_state(model.second_stage)
@@ -142,6 +145,7 @@ def model_from_state(
         n_features=n_matched,
         n_labels=n_labels,
         weights=weights,
+        places=arrays.pop(PLACES, np.zeros(0, np.int32)),
         **{name: take(arrays, f"forest.{name}") for name in ARRAYS if name != "weights"},
     )
     check_forest(forest, everything=verify)
@@ -150,6 +154,7 @@ def model_from_state(
         arrays,
         (n_indexed, n_ranked, n_features),
         counts,
+        forest.n_dropped,
         verify=verify,
     )
     if arrays:
