@@ -32,7 +32,7 @@ struct ForestView {
     int arity;
     int32_t n_features;
     int32_t n_labels;
-    int32_t n_dropped;  // labels that are never an answer, but still counted; numbered behind the others
+    int32_t n_dropped;  // the labels behind these: counted, but never an answer
     int64_t n_trees;
     int64_t n_nodes;
     int64_t n_bins;  // histogram entries of all nodes

@@ -68,7 +68,7 @@ def tagger(kind, unseen, draw):
         unseen=tuple(rng.normal(size=len(UNSEEN_TERMS)).tolist()) if known else (),
         most_cosine=0.9,
     )
-    parts = {part: None for part in ("index", "sub_index", "names", "ranker", "centroids")}
+    parts = dict.fromkeys(("index", "sub_index", "names", "ranker", "centroids"))
     parts |= {part: getattr(stage, part) for part in blend.needs if part != "centroids"}
     if "centroids" in blend.needs:
         parts["centroids"] = stage.centroids or stage.ranker  # any vectors will do
@@ -145,9 +145,7 @@ def check_draw(draw, path, *chosen):
     assert_same(known, scores_by_label(again, X))
 
 
-every_case = pytest.mark.parametrize(
-    "chosen", CASES, ids=lambda chosen: "-".join(map(str, chosen))
-)
+every_case = pytest.mark.parametrize("chosen", CASES, ids=lambda chosen: "-".join(map(str, chosen)))
 
 
 @every_case

@@ -283,9 +283,7 @@ def _forest(forest: Forest, moved: _Moved) -> Forest:
     )
 
 
-def _stage(
-    stage: SecondStage, columns: NewColumns, moved: _Moved, counts: Numbers
-) -> SecondStage:
+def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved, counts: Numbers) -> SecondStage:
     seen = None
     if moved.n_dropped and stage.names is not None:
         before = np.zeros(0, np.uint8) if stage.dropped_seen is None else stage.dropped_seen
@@ -338,8 +336,9 @@ def _names(index: NameIndex | None, columns: NewColumns, moved: _Moved) -> NameI
     offsets, names, _ = renumbered.within(index.offsets, index.names, index.names)
     text = Strings(index.text, index.text_offsets)
     if len(text):
-        kept = owners < moved.n_labels
-        text = Strings.pack([text[i] if own else "" for i, own in zip(order.tolist(), kept, strict=True)])
+        kept = (owners < moved.n_labels).tolist()
+        spelled = zip(order.tolist(), kept, strict=True)
+        text = Strings.pack([text[i] if own else "" for i, own in spelled])
     return NameIndex(
         offsets,
         names,

@@ -38,7 +38,7 @@ class NameIndex(FrozenArrays):
     idf: NDArray[np.float32]  # of the sub-words
     norms: NDArray[np.float32]  # of the names: the length of their sub-words' idf, 0 for none
     owners: NDArray[np.int32]  # the label of each name, ascending; the last may be dropped ones
-    # The names as bytes, nothing for those of dropped labels; none if they are the labels themselves.
+    # The names as bytes, empty for dropped labels; none if they are those of the labels.
     text: NDArray[np.uint8]
     text_offsets: NDArray[np.int64]
     # By label: on how many shortlists of training rows its name was matched, and the row had it.
