@@ -113,7 +113,8 @@ def test_other_names_of_tags_are_matched_and_told(tmp_path):
 
 
 def test_titles_go_with_their_tags(tmp_path):
-    codes = {tag: f"http://x/{i:03}" for i, tag in enumerate(sorted({*sum(TAGS, [])}))}
+    every_tag = sorted({tag for tags in TAGS for tag in tags})
+    codes = {tag: f"http://x/{i:03}" for i, tag in enumerate(every_tag)}
     coded = [[codes[tag] for tag in tags] for tags in TAGS]
     vocabulary = {code: [tag] for tag, code in codes.items()}
     model = TextTagger(LdSMClassifier(2, rerank="linear")).fit(TEXTS, coded, vocabulary=vocabulary)
