@@ -185,7 +185,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Numbers index_labels(bytes, entries, n_known);
     const auto codes = bytes.array<uint8_t>(entries);
     const auto units = bytes.array<float>(n_features);
-    MatchParams params{bytes.number(1, 40), nullptr, nullptr, {}, nullptr};
+    MatchParams params{bytes.number(1, 40), nullptr, nullptr, {}, &x};
     if (bytes.coin())
         params.indexes.push_back(
             {entries, index_offsets.data(), index_labels.view, codes.data(), units.data()});

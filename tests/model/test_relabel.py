@@ -89,7 +89,7 @@ def test_thresholds_of_labels_move_with_them():
     assert new == now
 
 
-def test_labels_that_exclude_each_other_stay_sorted():
+def test_labels_that_exclude_each_other_stay_sorted(tmp_path):
     y = np.array([f"c{row.indices[0] if row.nnz else 0:02}" for row in TRAIN.Y])
     before = LdSMClassifier(3).fit(TRAIN.X, y)
     names = {"c00": "zebra", "c07": "aardvark"}
@@ -112,6 +112,9 @@ def test_labels_that_exclude_each_other_stay_sorted():
     given = left.predict_proba(TEST.X, labels=left.classes_)
     assert np.array_equal(given, scores[1][:, kept])
     assert np.allclose(left.predict_proba(TEST.X).sum(axis=1), 1)
+    left.save(tmp_path / "m.ldsm")
+    assert ldsm.load(tmp_path / "m.ldsm").fingerprint_ == left.fingerprint_
+    assert left.forest_.places.size == len(classes) - 1  # sorted again
     back = after.rename_labels(old)
     assert back.fingerprint_ == before.fingerprint_
 
@@ -207,11 +210,16 @@ def test_more_trees_after_labels_were_changed():
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("forest.places", lambda a: a[:-2]),
-        ("forest.places", lambda a: a[::-1].astype(np.int64)),
-        ("forest.places", lambda a: np.full_like(a, 1)),
-        ("forest.places", lambda a: a - 1),
-        ("forest.places", None),
+        ("forest.dropped_places", lambda a: a[:-1]),
+        ("forest.dropped_places", lambda a: a.astype(np.int64)),
+        ("forest.dropped_places", lambda a: np.full_like(a, 1)),
+        ("forest.dropped_places", lambda a: a - 1),
+        ("forest.dropped_places", lambda a: a + 10**6),
+        ("forest.dropped_places", lambda a: a[None]),
+        ("forest.dropped_places", None),
+        ("forest.label_order", lambda a: np.zeros(len(tagger().classes_) - 3, np.int32)),
+        ("forest.label_order", lambda a: np.arange(1, len(tagger().classes_) - 2, dtype=np.int32)),
+        ("forest.label_order", lambda a: np.arange(5, dtype=np.int32)),
         ("second_stage.dropped_seen", lambda a: a[:-1]),
         ("second_stage.dropped_seen", lambda a: a.astype(np.int64)),
         ("second_stage.dropped_seen", None),
@@ -221,7 +229,7 @@ def test_more_trees_after_labels_were_changed():
 def test_a_file_that_is_wrong_about_dropped_labels_is_refused(tmp_path, name, change):
     dropped = copy.deepcopy(tagger()).drop_labels(tagger().classes_[:3])
     header, arrays = tagger_to_state(dropped)
-    array = arrays.pop(name)
+    array = arrays.pop(name, np.zeros(0, np.int32))
     if change is not None:
         arrays[name] = change(np.array(array))
     write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
