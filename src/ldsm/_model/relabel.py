@@ -74,11 +74,22 @@ class NewColumns:
         new_offsets = np.concatenate([[0], np.cumsum(columns >= 0)])[offsets]
         columns, values = columns[kept], values[kept]
         if not self.keeps_order:
-            lists = np.repeat(np.arange(len(offsets) - 1), np.diff(new_offsets))
-            order = np.lexsort((columns, lists))
+            order = _sorting(new_offsets, columns)
             columns, values = columns[order], values[order]
         chosen = narrowed(columns.astype(np.int32), self.n_labels - 1)
         return new_offsets.astype(np.int64), chosen, values
+
+
+def _sorting(offsets: Numbers, columns: Numbers) -> Numbers:
+    """The order that makes columns ascend within their lists, most of which do already."""
+    lists = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    falls = (columns[1:] < columns[:-1]) & (lists[1:] == lists[:-1])
+    mixed = np.zeros(len(offsets) - 1, dtype=bool)
+    mixed[lists[1:][falls]] = True
+    entries = np.flatnonzero(mixed[lists])
+    order = np.arange(len(columns))
+    order[entries] = entries[np.lexsort((columns[entries], lists[entries]))]
+    return order
 
 
 def without_labels(model: FittedModel, labels: Iterable[Any]) -> FittedModel:
