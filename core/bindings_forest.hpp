@@ -26,6 +26,7 @@ class ForestArrays {
         const size_t bins = arrays_.numbers("histogram_labels", view.histogram_labels);
         const size_t counts = arrays_.numbers("histogram_counts", view.histogram_counts);
         const size_t node_rows = arrays_.array("node_rows", view.node_rows);
+        const size_t places = arrays_.array("places", view.places);
         const int64_t arity = arrays_.number("arity");
         const int64_t n_features = arrays_.number("n_features");
         const int64_t n_labels = arrays_.number("n_labels");
@@ -35,11 +36,14 @@ class ForestArrays {
         if (offsets < 1 || weight_offsets != nodes + 1 || histogram_offsets != nodes + 1 ||
             node_rows != nodes || weights != entries * static_cast<size_t>(arity) ||
             counts != bins || (means != 0 && means != entries) || scales != means ||
-            units != (view.weights.codes != nullptr ? nodes : 0))
+            units != (view.weights.codes != nullptr ? nodes : 0) ||
+            (places != 0 && places < static_cast<size_t>(n_labels)) || places > INT32_MAX)
             refuse("The forest's arrays do not fit each other in size.");
         view.arity = static_cast<int>(arity);
         view.n_features = static_cast<int32_t>(n_features);
         view.n_labels = static_cast<int32_t>(n_labels);
+        view.n_dropped = places == 0 ? 0 : static_cast<int32_t>(places) - view.n_labels;
+        if (places == 0) view.places = nullptr;
         view.n_trees = static_cast<int64_t>(offsets) - 1;
         view.n_nodes = static_cast<int64_t>(nodes);
         view.weights.arity = view.arity;

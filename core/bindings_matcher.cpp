@@ -88,6 +88,18 @@ std::vector<FeatureIndexView> views_of(const std::vector<nb::object>& indexes, i
     return views;
 }
 
+// Each label must have a place of its own.
+void check_places(const ForestView& forest) {
+    if (forest.places == nullptr) return;
+    const int32_t n = forest.n_known();
+    std::vector<uint8_t> taken(static_cast<size_t>(n), 0);
+    for (int32_t label = 0; label < n; ++label) {
+        const int32_t place = forest.places[label];
+        if (place < 0 || place >= n || taken[place]++ != 0)
+            refuse("The forest's places must be the numbers of its labels, each once.");
+    }
+}
+
 nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t length,
                      const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
                      std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
@@ -108,11 +120,12 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& row
     kept.reserve(indexes.size() + sub_indexes.size());
     std::optional<NameArrays> named;
     if (!names.is_none()) named.emplace(names, sub_words->view().n_features);
-    const int32_t n_labels = arrays.view.n_labels;
+    check_places(arrays.view);
+    const int32_t n_known = arrays.view.n_known();
     MatchParams params{
         length,
         checked_skip(skip, arrays.view, x),
-        checked_allowed(allowed, n_labels),
+        checked_allowed(allowed, n_known),
         views_of(indexes, by_index.n_features, kept),
         &by_index,
         nullptr,
@@ -120,7 +133,7 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& row
         views_of(sub_indexes, sub_words == nullptr ? 0 : sub_words->view().n_features, kept),
         named ? &named->view : nullptr,
         match_names,
-        checked_allowed(unseen, n_labels)};
+        checked_allowed(unseen, n_known)};
     if (fold) {
         if (static_cast<int64_t>(fold->size()) != x.n_rows)
             refuse("fold must have one entry per row.");

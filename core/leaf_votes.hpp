@@ -46,7 +46,7 @@ class ByRow {
 class LeafVotes {
   public:
     explicit LeafVotes(const ForestView& forest)
-        : forest_(forest), score_(static_cast<size_t>(forest.n_labels), 0.0) {}
+        : forest_(forest), score_(static_cast<size_t>(forest.n_known()), 0.0) {}
 
     void merge(const int64_t* begin, const int64_t* end) {
         for (const int32_t label : touched_) score_[label] = 0;
@@ -59,7 +59,7 @@ class LeafVotes {
         }
         // Where the leaves hold more bins than there are labels, looking at every label once is
         // cheaper than keeping account of which ones were met.
-        const bool all = bins >= forest_.n_labels;
+        const bool all = bins >= forest_.n_known();
         for (const int64_t* at = begin; at < end;) {
             const int64_t* stop = end_of_tree(at, end);
             const double share =
@@ -67,10 +67,10 @@ class LeafVotes {
             for (; at < stop; ++at) all ? add<false>(*at, share) : add<true>(*at, share);
         }
         if (!all) return;
-        for (int32_t label = 0; label < forest_.n_labels; ++label)
+        for (int32_t label = 0; label < forest_.n_known(); ++label)
             if (score_[label] != 0) touched_.push_back(label);
     }
-    // Labels with a score, in no particular order.
+    // Labels with a score, dropped ones included, in no particular order.
     const std::vector<int32_t>& labels() const { return touched_; }
     float score(int32_t label) const { return static_cast<float>(score_[label]); }
 
@@ -106,7 +106,7 @@ class LeafVotes {
             for (int64_t i = bins.begin; i < bins.end; ++i) whole += counts[i];
         }
         const double factor = whole > 0 ? share / whole : 0;
-        const auto n_labels = static_cast<uint32_t>(forest_.n_labels);
+        const auto n_labels = static_cast<uint32_t>(forest_.n_known());
         for (int64_t i = bins.begin; i < bins.end; ++i) {
             const auto label = static_cast<uint32_t>(labels[i]);
             if (label >= n_labels) broken(node, "a label number is out of range");

@@ -11,10 +11,15 @@ namespace ldsm {
 
 namespace {
 
-// Takes labels for a row's list from several rankings in turn.
+// Takes labels for a row's list from several rankings in turn. Labels are known by their places.
 class Turns {
   public:
-    Turns(int32_t n_labels, int64_t length) : taken_(n_labels), length_(length) {}
+    Turns(const ForestView& forest, int64_t length) : taken_(forest.n_known()), length_(length) {
+        if (forest.places == nullptr) return;
+        label_at_.resize(static_cast<size_t>(forest.n_known()));
+        for (int32_t label = 0; label < forest.n_known(); ++label)
+            label_at_[forest.places[label]] = label;
+    }
 
     void take(const std::vector<const std::vector<Scored>*>& rankings) {
         int64_t n_taken = 0;
@@ -28,14 +33,23 @@ class Turns {
     void add(const std::vector<Scored>& ranked) {
         for (const Scored& one : ranked) taken_.insert(one.label());
     }
+    // Takes all of them out: calls visit(label), ascending, for those below `n_labels`.
     template <typename Visit>
-    void drain(Visit&& visit) {
-        taken_.drain(visit);
+    void drain(int32_t n_labels, Visit&& visit) {
+        if (label_at_.empty()) return taken_.drain(visit);
+        labels_.clear();
+        taken_.drain([&](int32_t place) {
+            if (label_at_[place] < n_labels) labels_.push_back(label_at_[place]);
+        });
+        std::sort(labels_.begin(), labels_.end());
+        for (const int32_t label : labels_) visit(label);
     }
 
   private:
     LabelSet taken_;
     int64_t length_;
+    std::vector<int32_t> label_at_;  // by place; empty if that is the label's number
+    std::vector<int32_t> labels_;
 };
 
 // Which labels a ranking may hold: of those that the caller allows, the seen or the unseen ones.
@@ -56,41 +70,46 @@ ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const Matc
                named = params.names != nullptr, new_labels = named && params.unseen != nullptr;
     // What is not in use gets no rows, so that they are not scaled for nothing.
     constexpr FeatureRows kNone{};
-    IndexVotes features(indexed ? *params.indexed : kNone, indexed ? forest.n_labels : 0),
-        parts(spelled ? *params.sub_words : kNone, spelled ? forest.n_labels : 0);
+    const int32_t n_known = forest.n_known();
+    IndexVotes features(indexed ? *params.indexed : kNone, indexed ? n_known : 0),
+        parts(spelled ? *params.sub_words : kNone, spelled ? n_known : 0);
     NameVotes names(named ? *params.sub_words : kNone, named ? params.names->n_names : 0,
-                    named ? forest.n_labels : 0);
+                    named ? n_known : 0);
     std::vector<uint8_t> seen, unseen;
-    if (named) seen = allowed_of(params, forest.n_labels, false);
-    if (new_labels) unseen = allowed_of(params, forest.n_labels, true);
+    if (named) seen = allowed_of(params, n_known, false);
+    if (new_labels) unseen = allowed_of(params, n_known, true);
     std::vector<Scored> by_trees, by_index, by_parts, by_names;
     std::vector<const std::vector<Scored>*> rankings{&by_trees};
     if (indexed) rankings.push_back(&by_index);
     if (spelled) rankings.push_back(&by_parts);
     if (named && params.match_names) rankings.push_back(&by_names);
-    Turns turns(forest.n_labels, params.length);
+    Turns turns(forest, params.length);
+    const auto ranked = [&](const auto& votes, const uint8_t* allowed, int64_t length,
+                            std::vector<Scored>& out) {
+        rank(votes, n_known, allowed, forest.places, length, out);
+    };
     score_rows(forest, x, params.skip, kernels, monitor, [&](int64_t row, const LeafVotes& votes) {
         const size_t fold = params.fold == nullptr ? 0 : params.fold[row];
-        rank(votes, params.allowed, params.length, by_trees);
+        ranked(votes, params.allowed, params.length, by_trees);
         if (indexed) {
             features.ask(params.indexes[fold], row);
-            rank(features, params.allowed, params.length, by_index);
+            ranked(features, params.allowed, params.length, by_index);
         }
         if (spelled) {
             parts.ask(params.sub_indexes[fold], row);
-            rank(parts, params.allowed, params.length, by_parts);
+            ranked(parts, params.allowed, params.length, by_parts);
         }
         if (named) {
             names.ask(*params.names, row);
-            if (params.match_names) rank(names, seen.data(), params.length, by_names);
+            if (params.match_names) ranked(names, seen.data(), params.length, by_names);
             out.best_cosine.push_back(names.best_cosine());
         }
         turns.take(rankings);
         if (new_labels) {
-            rank(names, unseen.data(), kUnseenLabels, by_names);
+            ranked(names, unseen.data(), kUnseenLabels, by_names);
             turns.add(by_names);
         }
-        turns.drain([&](int32_t label) {
+        turns.drain(forest.n_labels, [&](int32_t label) {
             out.labels.push_back(label);
             out.tree_scores.push_back(votes.score(label));
             if (indexed) out.index_scores.push_back(features.score(label));

@@ -73,13 +73,14 @@ struct ShortlistArrays {
     std::vector<int32_t> labels;
     std::vector<float> tree_scores, index_scores, sub_scores;
     std::vector<float> coverages, cosines;  // of the label's name
-    std::vector<float> best_cosine;         // by row: the largest of any label
+    std::vector<float> best_cosine;         // by row: the largest of any label, dropped or not
 };
 
 struct MatchParams {
     int64_t length;
-    const uint8_t* skip;     // as in `route_topk`
-    const uint8_t* allowed;  // likewise
+    const uint8_t* skip;  // as in `route_topk`
+    // Likewise; but this and `unseen` are of dropped labels, too.
+    const uint8_t* allowed;
     // Asked for each row: one for all, or one per fold of `fold`; none: the trees match alone.
     std::vector<FeatureIndexView> indexes;
     const FeatureRows* indexed;    // the same rows with the features that these know
@@ -91,8 +92,9 @@ struct MatchParams {
     const uint8_t* unseen;       // 1 for each label without a training row; or null
 };
 
-// The best labels of the trees, of the indexes and of the names in turn, at most `length`. Scores
-// of 0 mean that a matcher does not know the label.
+// The best labels of the trees, of the indexes and of the names in turn, at most `length`. A
+// dropped label takes its place, which stays empty. Scores of 0 mean that a matcher does not know
+// the label.
 ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const MatchParams& params,
                       const Kernels& kernels, Monitor& monitor);
 

@@ -25,13 +25,16 @@ class Scored {
     uint64_t key_;
 };
 
-// The best `length` of the labels that have a score, best first. `allowed`: as in `TopK`.
+// The best `length` of the labels below `n_labels` that have a score, best first. `allowed`: as in
+// `TopK`. `places`: what stands for each label in the result; null: its number.
 template <typename Votes>
-void rank(const Votes& votes, const uint8_t* allowed, int64_t length, std::vector<Scored>& out) {
+void rank(const Votes& votes, int32_t n_labels, const uint8_t* allowed, const int32_t* places,
+          int64_t length, std::vector<Scored>& out) {
     out.clear();
     for (const int32_t label : votes.labels()) {
         const float score = votes.score(label);
-        if (score > 0 && (allowed == nullptr || allowed[label])) out.emplace_back(score, label);
+        if (score > 0 && label < n_labels && (allowed == nullptr || allowed[label]))
+            out.emplace_back(score, places == nullptr ? label : places[label]);
     }
     if (static_cast<int64_t>(out.size()) > length) {
         std::nth_element(out.begin(), out.begin() + length, out.end());

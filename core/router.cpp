@@ -33,7 +33,7 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
     std::vector<Scored> scored;
     TopFiller filler(out, forest.n_labels);
     score_rows(forest, x, skip, kernels, monitor, [&](int64_t row, const LeafVotes& votes) {
-        rank(votes, out.allowed, out.k, scored);
+        rank(votes, forest.n_labels, out.allowed, nullptr, out.k, scored);
         int32_t* labels = out.labels + row * out.k;
         float* scores = out.scores + row * out.k;
         for (size_t i = 0; i < scored.size(); ++i) {
@@ -53,7 +53,7 @@ SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const 
         std::sort(sorted.begin(), sorted.end());
         for (const int32_t label : sorted) {
             const float score = votes.score(label);
-            if (score <= 0) continue;
+            if (score <= 0 || label >= forest.n_labels) continue;
             out.indices.push_back(label);
             out.values.push_back(score);
         }

@@ -32,6 +32,7 @@ struct ForestView {
     int arity;
     int32_t n_features;
     int32_t n_labels;
+    int32_t n_dropped;  // the labels behind these: counted, but never an answer
     int64_t n_trees;
     int64_t n_nodes;
     int64_t n_bins;  // histogram entries of all nodes
@@ -46,10 +47,15 @@ struct ForestView {
     NumbersView histogram_labels;
     NumbersView histogram_counts;
     const int64_t* node_rows;
+    // By label: its place in the order that the labels had at first, by which equal scores are
+    // ranked on shortlists; null: their order now.
+    const int32_t* places;
     // Which of the `n_maps` maps each node has, counted from 1, 0 for none; null: there are none.
     const uint64_t* map_numbers = nullptr;
     const FeatureMap* maps = nullptr;  // `map_words` each
     int64_t n_maps = 0;
+
+    int32_t n_known() const { return n_labels + n_dropped; }
 };
 
 // For each node the number of its map, then the maps: derived from a forest. They serve single

@@ -628,8 +628,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def drop_labels(self, labels: Iterable[Any]) -> LdSMClassifier:
         """Forget some labels: they are no longer predicted, and the file is smaller.
 
-        All others score as they did before, among the labels that are left. Columns of
-        predictions are those of `classes_`, as ever.
+        The scores of all other labels stay what they were, bit for bit, those of 0 included; only
+        where each row has one label are they scaled again, so that they sum to 1. Columns of
+        predictions are those of `classes_`, as ever. ``docs/learning_on.md`` tells what this takes
+        to be kept of a dropped label, under no name, until the model next learns.
 
         Parameters
         ----------
@@ -649,7 +651,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def rename_labels(self, names: Mapping[Any, Any]) -> LdSMClassifier:
         """Give labels other names, ``{old: new}``; their scores stay as they are.
 
-        Labels in alphabetical order stay so. Two labels cannot become one.
+        Columns stay where they are, so that `classes_` may no longer be in alphabetical order; but
+        if each row has one label, columns are sorted again, as scikit-learn's metrics expect. Two
+        labels cannot become one.
 
         Parameters
         ----------

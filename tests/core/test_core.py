@@ -340,6 +340,7 @@ def three_node_tree(**changes):
         "histogram_labels": np.array([0, 1, 2], dtype=np.int32),
         "histogram_counts": np.array([3, 4, 1], dtype=np.int32),
         "node_rows": np.array([8, 4, 4], dtype=np.int64),
+        "places": np.zeros(0, dtype=np.int32),
         "feature_maps": None,
     }
     return SimpleNamespace(**{**arrays, **changes})
@@ -380,6 +381,21 @@ def test_three_node_tree_by_hand():
 def test_fill_order_is_checked(fill):
     with pytest.raises(ValueError, match="fill_order"):
         _core.route_topk(three_node_tree(), True, X3.checked, 3, np.array(fill, dtype=np.int32))
+
+
+def test_dropped_labels_count_but_are_no_answer():
+    dropped = three_node_tree(n_labels=2, places=np.array([0, 1, 2], dtype=np.int32))
+    for by_rows in (True, False):
+        before = dense_scores(three_node_tree(), by_rows)
+        after = dense_scores(dropped, by_rows)
+        assert after[:, 2].max() == 0 < before[:, 2].max()
+        assert np.array_equal(after[:, :2], before[:, :2])
+    order = np.arange(2, dtype=np.int32)
+    labels, scores = _core.route_topk(dropped, True, X3.checked, 2, order)
+    assert np.array_equal(np.sort(labels), np.tile(order, (5, 1))) and scores.max() == 1
+    lonely = {"n_labels": 1, "places": np.array([0, 1, 2], dtype=np.int32)}
+    indptr, *_ = _core.shortlists(three_node_tree(**lonely), True, X3.checked, 5, [])
+    assert np.diff(indptr).tolist() == [1, 0, 1, 0, 1]
 
 
 def test_equal_scores_give_the_lower_label_first():

@@ -52,6 +52,7 @@ def route_all(forest, x=X3):
     _core.route_scores(forest, False, x)
     _core.route_topk(forest, True, x, 1, np.arange(forest.n_labels, dtype=np.int32))
     _core.route_nodes(forest, x)
+    _core.shortlists(forest, True, x, 2, [])
     _core.feature_maps(forest)
 
 
@@ -289,6 +290,13 @@ def test_forests_of_impossible_sizes(name, value):
         _core.route_scores(three_node_tree(**{name: value}), True, X3.checked)
 
 
+@pytest.mark.parametrize("places", [[0, 1, 1], [0, 1, 3], [0, 1, -1], [2, 2, 2, 2]])
+def test_each_label_has_a_place_of_its_own(places):
+    forest = three_node_tree(places=np.array(places, dtype=np.int32))
+    with pytest.raises(ValueError, match="places must be the numbers of its labels, each once"):
+        _core.shortlists(forest, True, X3.checked, 2, [])
+
+
 def test_feature_maps_must_belong_to_the_forest():
     forest = with_maps(three_node_tree())
     route_all(forest)
@@ -335,6 +343,8 @@ def grown_forest(rng, standardize):
     plain = three_node_tree(arity=3, n_features=9, n_labels=7)
     for name in names:
         setattr(plain, name, getattr(forest, name).copy())
+    if rng.random() < 0.5:  # the last labels were dropped
+        plain.n_labels, plain.places = 5, rng.permutation(7).astype(np.int32)
     return plain, feature_arrays(X)
 
 

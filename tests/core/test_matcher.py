@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -182,6 +183,35 @@ def test_shortlists_are_the_best_of_both_in_turn(kind: str, length: int) -> None
                     check_lists(found, trees, indexed, length, may)
         alone = _core.shortlists(forest, by_rows, x, length, [])
         check_lists(alone, trees, None, length)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, N_LABELS])
+@pytest.mark.parametrize("kind", ["fours", "weights"])
+def test_dropped_labels_leave_their_places_empty(kind: str, length: int) -> None:
+    X, Y = problem(kind)
+    new = problem(kind, 1)[0]
+    forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
+    trees, indexed = by_trees(forest, new, True), [by_index(index, row) for row in unit(new)]
+    # The same labels under other numbers; the last six, which are frequent, are dropped.
+    rng, by_count = np.random.default_rng(3), np.argsort(Y.sum(axis=0))
+    first = np.concatenate([rng.permutation(by_count[:-6]), by_count[-6:]]).astype(np.int32)
+    number = np.argsort(first).astype(np.int32)
+    changes = {"histogram_labels": number[forest.histogram_labels], "places": first}
+    dropped = replace(forest, n_labels=N_LABELS - 6, **changes)
+    renamed = SimpleNamespace(**(vars(index) | {"labels": number[index.labels]}))
+    x = feature_arrays(new).checked
+    indptr, labels, tree_scores, index_scores, *_ = _core.shortlists(
+        dropped, True, x, length, [renamed]
+    )
+    n_empty = 0
+    for row, (a, b) in enumerate(rows_of(indptr)):
+        expected = naive_list([trees[row], indexed[row]], length, None)
+        left = sorted((int(number[k]), k) for k in expected if number[k] < N_LABELS - 6)
+        n_empty += len(expected) - len(left)
+        assert labels[a:b].tolist() == [k for k, _ in left]
+        assert tree_scores[a:b].tolist() == [trees[row].get(k, 0) for _, k in left]
+        assert index_scores[a:b].tolist() == [indexed[row].get(k, 0) for _, k in left]
+    assert n_empty > 10
 
 
 def test_each_fold_has_its_index() -> None:

@@ -111,7 +111,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Kernels& kernels = select_kernels(bytes.coin() ? "auto" : "portable");
     const int arity = static_cast<int>(bytes.number(2, kMaxArity));
     const auto n_features = static_cast<int32_t>(bytes.number(0, 300));
-    const auto n_labels = static_cast<int32_t>(bytes.number(1, 200));
+    // Of some, the last few labels were dropped.
+    const auto n_known = static_cast<int32_t>(bytes.number(1, 200));
+    const int32_t n_dropped = n_known > 4 ? n_known % 4 : 0, n_labels = n_known - n_dropped;
+    std::vector<int32_t> places;
+    for (int32_t label = 0; n_dropped > 0 && label < n_known; ++label)
+        places.push_back((label + n_known / 2) % n_known);
     const Rows rows(bytes, n_features);
     const FeatureRows& x = rows.view;
 
@@ -125,11 +130,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto scales = bytes.array<float>(standardized ? weights.view.n_entries : 0);
     const int64_t n_bins = bytes.number(0, 48);
     const auto histogram_offsets = bytes.offsets(n_nodes, n_bins);
-    const Numbers labels(bytes, n_bins, n_labels), counts(bytes, n_bins, 9);
+    const Numbers labels(bytes, n_bins, n_known), counts(bytes, n_bins, 9);
     const auto node_rows = bytes.numbers<int64_t>(n_nodes, 20);
     ForestView forest{arity,
                       n_features,
                       n_labels,
+                      n_dropped,
                       n_trees,
                       n_nodes,
                       n_bins,
@@ -143,7 +149,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                       histogram_offsets.data(),
                       labels.view,
                       counts.view,
-                      node_rows.data()};
+                      node_rows.data(),
+                      places.empty() ? nullptr : places.data()};
     FeatureMapArrays maps;
     if (!standardized && bytes.coin()) {
         attempt([&] { maps = feature_maps(forest); });
@@ -175,10 +182,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // An index, and shortlists.
     const int64_t entries = bytes.number(0, 48);
     const auto index_offsets = bytes.offsets(n_features, entries);
-    const Numbers index_labels(bytes, entries, n_labels);
+    const Numbers index_labels(bytes, entries, n_known);
     const auto codes = bytes.array<uint8_t>(entries);
     const auto units = bytes.array<float>(n_features);
-    MatchParams params{bytes.number(1, 40), nullptr, nullptr, {}, nullptr};
+    MatchParams params{bytes.number(1, 40), nullptr, nullptr, {}, &x};
     if (bytes.coin())
         params.indexes.push_back(
             {entries, index_offsets.data(), index_labels.view, codes.data(), units.data()});

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets
+from ldsm._storage.container import write
+from ldsm.classifier import hold_model
+from ldsm.text.saved_form import tagger_to_state
 from text_corpus import titles
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))
@@ -59,11 +64,11 @@ def test_renamed_labels_keep_their_scores(rerank, tmp_path):
     before = fitted(rerank)
     names = {"l00": "zebra", "l29": "aardvark", "l05": "l05a"}
     after = copy.deepcopy(before).rename_labels(names)
-    classes = after.classes_.tolist()
-    assert classes == sorted(classes) and classes[0] == "aardvark" and classes[-1] == "zebra"
     old = {new: name for name, new in names.items()}
-    columns = [before.classes_.tolist().index(old.get(label, label)) for label in classes]
-    assert np.array_equal(dense(after, TEST.X), dense(before, TEST.X)[:, columns])
+    classes = [names.get(label, label) for label in before.classes_.tolist()]
+    assert after.classes_.tolist() == classes  # columns stay where they are
+    assert np.array_equal(dense(after, TEST.X), dense(before, TEST.X))
+    assert after.forest_.places.size == 0
     after.save(tmp_path / "m.ldsm")
     assert np.array_equal(dense(ldsm.load(tmp_path / "m.ldsm"), TEST.X), dense(after, TEST.X))
     back = after.rename_labels(old)
@@ -78,6 +83,162 @@ def test_thresholds_of_labels_move_with_them():
     clf.drop_labels(["l01"]).rename_labels({"l02": "x"})
     now = dict(zip(clf.classes_.tolist(), clf.threshold_.tolist(), strict=True))
     assert "l01" not in now and now["x"] == limits["l02"] and now["l03"] == limits["l03"]
+    clf.partial_fit(TRAIN.X[:9], [["new"]] * 9)
+    new = dict(zip(clf.classes_.tolist(), clf.threshold_.tolist(), strict=True))
+    assert new.pop("new") == pytest.approx(np.median(list(now.values())))
+    assert new == now
+
+
+def test_labels_that_exclude_each_other_stay_sorted(tmp_path):
+    y = np.array([f"c{row.indices[0] if row.nnz else 0:02}" for row in TRAIN.Y])
+    before = LdSMClassifier(3).fit(TRAIN.X, y)
+    names = {"c00": "zebra", "c07": "aardvark"}
+    after = copy.deepcopy(before).rename_labels(names)
+    classes = after.classes_.tolist()
+    assert classes == sorted(classes)
+    renamed = np.array([names.get(label, label) for label in y.tolist()])
+    losses = [
+        log_loss(own, clf.predict_proba(TRAIN.X), labels=clf.classes_)
+        for own, clf in ((y, before), (renamed, after))
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-12)
+    old = {new: name for name, new in names.items()}
+    columns = [before.classes_.tolist().index(old.get(label, label)) for label in classes]
+    # Among given labels, scores are not scaled to a sum of 1.
+    scores = [clf.predict_proba(TEST.X, labels=clf.classes_) for clf in (before, after)]
+    assert np.array_equal(scores[1], scores[0][:, columns])
+    left = copy.deepcopy(after).drop_labels(["zebra"])
+    kept = [i for i, label in enumerate(classes) if label != "zebra"]
+    given = left.predict_proba(TEST.X, labels=left.classes_)
+    assert np.array_equal(given, scores[1][:, kept])
+    assert np.allclose(left.predict_proba(TEST.X).sum(axis=1), 1)
+    left.save(tmp_path / "m.ldsm")
+    assert ldsm.load(tmp_path / "m.ldsm").fingerprint_ == left.fingerprint_
+    assert left.forest_.places.size == len(classes) - 1  # sorted again
+    back = after.rename_labels(old)
+    assert back.fingerprint_ == before.fingerprint_
+
+
+# -- what is left of a dropped label ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("rerank", ["auto", "linear", "tail", None])
+def test_nothing_is_left_where_lists_hold_all_labels(rerank):
+    model = copy.deepcopy(fitted(rerank)).drop_labels(["l03", "l17"]).model_
+    assert model.forest.places.size == 0
+    assert model.forest.histogram_labels.max() == 27
+    if model.second_stage is not None and model.second_stage.index is not None:
+        assert model.second_stage.index.labels.max() == 27
+
+
+def test_a_leaf_that_loses_its_labels_does_not_ask_its_parent(tmp_path):
+    X, y = [[0, 1], [1, 0]] * 4, [["a"], ["b"]] * 4
+    before = LdSMClassifier(1, rerank=None, subsample=1.0).fit(X, y)
+    model = before.model_
+    assert model.forest.histogram_offsets.tolist() == [0, 0, 1, 2]
+    # The root has counts, too, as if a third leaf were empty.
+    forest = replace(
+        model.forest,
+        histogram_offsets=np.array([0, 1, 2, 3]),
+        histogram_labels=np.array([0, 0, 1], dtype=np.int32),
+        histogram_counts=np.array([4, 4, 4], dtype=np.int32),
+    )
+    hold_model(before, replace(model, forest=forest))
+    assert dense(before, X[:2]).tolist() == [[1, 0], [0, 1]]
+    after = copy.copy(before).drop_labels(["b"])
+    assert dense(after, X[:2]).tolist() == [[1], [0]]
+    assert after.forest_.n_dropped == 1 and after.forest_.histogram_labels.tolist() == [0, 0, 1]
+    after.save(tmp_path / "m.ldsm")
+    assert ldsm.load(tmp_path / "m.ldsm").fingerprint_ == after.fingerprint_
+
+
+def test_a_dropped_tag_has_no_name_and_no_vectors():
+    before = tagger()
+    name = before.classes_[5]
+    renamed = copy.deepcopy(before).rename_labels({name: "zzz"})
+    after = copy.deepcopy(renamed).drop_labels(["zzz"])
+    stage, model = after.classifier_.second_stage_, after.classifier_.model_
+    assert stage.length < len(before.classes_)  # so that places on lists count
+    n_labels = len(after.classes_)
+    assert model.forest.n_dropped == 1 and model.forest.histogram_labels.max() == n_labels
+    assert len(model.label_counts) == len(stage.tested) == len(stage.ranker.offsets) - 1 == n_labels
+    for each, is_there in ((before, True), (renamed, True), (after, False)):
+        _, arrays = tagger_to_state(each)
+        names = [arrays[f"{part}.text"].tobytes() for part in ("second_stage.names", "labels")]
+        assert any(name.encode() in text or b"zzz" in text for text in names) == is_there
+    shown = [leaf for text in NEW[:20] for leaf in str(after.explain(text, max_tags=9)).split()]
+    assert name not in shown and "zzz" not in shown
+
+
+def test_learning_forgets_the_rest():
+    name = tagger().classes_[5]
+    after = copy.deepcopy(tagger()).drop_labels([name])
+    assert after.classifier_.forest_.n_dropped == 1
+    again = copy.deepcopy(after)
+    after.partial_fit(TEXTS[:1], [[tag for tag in TAGS[0] if tag != name]])
+    stage, forest = after.classifier_.second_stage_, after.classifier_.forest_
+    assert forest.places.size == 0 and stage.dropped_seen is None
+    assert forest.histogram_labels.max() < forest.n_labels
+    assert stage.index.labels.max() < forest.n_labels
+    assert len(stage.names.owners) == len(stage.names.matched) == forest.n_labels
+    # The same label can be learned again, and dropped again.
+    own = [i for i, tags in enumerate(TAGS) if name in tags][:20]
+    again.partial_fit([TEXTS[i] for i in own], [TAGS[i] for i in own])
+    assert name in again.classes_ and again.classifier_.forest_.places.size == 0
+    found = [name in dict(row) for row in again.predict([TEXTS[i] for i in own])]
+    assert np.mean(found) > 0.8
+    expected = again.predict_proba(NEW).toarray()
+    kept = again.classes_ != name
+    again.drop_labels([name])
+    assert np.array_equal(again.predict_proba(NEW).toarray(), expected[:, kept])
+
+
+def test_more_trees_after_labels_were_changed():
+    X, Y = TRAIN.X, [[label for label in row if label != "l03"] for row in LABELS]
+    clf = LdSMClassifier(3, warm_start=True, leaf_scores="histogram", min_split_labels=40)
+    clf.fit(X, LABELS)
+    clf.drop_labels(["l03"]).rename_labels({"l05": "zz"})
+    assert clf.forest_.n_dropped == 1
+    Y = [["zz" if label == "l05" else label for label in row] for row in Y]
+    clf.set_params(n_estimators=5).fit(X, Y)
+    assert clf.forest_.n_trees == 5 and clf.forest_.n_dropped == 0
+    assert clf.classes_.tolist() == sorted(clf.classes_)
+    found = clf.predict_topk(X, k=1)[0].ravel().tolist()
+    assert np.mean([best in row for best, row in zip(found, Y, strict=True)]) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("forest.dropped_places", lambda a: a[:-1]),
+        ("forest.dropped_places", lambda a: a.astype(np.int64)),
+        ("forest.dropped_places", lambda a: np.full_like(a, 1)),
+        ("forest.dropped_places", lambda a: a - 1),
+        ("forest.dropped_places", lambda a: a + 10**6),
+        ("forest.dropped_places", lambda a: a[None]),
+        ("forest.dropped_places", None),
+        ("forest.label_order", lambda a: np.zeros(len(tagger().classes_) - 3, np.int32)),
+        ("forest.label_order", lambda a: np.arange(1, len(tagger().classes_) - 2, dtype=np.int32)),
+        ("forest.label_order", lambda a: np.arange(5, dtype=np.int32)),
+        ("second_stage.dropped_seen", lambda a: a[:-1]),
+        ("second_stage.dropped_seen", lambda a: a.astype(np.int64)),
+        ("second_stage.dropped_seen", None),
+        ("second_stage.names.matched", lambda a: a[:-1]),
+    ],
+)
+def test_a_file_that_is_wrong_about_dropped_labels_is_refused(tmp_path, name, change):
+    dropped = copy.deepcopy(tagger()).drop_labels(tagger().classes_[:3])
+    header, arrays = tagger_to_state(dropped)
+    array = arrays.pop(name, np.zeros(0, np.int32))
+    if change is not None:
+        arrays[name] = change(np.array(array))
+    write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
+    for verify in (True, False):
+        with pytest.raises(ValueError, match="cannot be loaded"):
+            ldsm.load(tmp_path / "bad.ldsm", verify=verify)
+
+
+# -- errors -----------------------------------------------------------------------------------
 
 
 def test_tags_with_names_and_sub_words(tmp_path):

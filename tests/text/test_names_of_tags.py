@@ -112,6 +112,22 @@ def test_other_names_of_tags_are_matched_and_told(tmp_path):
     assert stage(plain).names is None and not stage(plain).match_names
 
 
+def test_titles_go_with_their_tags(tmp_path):
+    every_tag = sorted({tag for tags in TAGS for tag in tags})
+    codes = {tag: f"http://x/{i:03}" for i, tag in enumerate(every_tag)}
+    coded = [[codes[tag] for tag in tags] for tags in TAGS]
+    vocabulary = {code: [tag] for tag, code in codes.items()}
+    model = TextTagger(LdSMClassifier(2, rerank="linear")).fit(TEXTS, coded, vocabulary=vocabulary)
+    titles = model.held.titles.as_dict()
+    first, second, third = sorted(titles)[:3]
+    model.drop_labels([first]).rename_labels({second: third, third: second})
+    swapped = titles | {second: titles[third], third: titles[second]}
+    del swapped[first]
+    assert model.held.titles.as_dict() == swapped
+    model.save(tmp_path / "m.ldsm")
+    assert ldsm.load(tmp_path / "m.ldsm").held.titles.as_dict() == swapped
+
+
 @pytest.mark.parametrize(
     ("options", "vocabulary", "message"),
     [

@@ -32,6 +32,7 @@ from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores
 from .._trees.training_data import TrainingData
 from .fitted import MOST_FEATURES, FittedModel
 from .names import LabelNames
+from .relabel import aligned
 
 _FEATURE_BYTES = 24  # the least that growing a tree takes for each feature
 
@@ -83,6 +84,7 @@ def fit_model(
         seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
         first_tree = 0
     else:
+        former = aligned(former, data.y.classes)  # it may have been relabelled since
         seed, first_tree = former.seed, former.forest.n_trees
         check_warm_start(settings["n_estimators"], first_tree, params, former.tree_params)
         same_names = np.array_equal(data.y.classes, former.classes)

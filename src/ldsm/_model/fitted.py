@@ -166,6 +166,8 @@ class FittedModel:
         Without a second stage they are the best labels of the trees, at least `least`.
         """
         stage, by_rows = self.second_stage, self.by_rows
+        if allowed is not None:  # labels that were dropped then compete no more than others
+            allowed = np.append(allowed, np.zeros(self.forest.n_dropped, np.uint8))
         if stage is None:
             length = max(least, SHORTLIST)
             lists = match(

@@ -20,7 +20,7 @@ from .._trees.params import Choice
 from ..datasets.dataset import SubWordForm
 from .fitted import MOST_ROWS, FittedModel
 from .history import total, with_entry
-from .relabel import NewColumns, ascend, in_columns
+from .relabel import NewColumns, ascend, in_columns, without_remainder
 
 NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
 
@@ -91,7 +91,7 @@ def learned(
     `partial_fit`. `sub_words` are the last features of a model that knows labels by their names.
     The result does not depend on `n_jobs`.
     """
-    wider, y = _with_new_labels(model, y, sub_words)
+    wider, y = _with_new_labels(without_remainder(model), y, sub_words)
     counts, n_rows = wider.label_counts, wider.n_training_rows
     new = NewRows(x, y, counts, n_rows, absent, prior)
     stage, forest = wider.second_stage, wider.forest

@@ -1,6 +1,12 @@
 """Give the labels of a fitted model other columns: forget some, rename them, make room for more.
 
 Every part of a model that knows labels by their numbers is changed here, and nothing else of it.
+
+A dropped label is never an answer, but it had a part in the answers about others: it took places on
+shortlists, its name may have been the best match of a text, and it was counted in leaves. So that
+all other scores stay what they were, bit for bit, matchers keep so much of it as these need, under
+a number behind those of the labels (`Forest.places`). Its name, its vectors, its counts and its
+threshold go. The rest goes when the model next learns, which changes scores anyway.
 """
 
 from __future__ import annotations
@@ -68,27 +74,42 @@ class NewColumns:
         new_offsets = np.concatenate([[0], np.cumsum(columns >= 0)])[offsets]
         columns, values = columns[kept], values[kept]
         if not self.keeps_order:
-            lists = np.repeat(np.arange(len(offsets) - 1), np.diff(new_offsets))
-            order = np.lexsort((columns, lists))
+            order = _sorting(new_offsets, columns)
             columns, values = columns[order], values[order]
         chosen = narrowed(columns.astype(np.int32), self.n_labels - 1)
         return new_offsets.astype(np.int64), chosen, values
 
 
+def _sorting(offsets: Numbers, columns: Numbers) -> Numbers:
+    """The order that makes columns ascend within their lists, most of which do already."""
+    lists = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    falls = (columns[1:] < columns[:-1]) & (lists[1:] == lists[:-1])
+    mixed = np.zeros(len(offsets) - 1, dtype=bool)
+    mixed[lists[1:][falls]] = True
+    entries = np.flatnonzero(mixed[lists])
+    order = np.arange(len(columns))
+    order[entries] = entries[np.lexsort((columns[entries], lists[entries]))]
+    return order
+
+
 def without_labels(model: FittedModel, labels: Iterable[Any]) -> FittedModel:
-    """The model without some labels; all others score as they did on the same shortlists."""
+    """The model without some labels; the scores of all others stay as they are."""
     dropped = _columns_of(model, labels)
     kept = np.setdiff1d(np.arange(model.n_labels), dropped)
     if len(kept) == 0:
         raise ValueError("A model must keep at least one label. Got all of them to drop.")
     place = np.full(model.n_labels, -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
-    new = in_columns(model, NewColumns(place, len(kept)), model.classes[kept])
+    new = in_columns(model, NewColumns(place, len(kept)), model.classes[kept], exactly=True)
     return noted(new, {"dropped": len(dropped)})
 
 
 def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
-    """The model with other names for some labels; nothing else changes, but their order."""
+    """The model with other names for some labels; nothing else changes.
+
+    The columns stay where they are. Only those of labels that exclude each other are sorted again:
+    metrics for them take the columns of scores to be in the order of the labels.
+    """
     columns = _columns_of(model, names.keys())
     classes = model.classes.astype(object)
     classes[columns] = list(names.values())
@@ -103,36 +124,148 @@ def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
     if len(set(classes.tolist())) < len(classes):
         twice = next(label for label in names.values() if classes.tolist().count(label) > 1)
         raise ValueError(f"Labels must stay different. Got {twice!r:.80} for two of them.")
-    order = np.arange(len(classes))
-    if ascend(model.classes.tolist()):  # then they do so afterwards
-        order = np.array(sorted(order.tolist(), key=lambda i: classes[i]), dtype=np.int64)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    if model.second_stage is not None and model.second_stage.names is not None:
-        spelled = model.second_stage.names.spelled_out(model.classes.tolist())
-        stage = replace(model.second_stage, names=spelled)
-        model = replace(model, second_stage=stage)
+    stage = model.second_stage
+    if stage is not None and stage.names is not None:
+        spelled = stage.names.spelled_out(model.classes.tolist())
+        model = replace(model, second_stage=replace(stage, names=spelled))
     dtype = model.classes.dtype
-    typed = np.array(classes[order].tolist(), dtype="U" if dtype.kind == "U" else dtype)
-    new = in_columns(model, NewColumns(place, len(order)), typed)
+    typed = np.array(classes.tolist(), dtype="U" if dtype.kind == "U" else dtype)
+    if model.label_form == "single" and ascend(model.classes.tolist()):
+        new = in_order(model, np.argsort(typed, kind="stable"), typed)
+    else:
+        new = replace(model, labels=LabelNames.of(typed))
     return noted(new, {"renamed": len(names)})
 
 
-def in_columns(model: FittedModel, columns: NewColumns, classes: NDArray[Any]) -> FittedModel:
-    """The same model with its labels in other columns; new labels know nothing yet."""
+def in_order(model: FittedModel, order: Numbers, classes: NDArray[Any]) -> FittedModel:
+    """The model with its columns in another order; `classes` are in the order before."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return in_columns(model, NewColumns(place, len(order)), classes[order], exactly=True)
+
+
+def aligned(model: FittedModel, classes: NDArray[Any]) -> FittedModel:
+    """The model without what is left of dropped labels, its columns in the order of `classes`.
+
+    Where these are other labels than its own, the order stays.
+    """
+    model = without_remainder(model)
+    number = {label: i for i, label in enumerate(model.classes.tolist())}
+    order = [number.get(label, -1) for label in classes.tolist()]
+    if sorted(order) != list(range(model.n_labels)) or order == sorted(order):
+        return model
+    return in_order(model, np.array(order, dtype=np.int64), model.classes)
+
+
+def without_remainder(model: FittedModel) -> FittedModel:
+    """The model without what is left of dropped labels; other scores may change a little."""
+    if not model.forest.n_dropped:
+        return model
+    same = NewColumns(np.arange(model.n_labels), model.n_labels)
+    return in_columns(model, same, model.classes)
+
+
+def in_columns(
+    model: FittedModel, columns: NewColumns, classes: NDArray[Any], *, exactly: bool = False
+) -> FittedModel:
+    """The same model with its labels in other columns; new labels know nothing yet.
+
+    With `exactly`, so much of dropped labels is kept that all other scores stay as they are; there
+    must be no new labels then. Otherwise nothing is left of them.
+    """
+    moved = _moved(model, columns) if exactly else _Moved.without_dropped(model, columns)
     counts = columns.taken(model.label_counts, 0)
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
-        threshold = columns.taken(threshold, 0.5)
+        # A new label had no part in the tuning: what is usual for others is the best guess.
+        threshold = columns.taken(threshold, np.median(threshold))
     stage = model.second_stage
     return replace(
         model,
-        forest=_forest(model.forest, columns),
-        second_stage=None if stage is None else _stage(stage, columns, counts),
+        forest=_forest(model.forest, moved),
+        second_stage=None if stage is None else _stage(stage, columns, moved, counts),
         labels=LabelNames.of(classes),
         label_counts=counts,
         threshold=threshold,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """Where each label goes that the matchers know: labels first, then those that were dropped."""
+
+    known: NewColumns
+    n_labels: int
+    bins: NDArray[np.bool_] | None  # which entries of the leaves stay; None: all of labels that do
+    in_indexes: bool  # whether dropped labels stay in the indexes
+
+    @classmethod
+    def without_dropped(cls, model: FittedModel, columns: NewColumns) -> _Moved:
+        place = np.append(columns.place, np.full(model.forest.n_dropped, -1))
+        return cls(NewColumns(place, columns.n_labels), columns.n_labels, None, False)
+
+    @property
+    def n_dropped(self) -> int:
+        return self.known.n_labels - self.n_labels
+
+    @cached_property
+    def indexed(self) -> NewColumns:
+        """The same for an index."""
+        if self.in_indexes:
+            return self.known
+        place = np.where(self.known.place < self.n_labels, self.known.place, -1)
+        return NewColumns(place, self.n_labels)
+
+    def places(self, forest: Forest) -> NDArray[np.int32]:
+        """The places of the labels in their first order, if that is not their order now."""
+        before = forest.places if len(forest.places) else np.arange(forest.n_known)
+        source = self.known.source
+        if np.any(source < 0):
+            return np.zeros(0, np.int32)
+        order = np.argsort(before[source], kind="stable")
+        places = np.empty(len(order), dtype=np.int32)
+        places[order] = np.arange(len(order))
+        same = not self.n_dropped and np.array_equal(places, np.arange(len(places)))
+        return places[:0] if same else places
+
+
+def _moved(model: FittedModel, columns: NewColumns) -> _Moved:
+    """With so much of dropped labels as the scores of others need.
+
+    Their names: one of them may be the best match of a text. Their counts in leaves and their
+    entries of indexes, if lists are not long enough for all labels: there they take the places of
+    others. Their counts, too, if leaves divide by the sum of all counts.
+    """
+    forest, stage = model.forest, model.second_stage
+    cut = stage is not None and stage.length < forest.n_known
+    place = np.append(columns.place, np.full(forest.n_dropped, -1))
+    gone = np.append(np.arange(model.n_labels, forest.n_known), np.flatnonzero(columns.place < 0))
+    bins = None
+    if not cut and model.by_rows:
+        bins = _needed_bins(forest, place < 0)
+        named = stage is not None and stage.names is not None
+        if not named and not np.any(place[forest.histogram_labels[bins]] < 0):
+            gone = gone[:0]
+    place[gone] = columns.n_labels + np.arange(len(gone))
+    return _Moved(
+        NewColumns(place, columns.n_labels + len(gone)), columns.n_labels, bins, in_indexes=cut
+    )
+
+
+def _needed_bins(forest: Forest, gone: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which entries of histograms decide scores of labels that are not gone.
+
+    Their own do. And a leaf must not become empty if its parent would answer in its place.
+    """
+    own = ~gone[forest.histogram_labels]
+    node = np.repeat(np.arange(forest.n_nodes), np.diff(forest.histogram_offsets))
+    left = np.bincount(node, own, forest.n_nodes)
+    answering = ~forest.is_leaf & (np.diff(forest.histogram_offsets) > 0)
+    start = np.repeat(forest.tree_offsets[:-1], np.diff(forest.tree_offsets))
+    first = (start + forest.first_child)[answering]
+    alone = np.zeros(forest.n_nodes, dtype=bool)
+    alone[(first[:, None] + np.arange(forest.arity)).ravel()] = True
+    return np.asarray(own | (alone & (left == 0))[node])
 
 
 def noted(model: FittedModel, what: Mapping[str, int]) -> FittedModel:
@@ -142,31 +275,40 @@ def noted(model: FittedModel, what: Mapping[str, int]) -> FittedModel:
     return replace(model, training=training)
 
 
-def _forest(forest: Forest, columns: NewColumns) -> Forest:
-    offsets, labels, counts = columns.within(
-        forest.histogram_offsets, forest.histogram_labels, forest.histogram_counts
-    )
+def _forest(forest: Forest, moved: _Moved) -> Forest:
+    offsets, labels = forest.histogram_offsets, forest.histogram_labels
+    counts = forest.histogram_counts
+    if moved.bins is not None:
+        offsets = np.append(0, np.cumsum(moved.bins))[offsets]
+        labels, counts = labels[moved.bins], counts[moved.bins]
+    offsets, labels, counts = moved.known.within(offsets, labels, counts)
     if not len(forest.weight_units):
         labels = labels.astype(np.int32)
     return replace(
         forest,
-        n_labels=columns.n_labels,
+        n_labels=moved.n_labels,
         histogram_offsets=offsets,
         histogram_labels=labels,
         histogram_counts=counts,
+        places=moved.places(forest),
     )
 
 
-def _stage(stage: SecondStage, columns: NewColumns, counts: Numbers) -> SecondStage:
+def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved, counts: Numbers) -> SecondStage:
+    seen = None
+    if moved.n_dropped and stage.names is not None:
+        before = np.zeros(0, np.uint8) if stage.dropped_seen is None else stage.dropped_seen
+        seen = np.append(before, stage.label_counts[columns.place < 0] > 0).astype(np.uint8)
     return replace(
         stage,
         label_counts=counts,
-        index=_index(stage.index, columns),
-        sub_index=_index(stage.sub_index, columns),
-        names=_names(stage.names, columns),
+        index=_index(stage.index, moved.indexed),
+        sub_index=_index(stage.sub_index, moved.indexed),
+        names=_names(stage.names, columns, moved),
         ranker=_vectors(stage.ranker, columns),
         centroids=_vectors(stage.centroids, columns),
         tested=None if stage.tested is None else _tested(stage.tested, columns),
+        dropped_seen=seen,
     )
 
 
@@ -192,29 +334,38 @@ def _vectors(vectors: LabelVectors | None, columns: NewColumns) -> LabelVectors 
     return vectors.taken(columns.source)
 
 
-def _names(index: NameIndex | None, columns: NewColumns) -> NameIndex | None:
+def _names(index: NameIndex | None, columns: NewColumns, moved: _Moved) -> NameIndex | None:
     if index is None:
         return None
-    owners = columns.place[index.owners]
+    owners = moved.known.place[index.owners]
     order = np.argsort(owners, kind="stable")
     order = order[owners[order] >= 0]
     place = np.full(len(owners), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
+    owners = owners[order]
     renumbered = NewColumns(place, max(1, len(order)))
     offsets, names, _ = renumbered.within(index.offsets, index.names, index.names)
-    spelled = Strings(index.text, index.text_offsets)
-    text = Strings.pack([spelled[i] for i in order.tolist()]) if len(spelled) else spelled
+    text = Strings(index.text, index.text_offsets)
+    if len(text):
+        kept = (owners < moved.n_labels).tolist()
+        spelled = zip(order.tolist(), kept, strict=True)
+        text = Strings.pack([text[i] if own else "" for i, own in spelled])
     return NameIndex(
         offsets,
         names,
         index.idf,
         index.norms[order],
-        owners[order].astype(np.int32),
+        owners.astype(np.int32),
         text.data,
         text.offsets,
-        columns.taken(index.matched, 0),
-        columns.taken(index.right, 0),
+        *(_sums(matches, columns, moved) for matches in (index.matched, index.right)),
     )
+
+
+def _sums(matches: Numbers, columns: NewColumns, moved: _Moved) -> Numbers:
+    """By label; then, if any are dropped, of all of these together."""
+    own = columns.taken(matches, 0)
+    return np.append(own, matches.sum() - own.sum()) if moved.n_dropped else own
 
 
 def _columns_of(model: FittedModel, labels: Iterable[Any]) -> Numbers:

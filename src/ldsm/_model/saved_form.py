@@ -30,6 +30,7 @@ from .names import (
     take_array,
 )
 
+ORDER, DROPPED = "forest.label_order", "forest.dropped_places"
 _JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 
@@ -46,6 +47,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     forest = model.forest
     check_forest(forest)  # do not save what would not load
     arrays: Arrays = {f"forest.{name}": getattr(forest, name) for name in ARRAYS}
+    arrays |= _places_to_arrays(forest)
     stage_header = None
     if model.second_stage is not None:
         stage_header, stage_arrays = stage_to_state(model.second_stage)
@@ -79,6 +81,17 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "second_stage": stage_header,
     }
     return {"parameters": params, "model": described, "training": model.training}, arrays
+
+
+def _places_to_arrays(forest: Forest) -> Arrays:
+    """The places of dropped labels, and the order of the others if it is not that of now."""
+    arrays: Arrays = {}
+    order = np.argsort(np.argsort(forest.places[: forest.n_labels])).astype(np.int32)
+    if not np.array_equal(order, np.arange(len(order))):
+        arrays[ORDER] = order
+    if forest.n_dropped:
+        arrays[DROPPED] = forest.places[forest.n_labels :]
+    return arrays
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -141,6 +154,7 @@ def model_from_state(
         n_features=n_matched,
         n_labels=n_labels,
         weights=weights,
+        places=_places_from_arrays(arrays, n_labels),
         **{name: take(arrays, f"forest.{name}") for name in ARRAYS if name != "weights"},
     )
     check_forest(forest, everything=verify)
@@ -149,6 +163,7 @@ def model_from_state(
         arrays,
         (n_indexed, n_ranked, n_features),
         counts,
+        forest.n_dropped,
         verify=verify,
     )
     if arrays:
@@ -179,6 +194,21 @@ def model_from_state(
         n_features=n_features,
         verified=verify,
     )
+
+
+def _places_from_arrays(arrays: Arrays, n_labels: int) -> NDArray[np.int32]:
+    """The places of all labels, dropped ones last; none if they are the order of the labels."""
+    if ORDER not in arrays and DROPPED not in arrays:
+        return np.zeros(0, np.int32)
+    numbers = np.arange(n_labels, dtype=np.int32)
+    order = take_array({ORDER: numbers, **arrays}, ORDER, np.int32, n_labels)
+    dropped = take_array({DROPPED: numbers[:0], **arrays}, DROPPED, np.int32)
+    left = np.setdiff1d(np.arange(n_labels + len(dropped), dtype=np.int32), dropped)
+    if len(left) != n_labels or not np.array_equal(np.sort(order), numbers):
+        raise ValueError("the places of its labels are not numbers from 0, each once")
+    for name in (ORDER, DROPPED):
+        arrays.pop(name, None)
+    return np.concatenate([left[order], dropped])
 
 
 def _entry(header: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -37,11 +37,12 @@ class NameIndex(FrozenArrays):
     names: NDArray[np.int32]  # ascending within a sub-word
     idf: NDArray[np.float32]  # of the sub-words
     norms: NDArray[np.float32]  # of the names: the length of their sub-words' idf, 0 for none
-    owners: NDArray[np.int32]  # the label of each name, ascending
-    # The names as bytes; none if they are those of the labels.
+    owners: NDArray[np.int32]  # the label of each name, ascending; the last may be dropped ones
+    # The names as bytes, empty for dropped labels; none if they are those of the labels.
     text: NDArray[np.uint8]
     text_offsets: NDArray[np.int64]
     # By label: on how many shortlists of training rows its name was matched, and the row had it.
+    # If labels were dropped, the last entry is the sum of theirs.
     matched: NDArray[np.int64]
     right: NDArray[np.int64]
 

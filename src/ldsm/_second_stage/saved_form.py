@@ -18,6 +18,7 @@ from .vectors import LabelVectors
 
 LONGEST = 1_000_000  # shortlist
 MASSES, TESTED = "second_stage.masses", "second_stage.tested"
+DROPPED_SEEN = "second_stage.dropped_seen"
 NOT_FOR_PREDICTIONS = (MASSES, TESTED)
 LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
@@ -47,6 +48,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         arrays[MASSES] = stage.masses
     if stage.tested is not None:
         arrays[TESTED] = stage.tested
+    if stage.dropped_seen is not None:
+        arrays[DROPPED_SEEN] = stage.dropped_seen
     return header, arrays
 
 
@@ -55,13 +58,15 @@ def stage_from_state(
     arrays: Arrays,
     n_features: tuple[int, int, int],
     label_counts: NDArray[np.int64],
+    n_dropped: int,
     *,
     verify: bool,
 ) -> SecondStage | None:
     """Take the second stage out of the arrays; with `verify`, all its numbers are checked.
 
     `n_features`: the first ones, which the index uses; those that ranker and centroids use; and all
-    of them. Behind those of the ranker are sub-words.
+    of them. Behind those of the ranker are sub-words. `n_dropped`: labels that the matchers know
+    besides those that are left.
     """
     n_indexed, n_ranked, n_all = n_features
     if header is None:
@@ -81,9 +86,10 @@ def stage_from_state(
     parts: dict[str, Any] = {}
     for name in blend.needs:
         if name in widths:
-            parts[name] = _index(name, arrays, widths[name], n_labels, verify)
+            parts[name] = _index(name, arrays, widths[name], n_labels + n_dropped, verify)
         elif name == "names":
-            parts[name] = names_from_state(arrays, n_all - n_ranked, n_labels, verify=verify)
+            n_parts = n_all - n_ranked
+            parts[name] = names_from_state(arrays, n_parts, n_labels, n_dropped, verify=verify)
         else:
             parts[name] = _vectors(name, arrays, n_ranked, n_labels, verify)
     stage = SecondStage(blend, label_counts, length, n_ranked, match_names=match_names, **parts)
@@ -91,6 +97,7 @@ def stage_from_state(
         stage,
         masses=_masses(arrays, n_all if stage.sub_index else n_ranked, verify),
         tested=_tested(arrays, n_labels),
+        dropped_seen=_dropped_seen(arrays, n_dropped if stage.names else 0),
     )
 
 
@@ -110,6 +117,15 @@ def _tested(arrays: Arrays, n_labels: int) -> NDArray[np.uint16] | None:
     if tested is not None and (tested.dtype != np.uint16 or tested.shape != (n_labels, 2)):
         raise ValueError("the tests of its labels have a wrong type or shape")
     return tested
+
+
+def _dropped_seen(arrays: Arrays, n_dropped: int) -> NDArray[np.uint8] | None:
+    if not n_dropped:
+        return None
+    seen = take(arrays, DROPPED_SEEN)
+    if seen.dtype != np.uint8 or seen.shape != (n_dropped,):
+        raise ValueError("what it says of dropped labels has a wrong type or length")
+    return seen
 
 
 def _blend(header: dict[str, Any]) -> Blend:

@@ -15,7 +15,9 @@ _PLACE = "second_stage.names"
 _LARGEST = 1e15  # for an idf or the length of a name: their squares stay finite
 
 
-def names_from_state(arrays: Arrays, n_sub_words: int, n_labels: int, *, verify: bool) -> NameIndex:
+def names_from_state(
+    arrays: Arrays, n_sub_words: int, n_labels: int, n_dropped: int, *, verify: bool
+) -> NameIndex:
     """The index of names; invalid content is a ValueError."""
     index = NameIndex(*(take(arrays, f"{_PLACE}.{field.name}") for field in fields(NameIndex)))
     numbers = ((np.int64,), (np.uint8, np.uint16, np.int32), (np.float32,), (np.float32,))
@@ -27,14 +29,14 @@ def names_from_state(arrays: Arrays, n_sub_words: int, n_labels: int, *, verify:
         or len(index.idf) != n_sub_words
         or len(index.norms) != n_names
         or len(index.text_offsets) not in (1, n_names + 1)
-        or (len(index.text_offsets) == 1 and n_names != n_labels)
-        or not len(index.matched) == len(index.right) == n_labels
+        or (len(index.text_offsets) == 1 and np.count_nonzero(index.owners < n_labels) != n_labels)
+        or not len(index.matched) == len(index.right) == n_labels + (n_dropped > 0)
     ):
         raise ValueError("the arrays of its names do not fit each other in size")
     if verify:
         check_order("names", index.offsets, index.names, n_names, "name", "sub-word")
         owners = index.owners
-        if not (n_names and owners[0] == 0 and owners[-1] == n_labels - 1):
+        if not (n_names and owners[0] == 0 and owners[-1] == n_labels + n_dropped - 1):
             raise ValueError("its names are not those of all labels, from the first to the last")
         if np.any(owners[1:] < owners[:-1]) or np.any(owners[1:] > owners[:-1] + 1):
             raise ValueError("the labels of its names do not rise by one each")

@@ -45,6 +45,8 @@ class SecondStage:
     # By label: rows with it that were held out while the ranker learned, and on how many of them it
     # was among the five best. For people only; models of earlier versions do not have it.
     tested: NDArray[np.uint16] | None = None
+    # By label that was dropped, if there are names: 1 if it had training rows.
+    dropped_seen: NDArray[np.uint8] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
@@ -91,8 +93,13 @@ class SecondStage:
 
     @cached_property
     def _unseen(self) -> NDArray[np.uint8] | None:
-        """1 for each label that is known by its name alone; None if there are no such."""
+        """1 for each label that is known by its name alone; None if there are no such.
+
+        Labels that were dropped come last.
+        """
         unseen = self.label_counts == 0
+        if self.dropped_seen is not None:
+            unseen = np.append(unseen, self.dropped_seen == 0)
         return unseen.astype(np.uint8) if self.names is not None and unseen.any() else None
 
     def pairs(self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None) -> Pairs:

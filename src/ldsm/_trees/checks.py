@@ -54,7 +54,7 @@ def check_forest(forest: Forest, *, everything: bool = True) -> None:
     ]
     for part_of, kind, limit in (
         ("weight", "features", n_features),
-        ("histogram", "labels", forest.n_labels),
+        ("histogram", "labels", forest.n_known),
     ):
         check = partial(_check_numbers, forest, part_of, kind, limit)
         offsets = getattr(forest, f"{part_of}_offsets")
@@ -70,6 +70,7 @@ def _check_sizes(forest: Forest) -> None:
         raise ValueError(f"the number of features, {forest.n_features}, is out of range")
     if not 1 <= forest.n_labels <= LARGEST:
         raise ValueError(f"the number of labels, {forest.n_labels}, is out of range")
+    _check_places(forest)
     n_nodes, n_entries = len(forest.first_child), len(forest.weight_features)
     n_means = n_entries if len(forest.weight_means) else 0
     n_units = n_nodes if forest.weights.dtype == np.int8 else 0
@@ -98,6 +99,18 @@ def _check_sizes(forest: Forest) -> None:
             raise ValueError(f"{name} must have the shape {shape}, but has {array.shape}")
     if len(forest.tree_offsets) < 2:
         raise ValueError("the forest has no trees")
+
+
+def _check_places(forest: Forest) -> None:
+    places = forest.places
+    if places.dtype != np.int32 or places.ndim != 1:
+        raise ValueError("places must be a list of int32")
+    if not len(places):
+        return
+    if not forest.n_labels <= len(places) <= LARGEST:
+        raise ValueError(f"the places of labels must be {forest.n_labels} or more")
+    if not np.array_equal(np.sort(places), np.arange(len(places))):
+        raise ValueError("the places of labels must be the numbers from 0, each once")
 
 
 def _check_ends(offsets: Numbers, n_entries: int, name: str) -> None:

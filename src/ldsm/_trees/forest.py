@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -86,6 +86,11 @@ class Forest:
     epoch_objective : float32 (n_internal, n_epochs)
         J of the training accumulators after each epoch, with the lambda 1 of the split; internal
         nodes in order.
+    places : int32 (n_labels + n_dropped,), or empty
+        By label, its place in the order that the labels had at first, by which equal scores are
+        ranked on shortlists. The last are those of labels that were dropped: histograms may still
+        count them, because that decides the scores of others. Empty: the order is that of now, and
+        nothing is left of a dropped label.
     """
 
     arity: int
@@ -110,6 +115,7 @@ class Forest:
     purity: NDArray[np.float64]
     integrity_weight: NDArray[np.float32]
     epoch_objective: NDArray[np.float32]
+    places: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     # -- making -------------------------------------------------------------------------------
 
@@ -155,6 +161,16 @@ class Forest:
         for array in arrays.values():
             array.flags.writeable = False
         return cls(arity=arity, n_features=n_features, n_labels=n_labels, **arrays)
+
+    @property
+    def n_dropped(self) -> int:
+        """Number of labels that were dropped and of which something is left."""
+        return max(0, len(self.places) - self.n_labels)
+
+    @property
+    def n_known(self) -> int:
+        """Number of labels, those that were dropped included."""
+        return self.n_labels + self.n_dropped
 
     @property
     def is_compressed(self) -> bool:
@@ -207,6 +223,7 @@ class Forest:
         for name in ARRAYS:
             array = getattr(self, name)[parts.get(name, nodes)]
             arrays[name] = array - array[0] if name.endswith("_offsets") else array
+        arrays["places"] = self.places
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
 
     # -- reading ------------------------------------------------------------------------------
@@ -243,7 +260,7 @@ class Forest:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        for name in ARRAYS:
+        for name in (*ARRAYS, "places"):
             getattr(self, name).flags.writeable = False
 
     @property
@@ -260,6 +277,7 @@ class Forest:
                 continue  # an exact forest is the same as before there were compressed ones
             digest.update(f"{name}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        digest.update(np.ascontiguousarray(self.places).view(np.uint8).data)
         return digest.hexdigest()
 
     def node_depth(self) -> NDArray[np.int32]:

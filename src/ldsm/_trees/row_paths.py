@@ -161,14 +161,15 @@ def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_row
     if not 0 <= part.start <= part.stop <= len(forest.histogram_labels):
         raise _damaged(answering, "its histogram lies outside the stored ones")
     labels = forest.histogram_labels[part].astype(np.int32)
-    _check_range(labels, forest.n_labels, answering, "a label number")
+    _check_range(labels, forest.n_known, answering, "a label number")
     rows = int(forest.node_rows[answering])
     if len(labels) and rows < 1:
         raise _damaged(answering, "it has labels but no rows")
     counts = forest.histogram_counts[part].astype(np.int64)
-    order = np.argsort(-counts, kind="stable")
-    counts = counts[order]
     shares = counts / (max(1, rows) if by_rows else max(1, counts.sum()))
+    order = np.argsort(-counts, kind="stable")
+    order = order[labels[order] < forest.n_labels]
+    shares = shares[order]
     return Leaf(node - start, depth, rows, labels[order], shares)
 
 

@@ -51,6 +51,11 @@ class TagTitles(NamedTuple):
     def as_dict(self) -> dict[str, str]:
         return dict(zip(self.tags, self.titles, strict=True))
 
+    def relabelled(self, names: Mapping[str, str | None]) -> TagTitles:
+        """With other names for some tags; None for those that are dropped."""
+        titles = {names.get(tag, tag): title for tag, title in self.as_dict().items()}
+        return TagTitles.of({tag: [title] for tag, title in titles.items() if tag is not None})
+
 
 class FittedText(NamedTuple):
     """The classifier, how texts become its features, tags that were not learned, and titles."""

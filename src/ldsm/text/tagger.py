@@ -526,14 +526,16 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         tags : iterable of str
             At least one tag of the model must be left.
         """
-        fitted = self.held
+        fitted, tags = self.held, tags if isinstance(tags, str) else list(tags)
         classifier = copy(fitted.classifier).drop_labels(tags)
-        return self._changed(fitted, fitted._replace(classifier=classifier))
+        titles = fitted.titles.relabelled(dict.fromkeys(tags))
+        return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
 
     def rename_labels(self, names: Mapping[str, str]) -> TextTagger:
         """Give tags other names, ``{old: new}``; see `LdSMClassifier.rename_labels`.
 
-        Texts are still compared with what the tag was called.
+        Texts are still compared with what the tag was called, and a tag of a vocabulary keeps the
+        title that it has there.
 
         Parameters
         ----------
@@ -542,7 +544,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = self.held
         classifier = copy(fitted.classifier).rename_labels(names)
-        return self._changed(fitted, fitted._replace(classifier=classifier))
+        titles = fitted.titles.relabelled(names)
+        return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
 
     # -- saving -------------------------------------------------------------------------------
 
