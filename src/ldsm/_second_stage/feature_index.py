@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.labels import LabelArrays
 from .._trees.forest import narrowed
 from .._trees.training_data import TrainingData
-from .frozen_arrays import FrozenArrays
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold

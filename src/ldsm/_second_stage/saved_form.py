@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._storage.array_checks import check_order, check_types
 from .._storage.container import Arrays, take, take_weights
-from .array_checks import check_order, check_types
 from .blend import KINDS, UNSEEN_TERMS, Blend
 from .feature_index import FeatureIndex
 from .saved_names import names_from_state
