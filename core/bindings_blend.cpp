@@ -18,6 +18,10 @@ class PairArrays {
         take("distances", view.distances, "q");
         take("index_scores", view.index_scores, "w");
         take("sub_scores", view.sub_scores, "s");
+        take("certainty", view.certainty, "");
+        take("base_rates", view.base_rates, "");
+        if ((view.certainty == nullptr) != (view.base_rates == nullptr))
+            refuse("The arrays of the pairs must have both certainty and base rates, or neither.");
         take("cosines", view.cosines, "k");
         if (view.cosines == nullptr) return;
         take("coverages", view.coverages, "o");

@@ -104,13 +104,19 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& row
                      const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
                      std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
                      const CheckedFeatures* indexed, const CheckedFeatures* sub_words,
-                     const std::vector<nb::object>& sub_indexes, nb::handle names, bool match_names,
-                     std::optional<In<uint8_t>> unseen, Cancel cancel, const std::string& simd) {
+                     const std::vector<nb::object>& sub_indexes,
+                     std::optional<In<uint8_t>> telling_sub_words, nb::handle names,
+                     bool match_names, std::optional<In<uint8_t>> unseen, Cancel cancel,
+                     const std::string& simd) {
     const ForestArrays arrays(forest, by_rows);
     const FeatureRows& x = rows_for(arrays.view, rows);
     if (length < 1) refuse("length must be at least 1. Got ", length, ".");
     if (sub_words == nullptr && (!sub_indexes.empty() || !names.is_none()))
         refuse("What knows sub-words needs those of the rows.");
+    if (telling_sub_words)
+        check_equal(telling_sub_words->size(),
+                    static_cast<size_t>(sub_words == nullptr ? 0 : sub_words->view().n_features),
+                    "telling_sub_words must be per sub-word");
     for (const CheckedFeatures* others : {indexed, sub_words})
         if (others != nullptr)
             check_equal(others->view().n_rows, x.n_rows, "X must have one number of rows");
@@ -131,6 +137,7 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& row
         nullptr,
         sub_words == nullptr ? nullptr : &sub_words->view(),
         views_of(sub_indexes, sub_words == nullptr ? 0 : sub_words->view().n_features, kept),
+        telling_sub_words ? telling_sub_words->data() : nullptr,
         named ? &named->view : nullptr,
         match_names,
         checked_allowed(unseen, n_known)};
@@ -149,7 +156,7 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& row
     ShortlistArrays s =
         without_gil([&] { return match(arrays.view, x, params, kernels, monitor); });
     return hand_over_all(s.indptr, s.labels, s.tree_scores, s.index_scores, s.sub_scores,
-                         s.coverages, s.cosines, s.best_cosine);
+                         s.coverages, s.cosines, s.best_cosine, s.most_telling, s.evidence);
 }
 
 nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t k,
@@ -194,12 +201,12 @@ void bind_matcher(nb::module_& m) {
     m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "x"_a, "length"_a, "indexes"_a,
           as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("fold") = nb::none(),
           nb::kw_only(), "indexed"_a.none() = nb::none(), "sub_words"_a.none() = nb::none(),
-          "sub_indexes"_a = std::vector<nb::object>(), "names"_a.none() = nb::none(),
-          "match_names"_a = false, as_is("unseen") = nb::none(), as_is("cancel") = nb::none(),
-          "simd"_a = "auto",
+          "sub_indexes"_a = std::vector<nb::object>(), as_is("telling_sub_words") = nb::none(),
+          "names"_a.none() = nb::none(), "match_names"_a = false, as_is("unseen") = nb::none(),
+          as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The candidates of each row: indptr, labels and, as far as they are known, the scores of "
           "trees, index and index of sub-words, coverage and cosine of the name; then, by row, the "
-          "largest cosine.");
+          "largest cosine, and how much its most telling feature and all of them tell.");
     m.def("best_of_lists", &best, as_is("indptr"), as_is("labels"), as_is("scores"), "k"_a,
           as_is("fill_order"), as_is("allowed") = nb::none(), as_is("label_weights") = nb::none(),
           "The k best labels of each list and their scores.");

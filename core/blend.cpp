@@ -12,6 +12,16 @@ double logistic(double odds) {
     return (odds >= 0 ? 1 : e) / (1 + e);
 }
 
+// What is extrapolated is no surer than the trees' own score can be.
+const double kMostOdds = -std::log(kLeastScore);
+
+// Finite also for a label that all rows have, or none.
+double log_odds(double rate) {
+    constexpr double kLeastRate = 1e-9;
+    rate = std::clamp(rate, kLeastRate, 1 - kLeastRate);
+    return std::log(rate) - std::log1p(-rate);
+}
+
 // The terms of one pair at a time.
 class Terms {
   public:
@@ -79,6 +89,15 @@ void blend_probabilities(const PairSignals& pairs, const std::vector<std::string
         values.compute(i, of_pair.data());
         double odds = 0;
         for (size_t t = 0; t < terms.size(); ++t) odds += coefficients[t] * of_pair[t];
+        const double certainty = pairs.certainty == nullptr ? 1 : pairs.certainty[i];
+        if (certainty <= 0) {
+            out[i] = static_cast<float>(pairs.base_rates[i]);
+            continue;
+        }
+        if (certainty < 1) {
+            const double base = log_odds(pairs.base_rates[i]);
+            odds = base + certainty * (std::min(odds, kMostOdds) - base);
+        }
         out[i] = static_cast<float>(logistic(odds));
     }
 }

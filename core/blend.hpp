@@ -17,6 +17,10 @@ struct PairSignals {
     const float* index_scores;
     const float* sub_scores;                                     // by the index of sub-words
     const float *coverages, *cosines, *best_cosine, *name_odds;  // of the label's name
+    // How far the signals can be relied on, from 0 to 1, and the share of all rows that have the
+    // label, which the score is otherwise; both are null if all can be.
+    const float* certainty;
+    const double* base_rates;
 };
 
 // The paper's formula, beta * tree + (1 - beta) / (1 + exp(gamma * distance / 2)), in place of the
@@ -37,7 +41,9 @@ constexpr double kLeastScore = 1e-4, kLeastIndexScore = 1e-3;
 void blend_terms(const PairSignals& pairs, const std::vector<std::string>& terms,
                  const TailFormula* tail, double* out);
 
-// The logistic function of the sum of coefficient * term, in the order of the terms.
+// The logistic function of the sum of coefficient * term, in the order of the terms. Where signals
+// cannot be relied on, that sum counts only as far as they can, and the log-odds of the base rate
+// count for the rest.
 void blend_probabilities(const PairSignals& pairs, const std::vector<std::string>& terms,
                          const double* coefficients, const TailFormula* tail, float* out);
 

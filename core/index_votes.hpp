@@ -18,13 +18,17 @@ class IndexVotes {
     IndexVotes(const FeatureRows& x, int32_t n_labels)
         : rows_(x), score_(static_cast<size_t>(n_labels), 0.0f) {}
 
-    void ask(const FeatureIndexView& index, int64_t row) {
+    // `counted`: 1 for each feature that counts as evidence; null: all do.
+    void ask(const FeatureIndexView& index, int64_t row, const uint8_t* counted = nullptr) {
         for (const int32_t label : touched_) score_[label] = 0;
         touched_.clear();
         int64_t entries = 0;
+        evidence_ = {};
         rows_.each(row, [&](int32_t feature, float) {
             const Range its = index.entries_of(feature);
             entries += its.end - its.begin;
+            if (counted == nullptr || counted[feature])
+                evidence_.add(kLargestCode * static_cast<double>(index.units[feature]));
         });
         // As of leaves: many entries are cheaper to add up without account of which labels they
         // are of.
@@ -44,8 +48,11 @@ class IndexVotes {
     }
     const std::vector<int32_t>& labels() const { return touched_; }
     float score(int32_t label) const { return score_[label]; }
+    const Evidence& evidence() const { return evidence_; }
 
   private:
+    static constexpr double kLargestCode = 255;
+
     template <bool TRACK, typename Label>
     void add(const FeatureIndexView& index, int32_t feature, float value, const Label* labels) {
         const Range entries = index.entries_of(feature);
@@ -62,6 +69,7 @@ class IndexVotes {
     UnitRows rows_;
     std::vector<float> score_;
     std::vector<int32_t> touched_;
+    Evidence evidence_;
 };
 
 }  // namespace ldsm

@@ -96,7 +96,7 @@ ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const Matc
             ranked(features, params.allowed, params.length, by_index);
         }
         if (spelled) {
-            parts.ask(params.sub_indexes[fold], row);
+            parts.ask(params.sub_indexes[fold], row, params.telling_sub_words);
             ranked(parts, params.allowed, params.length, by_parts);
         }
         if (named) {
@@ -105,6 +105,11 @@ ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const Matc
             out.best_cosine.push_back(names.best_cosine());
         }
         turns.take(rankings);
+        double evidence = features.evidence().total + parts.evidence().total;
+        if (!indexed && !spelled) evidence = static_cast<double>(x.indptr[row + 1] - x.indptr[row]);
+        out.evidence.push_back(static_cast<float>(evidence));
+        // A single part of a word is found in many a string by chance.
+        out.most_telling.push_back(static_cast<float>(features.evidence().most));
         if (new_labels) {
             ranked(names, unseen.data(), kUnseenLabels, by_names);
             turns.add(by_names);

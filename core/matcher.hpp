@@ -2,6 +2,7 @@
 // features to labels, and by the labels' names.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -64,6 +65,16 @@ struct NameIndexView {
     const int32_t* owners;  // the labels that they are names of
 };
 
+// How much the features of a row tell of labels: a feature tells as much as its largest weight.
+struct Evidence {
+    double most = 0;   // the most telling feature
+    double total = 0;  // all of them
+    void add(double weight) {
+        most = std::max(most, weight);
+        total += weight;
+    }
+};
+
 // Of labels that no training row has, so many are taken beyond the length of a list.
 constexpr int64_t kUnseenLabels = 20;
 
@@ -73,7 +84,8 @@ struct ShortlistArrays {
     std::vector<int32_t> labels;
     std::vector<float> tree_scores, index_scores, sub_scores;
     std::vector<float> coverages, cosines;  // of the label's name
-    std::vector<float> best_cosine;         // by row: the largest of any label, dropped or not
+    // By row: the largest cosine of any label, dropped or not, and how much its features tell.
+    std::vector<float> best_cosine, most_telling, evidence;
 };
 
 struct MatchParams {
@@ -87,14 +99,15 @@ struct MatchParams {
     const uint8_t* fold;           // per row, or null
     const FeatureRows* sub_words;  // of the same rows; used by what follows
     std::vector<FeatureIndexView> sub_indexes;
-    const NameIndexView* names;  // or null
-    bool match_names;            // whether names find labels, or only score those that others find
-    const uint8_t* unseen;       // 1 for each label without a training row; or null
+    const uint8_t* telling_sub_words;  // 1 for each that counts as evidence; null: all do
+    const NameIndexView* names;        // or null
+    bool match_names;       // whether names find labels, or only score those that others find
+    const uint8_t* unseen;  // 1 for each label without a training row; or null
 };
 
 // The best labels of the trees, of the indexes and of the names in turn, at most `length`. A
 // dropped label takes its place, which stays empty. Scores of 0 mean that a matcher does not know
-// the label.
+// the label. Without an index, each of a row's features is taken to tell 1.
 ShortlistArrays match(const ForestView& forest, const FeatureRows& x, const MatchParams& params,
                       const Kernels& kernels, Monitor& monitor);
 

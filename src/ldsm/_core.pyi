@@ -191,12 +191,13 @@ def shortlists(
     indexed: CheckedFeatures | None = None,
     sub_words: CheckedFeatures | None = None,
     sub_indexes: Sequence[FeatureIndex] = [],
+    telling_sub_words: Bytes | None = None,
     names: NameIndex | None = None,
     match_names: bool = False,
     unseen: Bytes | None = None,
     cancel: Ints | None = None,
     simd: str = "auto",
-) -> tuple[Offsets, Ints, Floats, Floats, Floats, Floats, Floats, Floats]: ...
+) -> tuple[Offsets, Ints, Floats, Floats, Floats, Floats, Floats, Floats, Floats, Floats]: ...
 def best_of_lists(
     indptr: Offsets,
     labels: Ints,

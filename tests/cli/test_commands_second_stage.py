@@ -149,6 +149,7 @@ def test_explanation_of_a_text_by_stages(run, folder):
     for found, score in zip(done["scores"], expected.scores, strict=True):
         assert found["shares"] == pytest.approx(score.shares)
         assert [tuple(pair) for pair in found["words"]] == score.words
+    assert all(score["certainty"] == 1 for score in done["scores"])
     lines = run("explain", folder / "notes.ldsm", text, "-k", 3).lines
     heads = [line.split("\t")[0] for line in lines]
     assert lines[0] == "label\tscore\ttrees"
@@ -160,6 +161,13 @@ def test_explanation_of_a_text_by_stages(run, folder):
         assert odds == pytest.approx(sum(shares), abs=0.03)
     fish = lines[9 + heads[1:4].index("fish")].split("\t")
     assert "cod +" in fish[3] and "court" not in fish[3]
+
+
+def test_explain_reports_a_text_of_no_known_word(run, folder):
+    shown = run("explain", folder / "notes.ldsm", "xyzzy qwrtz")
+    assert "no known word" in shown.err
+    done = run("explain", folder / "notes.ldsm", "xyzzy qwrtz", "--json").json
+    assert all(score["certainty"] == 0 for score in done["scores"])
 
 
 def test_explanation_of_a_row_by_stages(run, folder):

@@ -101,6 +101,30 @@ def test_terms_and_probabilities_are_those_of_the_formulas(
         assert np.array_equal(again, probabilities[part])
 
 
+def test_uncertain_scores_lie_between_blend_and_base_rate() -> None:
+    arrays, rng = pair_arrays(), np.random.default_rng(3)
+    coefficients = [0.1, 1.2, 0.4]
+    call = {"terms": ("", "t", "m"), "tree_share": None, "gamma": 0.0}
+    sure = _core.blend_probabilities(Pairs(**arrays), **call, coefficients=coefficients)
+    certainty = rng.random(N_PAIRS).astype(np.float32)
+    certainty[:40], certainty[40:80] = 0, 1
+    rates = rng.random(N_PAIRS)
+    rates[80:84] = 0, 1, 0, 1
+    shrunk = {"certainty": certainty, "base_rates": rates}
+    got = _core.blend_probabilities(Pairs(**arrays, **shrunk), **call, coefficients=coefficients)
+    assert np.array_equal(got[:40], rates[:40].astype(np.float32))
+    assert np.array_equal(got[40:80], sure[40:80])
+    odds = naive_terms(("", "t", "m"), arrays, None, 0) @ coefficients
+    assert odds.max() > np.log(1e4)  # these are cut
+    limited = np.clip(rates, 1e-9, 1 - 1e-9)
+    base = np.log(limited / (1 - limited))
+    expected = 1 / (1 + np.exp(-(base + certainty * (np.minimum(odds, np.log(1e4)) - base))))
+    np.testing.assert_allclose(got[80:], expected[80:], rtol=1e-6)
+    for name in shrunk:
+        with pytest.raises(ValueError, match="both certainty and base rates, or neither"):
+            _core.blend_terms(Pairs(**arrays, **{name: shrunk[name]}), terms=("t",))
+
+
 def test_signals_that_are_not_known_are_not_needed() -> None:
     arrays = pair_arrays()
     few = {name: arrays[name] for name in ("tree_scores", "label_counts")}

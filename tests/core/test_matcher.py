@@ -150,8 +150,9 @@ def test_arguments_of_an_index_are_checked() -> None:
 
 
 def check_lists(found: Any, trees: Any, indexed: Any, length: int, allowed: Any = None) -> None:
-    indptr, labels, tree_scores, index_scores, *others = found
+    indptr, labels, tree_scores, index_scores, *others, most_telling, evidence = found
     assert all(len(scores) == 0 for scores in others)
+    assert len(most_telling) == len(evidence) == len(trees)
     assert len(indptr) == len(trees) + 1
     assert len(tree_scores) == len(labels) == indptr[-1]
     assert len(index_scores) == (len(labels) if indexed else 0)
@@ -255,9 +256,44 @@ def test_shortlists_do_not_depend_on_the_batch(batch: int, compress: bool) -> No
         fold = FOLDS[start:stop]
         indptr, *arrays = _core.shortlists(forest, True, x.rows(start, stop), 9, indexes, fold=fold)
         assert np.array_equal(indptr, whole[0][start : stop + 1] - whole[0][start])
-        part = slice(whole[0][start], whole[0][stop])
-        for again, array in zip(arrays, whole[1:], strict=True):
-            assert again.tobytes() == array[part].tobytes()
+        part, rows = slice(whole[0][start], whole[0][stop]), slice(start, stop)
+        *of_pairs, most_telling, evidence = whole[1:]
+        expected = [*(array[part] for array in of_pairs), most_telling[rows], evidence[rows]]
+        for again, array in zip(arrays, expected, strict=True):
+            assert again.tobytes() == array.tobytes()
+
+
+def test_rows_tell_as_much_as_their_features() -> None:
+    X, Y = problem("weights")
+    X[3] = 0
+    forest, x = make_forest(X, Y), feature_arrays(X).checked
+    *indexes, index = indexes_of(X, Y)
+
+    def told(row: int, its: Any) -> Any:
+        return 255 * its.units[np.flatnonzero(X[row])].astype(np.float64)
+
+    *_, most_telling, evidence = _core.shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    for row in range(N_ROWS):
+        weights = told(row, indexes[FOLDS[row]])
+        assert most_telling[row] == np.float32(max(weights, default=0))
+        assert evidence[row] == np.float32(sum(weights))
+    assert evidence[3] == 0 < evidence.max()
+    # Parts of words count only if they are said to, and none of them by itself.
+    counted = (np.arange(N_FEATURES) % 2).astype(np.uint8)
+    both = {"sub_words": x, "sub_indexes": [index]}
+    *_, most_telling, evidence = _core.shortlists(
+        forest, True, x, 9, [index], **both, telling_sub_words=counted
+    )
+    for row in range(N_ROWS):
+        weights = told(row, index)
+        assert most_telling[row] == np.float32(max(weights, default=0))
+        parts = weights[counted[np.flatnonzero(X[row])] == 1]
+        assert evidence[row] == np.float32(sum(weights) + sum(parts))
+    # Without an index, all features are alike.
+    *_, evidence = _core.shortlists(forest, True, x, 9, [])
+    assert np.array_equal(evidence, np.count_nonzero(X, axis=1))
+    with pytest.raises(ValueError, match="telling_sub_words must be per sub-word"):
+        _core.shortlists(forest, True, x, 9, [index], **both, telling_sub_words=counted[1:])
 
 
 def lists_with(index: Any, X: Any, Y: Any, **options: Any) -> Any:

@@ -90,7 +90,7 @@ def test_lists_of_four_matchers_are_those_of_the_twin(length: int, match_names: 
         sub_words=feature_arrays(parts).checked, sub_indexes=[sub_words], names=index,
         match_names=match_names, unseen=unseen,
     )  # fmt: skip
-    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, best = found
+    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, best, *_ = found
     assert len(best) == N_ROWS
     values, spelled_values, some_new = unit(X), unit(parts), 0
     for row, (a, b) in enumerate(rows_of(indptr)):

@@ -36,6 +36,14 @@ def test_why(client, tagger):
     assert all(one["here"] == (one["word"] in TEXT.lower()) for one in facts["typical"])
 
 
+def test_explanation_of_an_unknown_word_has_no_certainty(client):
+    assert explained(client, "fish")["certainty"] == 1
+    facts = explained(client, "fish", text="xyzzy")
+    assert facts["certainty"] == 0
+    texts = documents()[1]
+    assert facts["score"] == pytest.approx(sum("fish" in tags for tags in texts) / len(texts))
+
+
 def test_words_are_marked_in_the_text(client):
     parts = explained(client, "fish")["parts"]
     assert "".join(one["text"] for one in parts) == TEXT

@@ -39,7 +39,7 @@ class LabelScore:
         Squared distance from the row, scaled to unit length, to the label's centroid.
     shares : dict of str to float
         What each stage adds to the log-odds of the score, which is their sum. "base" is the mean
-        over the row's shortlist, or, if that has only this label, what the label would get on a row
+        over the row's shortlist, or, if that has only this label, what the stages give on a row
         without features; "trees", "linear", "features" (the index), "tail" (the centroids),
         "frequency" (the label's number of training rows), "sub-words" (their index) and "name"
         (of the label) say how far each lifts this label above the base. Without a second stage
@@ -51,6 +51,10 @@ class LabelScore:
     name : (str, float) or None
         The name of the label that the row matches best, and how much of it the row has, from 0 to
         1. None if names are not used, or nothing of the name is there.
+    certainty : float
+        How far the row tells enough to rely on the stages, from 0 to 1; the label's frequency
+        counts for the rest. At 0 nothing is known of the row: the score is the share of the
+        training rows that have the label.
     """
 
     label: Any
@@ -64,6 +68,7 @@ class LabelScore:
     bias: float | None
     reasons: list[tuple[int, float]]
     name: tuple[str, float] | None = None
+    certainty: float = 1.0
 
 
 def explain_scores(
@@ -96,7 +101,8 @@ def explain_scores(
             for i, score in ((i, float(scores[i])) for i in order)
             if score > 0
         ]  # fmt: skip
-    pairs, ranked = stage.pairs(row, lists), row.leading(stage.n_ranked)
+    pairs = stage.pairs(row, lists, n_training_rows=model.n_training_rows)
+    ranked = row.leading(stage.n_ranked)
     shares = stage.blend.shares(pairs)
     if len(listed) > 1:
         shares = _relative(shares, {name: part.mean() for name, part in shares.items()})
@@ -118,6 +124,7 @@ def explain_scores(
                 bias,
                 reasons,
                 _name_match(stage, row, int(listed[i]), names[i]),
+                1.0 if pairs.certainty is None else float(pairs.certainty[i]),
             )
         )
     return [label for label in explained if label.score > 0]

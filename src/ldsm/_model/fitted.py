@@ -110,6 +110,8 @@ class FittedModel:
             if stage_header["length"] == SHORTLIST:
                 del stage_header["length"]
             digest.update(repr(stage_header).encode())
+            if self.second_stage.evidence is not None:  # then scores depend on base rates
+                digest.update(str(self.n_training_rows).encode())
             for name, array in stage_arrays.items():
                 if (name.endswith(".units") and not len(array)) or name in NOT_FOR_PREDICTIONS:
                     continue
@@ -175,7 +177,8 @@ class FittedModel:
             )
             return lists, lists.tree_scores
         lists = stage.shortlists(self.forest, x, by_rows=by_rows, allowed=allowed, cancel=cancel)
-        return lists, stage.scores(x, lists, cancel)
+        lists = stage.or_most_frequent(lists, allowed)
+        return lists, stage.scores(x, lists, cancel, n_training_rows=self.n_training_rows)
 
     def tree_columns(
         self, x: FeatureArrays, k: int, allowed: Allowed | None, cancel: CancelFlag | None

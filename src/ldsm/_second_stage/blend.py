@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     calibrates: bool = False  # only turns its one signal into a probability; keeps the order
 
 
-BASE, TREES, NAME = "base", "trees", "name"
+BASE, TREES, NAME, FREQUENCY = "base", "trees", "name", "frequency"
 SIGNALS: Mapping[str, Signal] = {
     "t": Signal("tree log-odds", TREES),
     "m": Signal("margin", "linear"),
@@ -47,7 +47,7 @@ SIGNALS: Mapping[str, Signal] = {
     "w": Signal("index log score", "features"),
     "n": Signal("in no leaf", TREES),  # 1 if only the index names the label
     "q": Signal("distance", "tail"),  # squared, to the label's centroid
-    "c": Signal("log rows", "frequency"),  # of the label's training rows
+    "c": Signal("log rows", FREQUENCY),  # of the label's training rows
     "s": Signal("sub-word log score", "sub-words"),
     "o": Signal("coverage of the name", NAME),  # the share of it that the text has
     "k": Signal("cosine with the name", NAME),
@@ -107,6 +107,9 @@ class Pairs:
     cosines: NDArray[Any] | None = None
     best_cosine: NDArray[Any] | None = None  # the largest of any label of the row
     name_odds: NDArray[Any] | None = None
+    # How far all this can be relied on, from 0 to 1; the label's base rate counts for the rest.
+    certainty: NDArray[np.float32] | None = None
+    base_rates: NDArray[np.float64] | None = None
 
     def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
         parts: dict[str, Any] = vars(self)
@@ -180,6 +183,14 @@ class Blend:
             alone = tree_log_odds(self.tree_share * pairs.tree_scores.astype(np.float64))
             trees = self.coefficients[1] * alone
             out["tail"], out[TREES] = out[TREES] - trees, trees
+        if pairs.certainty is not None and pairs.base_rates is not None:
+            odds = np.sum(list(out.values()), axis=0)
+            most = -np.log(LEAST_SCORE)  # as in the core
+            counted = pairs.certainty * np.where(odds > most, most / np.maximum(odds, most), 1.0)
+            for share in out.values():
+                share *= counted
+            frequency = out.setdefault(FREQUENCY, np.zeros(n))
+            frequency += (1 - pairs.certainty) * _log_odds(pairs.base_rates)
         return out
 
     @property
@@ -241,6 +252,12 @@ def tree_log_odds(scores: Floats) -> Floats:
     """Log-odds, finite for any score: scores outside [0, 1] (from a damaged file) are clipped."""
     scores = np.clip(scores, 0.0, 1.0)
     return np.asarray(np.log(scores + LEAST_SCORE) - np.log(1 + LEAST_SCORE - scores))
+
+
+def _log_odds(rates: Floats) -> Floats:
+    """Of base rates, finite for any: as in the core."""
+    rates = np.clip(rates, 1e-9, 1 - 1e-9)
+    return np.asarray(np.log(rates) - np.log1p(-rates))
 
 
 def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> Floats:

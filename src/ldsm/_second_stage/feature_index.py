@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._arrays.frozen_arrays import FrozenArrays
 from .._trees.forest import narrowed
 from .._trees.training_data import TrainingData
-from .frozen_arrays import FrozenArrays
 from .new_rows import NewRows
 
 KEPT_LABELS = 64  # per feature

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.matrices import map_columns
 from .._arrays.texts import encoded, packed, unpacked, words_of
 from .._storage.strings import Strings
 from .._trees.forest import narrowed
 from ..datasets.dataset import SubWordForm
-from .frozen_arrays import FrozenArrays
 
 # A name counts as matched if the text has so much of it, by the weight of its sub-words.
 MATCHED = 0.8

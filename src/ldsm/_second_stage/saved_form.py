@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._storage.array_checks import check_order, check_types
 from .._storage.container import Arrays, take, take_weights
-from .array_checks import check_order, check_types
 from .blend import KINDS, UNSEEN_TERMS, Blend
+from .evidence import Evidence
 from .feature_index import FeatureIndex
 from .saved_names import names_from_state
 from .stage import SHORTLIST, SecondStage
@@ -19,6 +20,7 @@ from .vectors import LabelVectors
 LONGEST = 1_000_000  # shortlist
 MASSES, TESTED = "second_stage.masses", "second_stage.tested"
 DROPPED_SEEN = "second_stage.dropped_seen"
+TELLING = "second_stage.telling_sub_words"
 NOT_FOR_PREDICTIONS = (MASSES, TESTED)
 LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
@@ -39,11 +41,15 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         del header["count_share"]
     if stage.match_names:
         header["match_names"] = True
+    if stage.evidence is not None:
+        header["evidence"] = list(stage.evidence)
     arrays = {
         f"second_stage.{name}.{array}": values
         for name, part in stage.parts()
         for array, values in part.arrays().items()
     }
+    if stage.telling_sub_words is not None:
+        arrays[TELLING] = stage.telling_sub_words
     if stage.masses is not None:
         arrays[MASSES] = stage.masses
     if stage.tested is not None:
@@ -78,6 +84,7 @@ def stage_from_state(
     if type(length) is not int or not 1 <= length <= LONGEST:
         raise ValueError(f"its shortlists must have 1 to {LONGEST} labels, not {length!r:.40}")
     match_names = header.pop("match_names", False)
+    evidence = _evidence(header.pop("evidence", None))  # files of earlier versions lack it
     blend = _blend(header)
     if type(match_names) is not bool or (match_names and "names" not in blend.needs):
         raise ValueError("its header has no proper entry 'match_names'")
@@ -95,10 +102,33 @@ def stage_from_state(
     stage = SecondStage(blend, label_counts, length, n_ranked, match_names=match_names, **parts)
     return replace(
         stage,
+        evidence=evidence,
+        telling_sub_words=_telling(arrays, stage, n_all - n_ranked, evidence),
         masses=_masses(arrays, n_all if stage.sub_index else n_ranked, verify),
         tested=_tested(arrays, n_labels),
         dropped_seen=_dropped_seen(arrays, n_dropped if stage.names else 0),
     )
+
+
+def _evidence(stored: Any) -> Evidence | None:
+    if stored is None:
+        return None
+    if type(stored) is not list or len(stored) != len(Evidence._fields):
+        raise ValueError("its header has no proper entry 'evidence'")
+    if not all(type(n) in (int, float) and 0 <= n <= LARGEST for n in stored) or stored[-1] <= 0:
+        raise ValueError(f"its measures of evidence are not numbers from 0 to {LARGEST:g}")
+    return Evidence(*map(float, stored))
+
+
+def _telling(
+    arrays: Arrays, stage: SecondStage, n_sub_words: int, evidence: Evidence | None
+) -> NDArray[np.uint8] | None:
+    if evidence is None or stage.sub_index is None:
+        return None
+    telling = take(arrays, TELLING)
+    if telling.dtype != np.uint8 or telling.shape != (n_sub_words,):
+        raise ValueError("the list of its telling sub-words has a wrong type or length")
+    return telling
 
 
 def _masses(arrays: Arrays, n_features: int, verify: bool) -> NDArray[np.float32] | None:

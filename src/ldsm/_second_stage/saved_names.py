@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 
 from .. import _core
+from .._storage.array_checks import check_order, check_types
 from .._storage.container import Arrays, take
-from .array_checks import check_order, check_types
 from .names import NameIndex
 
 _PLACE = "second_stage.names"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -36,6 +36,9 @@ class Shortlists:
     coverages: Floats | None = None  # how much of the label's name the row has
     cosines: Floats | None = None  # of the row with the name
     best_cosine: Floats | None = None  # the largest of any label of the row
+    # By row: how much its most telling feature, sub-words apart, and all features tell of labels.
+    most_telling: Floats | None = None
+    evidence: Floats | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Shortlists]) -> Shortlists:
@@ -50,6 +53,13 @@ class Shortlists:
             values = [getattr(part, name) for part in parts]
             arrays[name] = None if values[0] is None else np.concatenate(values)
         return cls(**arrays)
+
+    def by_pair(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The arrays with an entry for each label of a list, by name."""
+        of_rows = ("indptr", "most_telling", "evidence")
+        for name in [field.name for field in fields(self) if field.name not in of_rows]:
+            if (values := getattr(self, name)) is not None:
+                yield name, values
 
     def brief(self) -> Shortlists:
         """Without the scores that only a blend needs."""
@@ -104,7 +114,8 @@ def _matched(
     found = _core.shortlists(
         forest, by_rows, own.checked, length, indexes, indexed=indexed, sub_words=parts, **options
     )
-    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, best = found
+    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *of_rows = found
+    best, most_telling, evidence = of_rows
     named = options.get("names") is not None
     return Shortlists(
         indptr,
@@ -115,6 +126,8 @@ def _matched(
         coverages if named else None,
         cosines if named else None,
         np.repeat(best, np.diff(indptr)) if named else None,
+        most_telling,
+        evidence,
     )
 
 
@@ -126,6 +139,7 @@ class Matchers:
     sub_index: FoldedIndex | None = None
     names: NameIndex | None = None
     match_names: bool = False  # whether names find labels, or only score those that others find
+    telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +191,7 @@ class OutOfBag:
                 self.by_rows,
                 sub_words=None if sub_words is None else sub_words.rows(start, stop),
                 sub_indexes=sub_indexes,
+                telling_sub_words=matchers.telling_sub_words,
                 names=matchers.names,
                 match_names=matchers.match_names,
                 allowed=self.allowed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from .._arrays.features import FeatureArrays
 from .._runtime.threads import CancelFlag, state_of
 from .._trees.forest import Forest
 from .blend import Blend, Pairs
+from .evidence import Evidence, most_frequent, replaced, with_name_matches
 from .feature_index import FeatureIndex, unit_masses
 from .names import NameIndex
 from .shortlists import Shortlists, match
@@ -39,6 +40,10 @@ class SecondStage:
     ranker: LabelVectors | None = None
     centroids: LabelVectors | None = None
     match_names: bool = False  # whether names find labels, or only score those that others find
+    # How far the blend's scores of a row are relied on. Models of earlier versions do not have it:
+    # their scores are the blend's for every row.
+    evidence: Evidence | None = None
+    telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
     # What new rows are added to: the mass of each feature in the rows so far. Predictions do not
     # depend on it; models of earlier versions do not have it, and cannot learn on.
     masses: NDArray[np.float32] | None = None
@@ -84,6 +89,7 @@ class SecondStage:
             by_rows=by_rows,
             sub_words=sub_words,
             sub_index=self.sub_index,
+            telling_sub_words=self.telling_sub_words,
             names=self.names,
             match_names=self.match_names,
             unseen=unseen,
@@ -102,8 +108,33 @@ class SecondStage:
             unseen = np.append(unseen, self.dropped_seen == 0)
         return unseen.astype(np.uint8) if self.names is not None and unseen.any() else None
 
-    def pairs(self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None) -> Pairs:
-        """The signals of the labels on each row's shortlist."""
+    def or_most_frequent(
+        self, lists: Shortlists, allowed: NDArray[np.uint8] | None = None
+    ) -> Shortlists:
+        """The shortlists, of the most frequent labels for rows that nothing is known of."""
+        if self.evidence is None or self.evidence.suffices(lists):
+            return lists
+        certainty = self.evidence.certainty(lists)
+        unknown = certainty <= 0
+        if not unknown.any():
+            return lists
+        row = np.repeat(np.arange(len(unknown)), np.diff(lists.indptr))
+        named = with_name_matches(certainty, lists, self.label_counts) > 0
+        unknown[row[named]] = False
+        return replaced(lists, unknown, most_frequent(self.label_counts, self.length, allowed))
+
+    def pairs(
+        self,
+        x: FeatureArrays,
+        lists: Shortlists,
+        cancel: CancelFlag | None = None,
+        *,
+        n_training_rows: int | None = None,
+    ) -> Pairs:
+        """The signals of the labels on each row's shortlist.
+
+        Given the number of training rows, also how far they can be relied on.
+        """
         indptr, labels = lists.indptr, lists.labels
         margins = distances = None
         ranked = x.leading(self.n_ranked)
@@ -114,13 +145,30 @@ class SecondStage:
         odds = None if self.names is None else self.names.odds(labels)
         most = self.blend.most_cosine
         counts = self.blend.counts(self.label_counts)
-        return pairs_of(lists, counts, margins, distances, odds, most)
+        pairs = pairs_of(lists, counts, margins, distances, odds, most)
+        if self.evidence is None or n_training_rows is None or self.evidence.suffices(lists):
+            return pairs
+        certainty = self.evidence.certainty(lists)
+        certainty = with_name_matches(certainty, lists, self.label_counts)
+        rates = self.base_rates(n_training_rows)[lists.labels]
+        return replace(pairs, certainty=certainty, base_rates=rates)
+
+    def base_rates(self, n_training_rows: int) -> NDArray[np.float64]:
+        """The share of the training rows that have each label; of one without any, half a row."""
+        counts = np.where(self.label_counts > 0, self.label_counts, 0.5)
+        return np.minimum(counts / max(1, n_training_rows), 1.0)
 
     def scores(
-        self, x: FeatureArrays, lists: Shortlists, cancel: CancelFlag | None = None
+        self,
+        x: FeatureArrays,
+        lists: Shortlists,
+        cancel: CancelFlag | None = None,
+        *,
+        n_training_rows: int,
     ) -> Scores:
         """Probabilities of the labels on each row's shortlist."""
-        return self.blend.probabilities(self.pairs(x, lists, cancel))
+        pairs = self.pairs(x, lists, cancel, n_training_rows=n_training_rows)
+        return self.blend.probabilities(pairs)
 
     def parts(self) -> Iterator[tuple[str, Part]]:
         """What the blend needs, by name."""

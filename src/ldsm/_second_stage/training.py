@@ -22,6 +22,7 @@ from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
 from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
+from .evidence import Evidence, long_runs
 from .feature_index import train_index
 from .names import name_index
 from .shortlists import Matchers, OutOfBag, Shortlists
@@ -107,7 +108,11 @@ def match_training_rows(
     add(index=train_index(data.matched, seed))
     if (form := data.sub_word_form) is not None and (spelled := data.sub_words) is not None:
         if form.indexed:
-            add(MORE_BY_SPELLING, sub_index=train_index(spelled, seed))
+            add(
+                MORE_BY_SPELLING,
+                sub_index=train_index(spelled, seed),
+                telling_sub_words=long_runs(form.words),
+            )
         if data.with_names:
             names = name_index(data.y.classes.tolist(), form, data.label_synonyms)
             matchers = replace(matchers, names=names)
@@ -261,9 +266,16 @@ class _Training:
             match_names=named and matchers.match_names,
             ranker=ranker,
             centroids=self._centroids() if "centroids" in blend.needs else None,
+            telling_sub_words=matchers.telling_sub_words,
             tested=self._tested(blend.probabilities(pairs)),
         )
-        return replace(stage, masses=stage.masses_of(self.data.x).astype(np.float32))
+        evidence = Evidence.of(
+            self.held,
+            stage.base_rates(self.x.n_rows),
+            indexed=index is not None or sub_index is not None,
+        )
+        masses = stage.masses_of(self.data.x).astype(np.float32)
+        return replace(stage, evidence=evidence, masses=masses)
 
     def _tested(self, scores: NDArray[np.float32]) -> NDArray[np.uint16]:
         """How many held-out rows have each label, and how many of them find it."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.lists import replaced_lists, taken_lists
 from .._runtime.threads import CancelFlag
-from .frozen_arrays import FrozenArrays
 
 FEW_ROWS = 4  # are answered feature by feature
 

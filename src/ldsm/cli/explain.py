@@ -88,6 +88,8 @@ def explain_command(
         for label, score in explanation.tags
     ]
     screen.table(["label", "score", "trees"], rows, title=title)
+    if explanation.caution is not None:
+        screen.note(explanation.caution)
     kind = "word" if opened.reads_texts else "feature"
     if fitted.second_stage is not None and explanation.scores:
         _show_stages(screen, explanation.scores, kind, words)

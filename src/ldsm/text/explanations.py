@@ -26,6 +26,7 @@ _SHARED = (
     "shares",
     "bias",
     "name",
+    "certainty",
 )  # with LabelScore
 
 Weighted = list[tuple[str, float]]
@@ -123,6 +124,9 @@ class TagScore:
         Words for the tag (above 0) and against it in its linear classifier, strongest first.
     name : (str, float) or None
         The name of the tag that the text matches best, and how much of it the text has.
+    certainty : float
+        How far the text tells enough to rely on the stages, from 0 (nothing: the score is the share
+        of the training texts with the tag) to 1.
     """
 
     tag: str
@@ -135,6 +139,7 @@ class TagScore:
     bias: float | None
     words: Weighted
     name: tuple[str, float] | None = None
+    certainty: float = 1.0
 
     def __str__(self) -> str:
         parts = [f"{escaped(self.tag)}: {_listed(list(self.shares.items()), '+.2f')}"]
@@ -166,8 +171,23 @@ class TextExplanation:
     words: Weighted
     paths: list[TextPath]
 
+    @property
+    def caution(self) -> str | None:
+        """What to know about the scores of a text that tells little or nothing."""
+        certainty = max((score.certainty for score in self.scores), default=1.0)
+        if certainty <= 0:
+            return "no known word: the scores are the shares of the training texts with each tag"
+        if certainty < 1:
+            return (
+                "little to go by: the scores lie between the model's and the shares of the "
+                "training texts with each tag"
+            )
+        return None
+
     def __str__(self) -> str:
         lines = [f"tags: {_listed(self.tags)}"]
+        if self.caution is not None:
+            lines.append(self.caution)
         # With the trees alone there is nothing to add to the score.
         lines += [f"  {score}" for score in self.scores if len(score.shares) > 1]
         lines.append(f"words: {_listed(self.words, '+.2f')}")

@@ -63,6 +63,10 @@ class Explanation(BaseModel):
     typical: list[TypicalWord] = Field(description="The words that speak most for the label.")
     matched_name: str | None = Field(description="The name of the label that the text matches.")
     name_share: float | None = Field(description="How much of that name the text has.")
+    certainty: float = Field(
+        description="How far the text tells enough to rely on the stages, from 0 (nothing: the "
+        "score is the share of the training texts with the label) to 1."
+    )
     training_rows: int
     parts: list[MarkedPart] = Field(description="The text in parts, for marking its words.")
 
@@ -189,6 +193,7 @@ def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanat
         ],
         matched_name=matched_name,
         name_share=name_share,
+        certainty=score.certainty,
         training_rows=int(model.label_counts[column]),
         parts=[
             MarkedPart(text=part.text, weight=part.weight)

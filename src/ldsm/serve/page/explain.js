@@ -90,7 +90,12 @@ function verdict(facts) {
       ? " Its words speak for it all the same." : " Its words speak against it, too.";
     return `Not suggested: nothing in the text leads to it.${margin}${named} ${seen}`;
   }
-  return `Rank ${facts.place}, ${percent(facts.score)} confident.${named} ${seen}`;
+  if (!facts.certainty) {
+    return `The text has no known word: ${percent(facts.score)} of all texts have this tag. ${seen}`;
+  }
+  const little = facts.certainty < 1
+    ? " The text tells little, so how frequent the tag is counts for more." : "";
+  return `Rank ${facts.place}, ${percent(facts.score)} confident.${little}${named} ${seen}`;
 }
 
 function stage(name, value, largest) {

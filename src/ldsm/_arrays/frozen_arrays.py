@@ -1,4 +1,4 @@
-"""What the parts of a second stage have in common: they are named arrays that do not change."""
+"""Named arrays that do not change: what the parts of a second stage are."""
 
 from __future__ import annotations
 

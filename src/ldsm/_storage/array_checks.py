@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._storage.gaps import unordered
+from .gaps import unordered
 
 
 def check_types(

@@ -1,0 +1,120 @@
+"""How much a row tells of labels, and how far its scores can therefore be relied on.
+
+A blend is fitted to rows like those of the training data. For a row that tells next to nothing,
+such as a text of one stop word, it would extrapolate. The score of such a row lies between the
+blend's and the label's base rate, the share of the training rows that have it: see
+`Evidence.certainty`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._storage.strings import Strings
+from .shortlists import Shortlists
+
+# Runs of so many characters within a word are what its forms have in common. Shorter ones are found
+# in any string.
+LONG_RUN = 5
+# A row tells enough if all but this share of the training rows tell more.
+LEAST_SHARE = 0.01
+# By how much of its name a label is not yet found: as in the core.
+LEAST_COVERAGE = 0.25
+
+
+class Evidence(NamedTuple):
+    """Measures of what rows tell; a feature tells as much as its largest weight in the index."""
+
+    nothing: float  # what a feature tells that goes with all labels alike
+    telling: float  # what the most telling feature of a usual row tells, sub-words apart
+    enough: float  # what all features of nearly every row tell together
+
+    @classmethod
+    def of(cls, held: Shortlists, base_rates: NDArray[np.float64], indexed: bool) -> Evidence:
+        """From the shortlists of held-out rows; without an index, any feature is enough."""
+        assert held.most_telling is not None and held.evidence is not None
+        known = held.evidence > 0
+        if not indexed or not known.any():
+            return cls(0.0, 0.0, 1.0)
+        # A weight of the index is a label's share of the rows with a feature, divided by the fourth
+        # root of its share of all rows.
+        numbers = (
+            float(base_rates.max()) ** 0.75,
+            float(np.median(held.most_telling[known])),
+            float(np.quantile(held.evidence[known], LEAST_SHARE)),
+        )
+        return cls(*(float(f"{number:.6g}") for number in numbers))
+
+    def suffices(self, lists: Shortlists) -> bool:
+        """Whether every row tells enough: usual rows do."""
+        assert lists.evidence is not None
+        return not (lists.evidence < np.float32(self.enough)).any()
+
+    def certainty(self, lists: Shortlists) -> NDArray[np.float32]:
+        """How far the scores of each row can be relied on, from 0 (it tells nothing) to 1.
+
+        Fully, if the row's most telling feature tells as much as that of a usual row, or if all its
+        features together tell as much as those of nearly every row.
+        """
+        assert lists.most_telling is not None and lists.evidence is not None
+        certainty = lists.evidence / np.float32(self.enough)
+        if self.telling > self.nothing:
+            beyond = lists.most_telling - np.float32(self.nothing)
+            certainty = np.maximum(certainty, beyond / np.float32(self.telling - self.nothing))
+        return np.asarray(np.minimum(certainty, np.float32(1)))
+
+
+def with_name_matches(
+    certainty: NDArray[np.float32], lists: Shortlists, label_counts: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """The certainty of each pair: a label whose name the row has is sure by that alone.
+
+    One without training rows is known, and listed, by its name only.
+    """
+    pairs = np.repeat(certainty, np.diff(lists.indptr))
+    if lists.coverages is None:
+        return pairs
+    least = np.float32(LEAST_COVERAGE)
+    pairs = np.maximum(pairs, (lists.coverages - least) / (1 - least))
+    return np.asarray(np.where(label_counts[lists.labels] > 0, pairs, np.float32(1)))
+
+
+def long_runs(sub_words: Strings) -> NDArray[np.uint8]:
+    """1 for each sub-word that counts as evidence: a long run, and not a whole short word."""
+    data, offsets = np.asarray(sub_words.data), np.asarray(sub_words.offsets)
+    characters = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
+    long = np.diff(characters[offsets]) == LONG_RUN
+    blank = np.append(data == ord(" "), True)  # behind the last one is nothing
+    whole = blank[offsets[:-1]] & blank[offsets[1:] - 1]
+    return np.asarray(long & ~whole, dtype=np.uint8)
+
+
+def most_frequent(
+    label_counts: NDArray[np.int64], length: int, allowed: NDArray[np.uint8] | None
+) -> NDArray[np.int32]:
+    """The labels of most training rows, ascending."""
+    order = np.argsort(-label_counts, kind="stable")
+    able = label_counts[order] > 0
+    if allowed is not None:
+        able &= allowed[order] > 0
+    return np.sort(order[able][:length]).astype(np.int32)
+
+
+def replaced(lists: Shortlists, rows: NDArray[np.bool_], labels: NDArray[np.int32]) -> Shortlists:
+    """The shortlists with the same labels, which nothing is known of, for each of some rows."""
+    lengths = np.diff(lists.indptr)
+    kept = np.repeat(~rows, lengths)
+    lengths = np.where(rows, len(labels), lengths)
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    new = np.repeat(rows, lengths)
+    changes: dict[str, Any] = {"indptr": indptr}
+    for name, values in lists.by_pair():
+        out = np.zeros(len(new), dtype=values.dtype)
+        out[~new] = values[kept]
+        changes[name] = out
+    changes["labels"][new] = np.tile(labels, int(rows.sum()))
+    return replace(lists, **changes)
