@@ -121,7 +121,7 @@ def read_table(
             separator = guess_separator(path, labels, delimiter, encoding, max_line_length)
     rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
     _, header = next(rows, (1, []))
-    is_data = looks_like_data(header, _first_rows(path, delimiter, encoding))
+    is_data = looks_like_data(header, _first_rows(path, delimiter, encoding, max_line_length))
     columns = _Columns(path, header, is_data)
     texts = [columns.number(name, "text") for name in field_names(text)]
     tagged = None if labels is None else columns.number(labels, "labels")
@@ -364,11 +364,13 @@ def _listed(header: list[str]) -> str:
     return ", ".join(repr(column[:40]) for column in header[:10])
 
 
-def _first_rows(path: PathLike, delimiter: str | None, encoding: str) -> list[list[str]]:
+def _first_rows(
+    path: PathLike, delimiter: str | None, encoding: str, max_line_length: int
+) -> list[list[str]]:
     """Some rows behind the first one; none of a pipe, which can be read only once."""
     if not os.path.isfile(path):
         return []
-    rows = _rows(path, _delimiter(path, delimiter), encoding)
+    rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
     return [row for _, row in islice(rows, 1, 1 + _ROWS_TO_COMPARE)]
 
 
