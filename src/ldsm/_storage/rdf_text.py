@@ -12,7 +12,7 @@ from xml.parsers import expat
 from .paths import PathLike
 from .text_files import UTF8, malformed, read_lines
 
-LONGEST_LITERAL = 100_000  # characters
+LONGEST_LITERAL = 20_000  # characters
 _TOO_LONG = f"a literal of more than {LONGEST_LITERAL:,} characters"
 _RDF_XML = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 # Where Turtle stops being names and marks: at an escape, a comment, an IRI or a literal.

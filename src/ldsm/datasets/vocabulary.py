@@ -51,7 +51,7 @@ def read_vocabulary(
         ``uri,label_en,label_fi``, all columns of names are read, otherwise the second. ``.ttl``,
         ``.nt``, ``.rdf`` or ``.xml``: a SKOS vocabulary, for which ``pip install "ldsm[skos]"`` is
         needed; concepts that are marked as deprecated are left out. RDF/XML must do without a
-        document type, and no literal may have more than 100,000 characters. Plain, ``.gz`` or
+        document type, and no literal may have more than 20,000 characters. Plain, ``.gz`` or
         ``.bz2``.
     encoding : str, default="utf-8"
         Of a table.
