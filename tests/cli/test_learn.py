@@ -192,9 +192,9 @@ def test_command_waits_for_lock(run, here):
 def test_model_of_another_program_is_not_overwritten(run, here, monkeypatch):
     plain = TextTagger.partial_fit
 
-    def interrupted(self, *arguments):
+    def interrupted(self, *arguments, **options):
         os.replace("moved.ldsm", MODEL)
-        return plain(self, *arguments)
+        return plain(self, *arguments, **options)
 
     (here / "moved.ldsm").write_bytes(b"another program's")
     monkeypatch.setattr(TextTagger, "partial_fit", interrupted)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldsm._storage.csv_rows import BrokenRow, csv_rows
+from ldsm._storage.syntax.csv_rows import BrokenRow, csv_rows
 
 
 def lines_of(text: str) -> list[tuple[int, str]]:

@@ -72,6 +72,8 @@ def tagger(kind, unseen, draw):
     parts |= {part: getattr(stage, part) for part in blend.needs if part != "centroids"}
     if "centroids" in blend.needs:
         parts["centroids"] = stage.centroids or stage.ranker  # any vectors will do
+    if parts["sub_index"] is None:
+        parts["telling_sub_words"] = None
     match_names = "names" in blend.needs and bool(rng.integers(2))
     stage = replace(stage, blend=blend, match_names=match_names, masses=None, **parts)
     own = hold_model(copy.copy(tagger.classifier_), replace(model, second_stage=stage))

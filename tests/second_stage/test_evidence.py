@@ -226,6 +226,8 @@ def test_wrong_measures_in_a_file_are_refused(stored: Any) -> None:
     header, arrays = stage_to_state(stage)
     widths = (N_FEATURES + 1,) * 3
     counts = stage.label_counts
-    assert stage_from_state(header, dict(arrays), widths, counts, verify=True) is not None
+    assert stage_from_state(header, dict(arrays), widths, counts, 0, verify=True) is not None
     with pytest.raises(ValueError, match="evidence"):
-        stage_from_state(header | {"evidence": stored}, dict(arrays), widths, counts, verify=True)
+        stage_from_state(
+            header | {"evidence": stored}, dict(arrays), widths, counts, 0, verify=True
+        )

@@ -63,11 +63,13 @@ def test_bodies_have_a_limit_together(model_file, monkeypatch):
         connections = []
         for _ in range(6):
             address = ("127.0.0.1", client.port)
-            connections.append(stack.enter_context(socket.create_connection(address, timeout=60)))
+            connections.append(
+                stack.enter_context(socket.create_connection(address, timeout=PATIENCE))
+            )
             connections[-1].sendall((head + kind).encode() + b"text=" + b"x" * 895)
         refused = set()
         while len(refused) < 2:
-            refused |= set(select.select(connections, [], [], 60)[0])
+            refused |= set(select.select(connections, [], [], PATIENCE)[0])
         for connection in connections:
             if connection not in refused:
                 connection.sendall(b"x" * 100)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._second_stage.feature_index import mean_rows
 from .fitted import FittedModel
+from .relabel import without_remainder
 
 
 def typical_rows(model: FittedModel, labels: NDArray[np.int64]) -> FeatureArrays | None:
     """What the rows of some labels have on average; None if the model has no index to tell by."""
+    model = without_remainder(model)
     stage = model.second_stage
     if stage is None or stage.index is None or stage.masses is None:
         return None

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import Any
 
 from .._runtime.wording import argument
-from .._storage.json_arrays import array_items
 from .._storage.paths import PathLike, printable
 from .._storage.strings import is_unicode
+from .._storage.syntax.json_arrays import array_items
 from .._storage.text_files import (
     MAX_LINE_LENGTH,
     UTF8,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from .._arrays.joined_labels import find_joined
 from .._runtime.wording import argument
-from .._storage.csv_rows import BrokenRow, csv_rows
 from .._storage.paths import PathLike, printable
+from .._storage.syntax.csv_rows import BrokenRow, csv_rows
 from .._storage.text_files import (
     MAX_LINE_LENGTH,
     UTF8,

@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays.matrices import map_columns
-from .._storage.csv_rows import BrokenRow, csv_rows
 from .._storage.paths import PathLike, printable
-from .._storage.rdf_text import read_rdf
 from .._storage.strings import is_unicode
+from .._storage.syntax.csv_rows import BrokenRow, csv_rows
+from .._storage.syntax.rdf_text import read_rdf
 from .._storage.text_files import MAX_LINE_LENGTH, UTF8, format_suffix, malformed, read_lines
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import Any
 
-from .._runtime.wording import argument
-from .paths import PathLike
-from .text_files import Piece, malformed
+from ..._runtime.wording import argument
+from ..paths import PathLike
+from ..text_files import Piece, malformed
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _SHOWN = 100  # characters of an item, for errors

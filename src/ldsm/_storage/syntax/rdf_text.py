@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from xml.parsers import expat
 
-from .paths import PathLike
-from .text_files import UTF8, malformed, read_lines
+from ..paths import PathLike
+from ..text_files import UTF8, malformed, read_lines
 
 LONGEST_LITERAL = 20_000  # characters
 _TOO_LONG = f"a literal of more than {LONGEST_LITERAL:,} characters"
