@@ -38,7 +38,7 @@ from ldsm.metrics.calibration import reliability
 KS = (1, 3, 5)
 THREADS = 2
 SETS = ("eurlex57k", "yso", "reuters", "bibtex", "delicious")
-TEXTS = ("eurlex57k", "yso", "reuters")
+TEXTS = ("eurlex57k", "yso", "reuters", "debtags")
 STREAMS = ("eurlex57k", "yso")
 LEAST_ROWS, N_ALONE, ROWS_ALONE = 10, 5, 20
 STREAM_BATCHES, STREAM_ROWS = 200, 50

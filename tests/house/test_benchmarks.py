@@ -253,3 +253,13 @@ def test_learning_on(run):
         assert facts[trial]["bytes"] > 1000
     assert all(0 <= value <= 100 for value in [*facts["labels"]["recall"], *facts["one"]["recall"]])
     assert np.max(np.abs(facts["one"]["others"])) < 10
+
+
+@pytest.mark.long
+def test_skewed_batches(run):
+    (facts,) = run("skewed_batches").values()
+    batches = {name: runs for name, runs in facts.items() if name != "before"}
+    assert {"20 complete", "400 reduced", "mixed"} <= batches.keys()
+    for runs in batches.values():
+        assert len(runs) == 3
+        assert all(0 <= run["recall"] <= 100 and abs(run["others"]) <= 100 for run in runs)

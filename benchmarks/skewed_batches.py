@@ -1,0 +1,189 @@
+"""Skewed batches: what examples of one new label do to answers about everything else.
+
+    python benchmarks/skewed_batches.py [--sets reuters,debtags,eurlex57k,yso]
+
+Three frequent labels are hidden: their rows are not in the training. Then the model learns, for
+each label, 20, 100 or 400 of its rows, with all their labels ("complete") or with the new one alone
+("reduced"), and 400 of its rows together with 600 ordinary ones ("mixed"). Beside it stands a model
+that is trained on all these rows. Figures are on the test rows.
+
+Writes its tables into benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import learning_on
+import pages
+import records
+from ldsm import LdSMClassifier, TextTagger
+from ldsm.metrics.calibration import reliability
+from ldsm.text import default_vectorizer
+
+SETS = ("reuters", "debtags", "eurlex57k", "yso")
+KINDS = ("tagger", "classifier")
+SIZES, ORDINARY = (20, 100, 400), 600
+N_LABELS, LEAST_ROWS, MOST_ROWS, LEAST_TESTED = 3, 400, 1500, 10
+Facts = dict[str, Any]
+
+
+class Trials:
+    """One data set and one kind of model."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        train, self.test = learning_on.load(name)
+        self.train, self.kind = train, kind
+        counts, tested = (
+            np.bincount(rows.Y.indices, minlength=train.Y.shape[1]) for rows in (train, self.test)
+        )
+        rng = np.random.default_rng(0)
+        usual = (counts >= LEAST_ROWS) & (counts <= MOST_ROWS) & (tested >= LEAST_TESTED)
+        able = np.flatnonzero(usual)
+        if len(able) < N_LABELS:
+            able = np.argsort(-counts)[: 4 * N_LABELS]
+        self.labels = rng.choice(able, N_LABELS, replace=False).tolist()
+        has = np.asarray(train.Y[:, self.labels].sum(axis=1)).ravel() > 0
+        rest = rng.permutation(np.flatnonzero(~has))
+        n = min(ORDINARY, len(rest) // 4)
+        self.ordinary, self.seen = rest[:n], np.sort(rest[n:])
+        self.rows = {
+            label: rng.permutation(np.flatnonzero(train.Y[:, [label]].toarray()))
+            for label in self.labels
+        }
+        self.vectorizer = None
+        if kind == "classifier" and isinstance(train.X, list):
+            self.vectorizer = default_vectorizer().fit([train.X[i] for i in self.seen])
+        self.base = self.fit(train.take(self.seen))
+        self.before = self.measured(self.base)
+
+    def features(self, X: Any) -> Any:
+        return X if self.vectorizer is None else self.vectorizer.transform(X)
+
+    def fit(self, rows: learning_on.Rows) -> Any:
+        classifier = LdSMClassifier(n_jobs=learning_on.THREADS)
+        model = TextTagger(classifier) if self.kind == "tagger" else classifier
+        return model.fit(self.features(rows.X), rows.labels)
+
+    def batch(self, label: int, size: int, *, reduced: bool) -> learning_on.Rows:
+        rows = self.train.take(self.rows[label][:size])
+        return rows.without([label], only=True) if reduced else rows
+
+    def measured(self, model: Any) -> Facts:
+        """P@1 without and recall@5 with each label, calibration error and micro-F1 at 0.5."""
+        k = min(5, len(model.classes_))
+        names, scores = model.predict_topk(self.features(self.test.X), k)
+        number = {name: i for i, name in enumerate(self.train.names)}
+        top = np.array([[number[name] for name in row] for row in names.tolist()])
+        truth = sp.csr_array(self.test.Y)
+        hits = np.stack([truth[np.arange(len(top)), top[:, i]] > 0 for i in range(k)], axis=1)
+        others, recall = {}, {}
+        for label in self.labels:
+            has = truth[:, [label]].toarray().ravel() > 0
+            others[label] = float(100 * hits[~has, 0].mean())
+            recall[label] = float(100 * (top[has] == label).any(axis=1).mean())
+        chosen = scores >= 0.5
+        f1 = 200 * (hits & chosen).sum() / max(1, chosen.sum() + truth.nnz)
+        error = 100 * reliability(self.test.Y, top, np.clip(scores, 0, 1)).error
+        return {"others": others, "recall": recall, "error": float(error), "f1": float(f1)}
+
+    def learned(self, label: int, rows: learning_on.Rows) -> Facts:
+        model = copy.deepcopy(self.base)
+        model.partial_fit(self.features(rows.X), rows.labels)
+        facts = self.measured(model)
+        return {
+            "others": facts["others"][label] - self.before["others"][label],
+            "recall": facts["recall"][label],
+            "error": facts["error"],
+            "f1": facts["f1"],
+        }
+
+    def run(self) -> Facts:
+        facts: Facts = {"before": {name: self.before[name] for name in ("error", "f1")}}
+        for size in SIZES:
+            for reduced in (False, True):
+                batches = [self.batch(label, size, reduced=reduced) for label in self.labels]
+                rows = self.train.take(self.seen)
+                for batch in batches:
+                    rows = learning_on.joined(rows, batch)
+                again = self.measured(self.fit(rows))["recall"]
+                name = f"{size} {'reduced' if reduced else 'complete'}"
+                facts[name] = [
+                    {**self.learned(label, batch), "again": again[label]}
+                    for label, batch in zip(self.labels, batches, strict=True)
+                ]
+        ordinary = self.train.take(self.ordinary)
+        facts["mixed"] = [
+            self.learned(label, learning_on.joined(self.batch(label, 400, reduced=False), ordinary))
+            for label in self.labels
+        ]
+        return facts
+
+
+HEADER = (
+    "",
+    "batch",
+    "P@1 of other rows, change",
+    "recall@5 of the label, learned / trained on all",
+    "calibration error, before / after",
+    "micro-F1 at 0.5, before / after",
+)
+
+
+def table(results: dict[str, Facts]) -> str:
+    """A row for each kind of batch; three labels in each cell."""
+    rows = []
+    for name, facts in results.items():
+        before = facts["before"]
+        for batch, runs in facts.items():
+            if batch == "before":
+                continue
+            cells = {
+                key: ", ".join(format(run[key], form) for run in runs)
+                for key, form in (
+                    ("others", "+.2f"),
+                    ("recall", ".0f"),
+                    ("error", ".2f"),
+                    ("f1", ".1f"),
+                )
+            }
+            again = ", ".join(f"{run['again']:.0f}" for run in runs if "again" in run) or "–"
+            rows.append(
+                (
+                    name,
+                    batch,
+                    cells["others"],
+                    f"{cells['recall']} / {again}",
+                    f"{before['error']:.2f} / {cells['error']}",
+                    f"{before['f1']:.1f} / {cells['f1']}",
+                )
+            )
+    return pages.table(HEADER, rows)
+
+
+def main() -> None:
+    parser = records.arguments(__doc__ or "", "skewed_batches")
+    parser.add_argument("--sets", default=",".join(SETS))
+    options = parser.parse_args()
+    sets = ["quick"] if options.quick else options.sets.split(",")
+    kinds = ("classifier",) if options.quick else KINDS
+    results = {
+        f"{name}, {kind}": records.kept(
+            options.output, f"{name}_{kind}", {}, lambda path, n=name, k=kind: Trials(n, k).run()
+        )
+        for name in sets
+        for kind in kinds
+    }
+    records.write_json(options.output / "results.json", results)
+    text = f"{records.machine_sentence()}\n\n{table(results)}"
+    print(text)
+    if not options.quick:
+        pages.publish(pages.BENCHMARKS, "skewed", text)
+
+
+if __name__ == "__main__":
+    main()
