@@ -71,8 +71,8 @@ version=$(basename "$(readlink "$root/usr/bin/python3")")
 version=${version#python}
 [ -d "$folder/packages" ] || fetch_packages
 build_core
-emulated packaging/fits.py > "$folder/arm64.json"
-"$python" packaging/fits.py > "$folder/here.json"
+emulated tests/reference_models.py > "$folder/arm64.json"
+"$python" tests/reference_models.py > "$folder/here.json"
 diff "$folder/here.json" "$folder/arm64.json"
 echo "The same models on both machines."
 emulated -m pytest -p no:cacheprovider tests/core tests/model/test_model_file.py "${@:2}"
