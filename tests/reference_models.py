@@ -109,7 +109,7 @@ def taggers() -> Iterator[tuple[str, Result]]:
 def titles(n: int, seed: int) -> tuple[list[str], list[list[str]]]:
     """Titles of three words with all kinds of endings; tags are named like two of them."""
     rng = np.random.default_rng(7)
-    stems = ["".join(rng.choice(SYLLABLES, size=2)) for _ in range(40)]
+    stems = ["".join(rng.choice(SYLLABLES, size=3)) for _ in range(400)]
     rng = np.random.default_rng(seed)
     texts, tags = [], []
     for _ in range(n):
