@@ -26,8 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ldsm import Forest, LdSMClassifier, load
+from ldsm._execution.threads import POOL_THREADS
 from ldsm._model.saved_form import model_to_state
-from ldsm._runtime.threads import POOL_THREADS
 from ldsm._storage import container as model_file
 from ldsm._trees.checks import check_forest
 from ldsm.classifier import hold_model

@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._second_stage.blend import Pairs
-from ._second_stage.feature_index import FeatureIndex
-from ._second_stage.names import NameIndex
-from ._second_stage.vectors import LabelVectors
+from ._matching.feature_index import FeatureIndex
+from ._matching.names import NameIndex
+from ._ranking.blend import Pairs
+from ._ranking.label_vectors import LabelVectors
 from ._trees.forest import Forest
 from ._trees.params import TreeParams
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._runtime.memory import out_of_memory
+from ._execution.memory import out_of_memory
 from ._storage.container import read, refused
 from ._storage.paths import PathLike, printable
 from .classifier import LdSMClassifier, classifier_from_state

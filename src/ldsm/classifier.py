@@ -13,6 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays.labels import label_arrays
+from ._execution.memory import out_of_memory
+from ._execution.threads import state_of
 from ._model.explain import LabelScore, explain_scores
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
@@ -26,9 +28,7 @@ from ._model.thresholds import (
     best_label_thresholds,
     best_threshold,
 )
-from ._runtime.memory import out_of_memory
-from ._runtime.threads import state_of
-from ._second_stage.stage import SecondStage
+from ._ranking.stage import SecondStage
 from ._storage.container import save
 from ._storage.paths import PathLike
 from ._trees.forest import Forest

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from ldsm import LdSMClassifier
-from ldsm._second_stage import training as ranking
+from ldsm._ranking import training as ranking
 from ldsm._trees import params
 
 # Checks that cannot hold, each with its reason.

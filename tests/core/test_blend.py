@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ldsm import _core
-from ldsm._second_stage.blend import Pairs
+from ldsm._ranking.blend import Pairs
 
 N_PAIRS = 300
 TERMS = (

@@ -10,7 +10,7 @@ import pytest
 
 from ldsm import _core
 from ldsm._arrays.features import feature_arrays
-from ldsm._second_stage.names import MATCHED, NameIndex
+from ldsm._matching.names import MATCHED, NameIndex
 from matching import (
     N_LABELS,
     N_ROWS,

@@ -11,7 +11,7 @@ import numpy as np
 from make_model_v2 import FOLDER, in_hex, write
 
 from ldsm import LdSMClassifier, TextTagger
-from ldsm._second_stage.training import _Training as Training
+from ldsm._ranking.training import _Training as Training
 
 SYLLABLES = [a + b for a in "fhklmnprstv" for b in "aeiouy"]
 ENDS = ["", "a", "en", "ssa", "lle", "ksi", "tta", "ö"]

@@ -15,10 +15,10 @@ import ldsm.classifier
 from ldsm import LdSMClassifier, datasets, metrics
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
+from ldsm._features.new_rows import NewRows
+from ldsm._matching.feature_index import train_index, unit_masses, with_rows
 from ldsm._model import learn
-from ldsm._second_stage import learning as stage_learning
-from ldsm._second_stage.feature_index import train_index, unit_masses, with_rows
-from ldsm._second_stage.new_rows import NewRows
+from ldsm._ranking import updating as stage_learning
 from ldsm._storage.container import read, write
 from ldsm._trees.training_data import TrainingData
 from ldsm.metrics.calibration import reliability

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, load
 from ldsm._model.saved_form import model_to_state
-from ldsm._second_stage.blend import Blend
+from ldsm._ranking.blend import Blend
 from ldsm._storage import container as model_file
 from ldsm._storage.container import ModelFileError
 from ldsm.classifier import hold_model

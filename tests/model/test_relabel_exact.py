@@ -11,7 +11,7 @@ import pytest
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets
-from ldsm._second_stage.blend import KINDS, UNSEEN_TERMS, Blend
+from ldsm._ranking.blend import KINDS, UNSEEN_TERMS, Blend
 from ldsm.classifier import hold_model
 from text_corpus import titles
 

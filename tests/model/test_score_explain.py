@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._model.explain import LabelScore
-from ldsm._second_stage.blend import KINDS, SOURCES, Blend, Pairs
-from ldsm._second_stage.stage import SHORTLIST, SecondStage
+from ldsm._ranking.blend import KINDS, SOURCES, Blend, Pairs
+from ldsm._ranking.stage import SHORTLIST, SecondStage
 from ldsm.classifier import hold_model
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))

@@ -11,7 +11,7 @@ import pytest
 import ldsm
 from cli_runs import make_documents
 from ldsm import LdSMClassifier, TextTagger
-from ldsm._second_stage.saved_form import TELLING, stage_from_state, stage_to_state
+from ldsm._ranking.saved_form import TELLING, stage_from_state, stage_to_state
 from text_corpus import titles
 
 EMPTY = ["", "  \n", "!?", "7"]

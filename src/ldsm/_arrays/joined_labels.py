@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._runtime.wording import argument
+from .._wording import argument
 
 SEPARATORS = ("|", ";", ",", "/", "\t", "\n")
 _NOT_IN_NAMES = ("|", ";", "\t", "\n")

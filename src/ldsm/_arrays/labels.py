@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from .. import _core
-from .._runtime.memory import check_columns
+from .._execution.memory import check_columns
 from .._storage.strings import is_unicode
 from .matrices import label_csr, label_matrix, rebuilt, take_rows
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
-from .._second_stage.blend import BASE, SOURCES, TREES, Pairs
-from .._second_stage.shortlists import Shortlists
-from .._second_stage.stage import SecondStage
-from .._second_stage.vectors import LabelVectors
+from .._matching.shortlists import Shortlists
+from .._ranking.blend import BASE, SOURCES, TREES, Pairs
+from .._ranking.label_vectors import LabelVectors
+from .._ranking.stage import SecondStage
 from .._trees.params import Number
 from .fitted import FittedModel
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime.wording import counted
 from .._trees.levels import balanced_depth
+from .._wording import counted
 from .fitted import FittedModel
 
 

@@ -13,11 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from .._runtime.memory import check_columns
-from .._runtime.threads import worker_count
-from .._runtime.wording import argument
-from .._second_stage.shortlists import OutOfBag
-from .._second_stage.training import match_training_rows, train_second_stage
+from .._execution.memory import check_columns
+from .._execution.threads import worker_count
+from .._matching.shortlists import OutOfBag
+from .._ranking.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
 from .._trees.growing import (
@@ -30,6 +29,7 @@ from .._trees.growing import (
 )
 from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores_by_rows
 from .._trees.training_data import TrainingData
+from .._wording import argument
 from .fitted import MOST_FEATURES, FittedModel
 from .names import LabelNames
 from .relabel import aligned

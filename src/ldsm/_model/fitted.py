@@ -18,11 +18,11 @@ from sklearn.utils import gen_even_slices
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
-from .._runtime.memory import out_of_memory
-from .._runtime.threads import CancelFlag, in_threads, state_of, worker_count
-from .._second_stage.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
-from .._second_stage.shortlists import Shortlists, match
-from .._second_stage.stage import SHORTLIST, SecondStage
+from .._execution.memory import out_of_memory
+from .._execution.threads import CancelFlag, in_threads, state_of, worker_count
+from .._matching.shortlists import Shortlists, match
+from .._ranking.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
+from .._ranking.stage import SHORTLIST, SecondStage
 from .._storage.strings import Strings
 from .._trees.forest import Forest
 from .._trees.params import TreeParams, scores_by_rows

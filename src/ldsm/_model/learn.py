@@ -9,14 +9,14 @@ import numpy as np
 
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays, faithful_array, object_array
-from .._runtime.threads import worker_count
-from .._runtime.wording import parameter
-from .._second_stage.feature_index import with_features
-from .._second_stage.learning import learned_stage
-from .._second_stage.names import name_index
-from .._second_stage.new_rows import ABSENT, PRIOR, NewRows
+from .._execution.threads import worker_count
+from .._features.new_rows import ABSENT, PRIOR, NewRows
+from .._matching.feature_index import with_features
+from .._matching.names import name_index
+from .._ranking.updating import learned_stage
 from .._trees.learning import with_labels, with_rows
 from .._trees.params import Choice
+from .._wording import parameter
 from ..datasets.dataset import SubWordForm
 from .fitted import MOST_ROWS, FittedModel
 from .history import total, with_entry

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._runtime.threads import state_of
+from .._execution.threads import state_of
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._second_stage.feature_index import FeatureIndex
-from .._second_stage.names import NameIndex
-from .._second_stage.stage import SecondStage
-from .._second_stage.vectors import LabelVectors
+from .._matching.feature_index import FeatureIndex
+from .._matching.names import NameIndex
+from .._ranking.label_vectors import LabelVectors
+from .._ranking.stage import SecondStage
 from .._storage.strings import Strings, is_unicode
 from .._trees.forest import Forest, narrowed
 from .fitted import FittedModel

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.labels import LABEL_FORMS
-from .._second_stage.saved_form import stage_from_state, stage_to_state
+from .._ranking.saved_form import stage_from_state, stage_to_state
 from .._storage.container import Arrays, take, take_weights
 from .._trees.checks import check_forest
 from .._trees.forest import ARRAYS, Forest

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays, feature_arrays
-from .._second_stage.feature_index import mean_rows
+from .._matching.feature_index import mean_rows
 from .fitted import FittedModel
 from .relabel import without_remainder
 

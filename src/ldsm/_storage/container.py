@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.memory import bytes_of, empty_array, write_all
-from .._runtime.threads import in_pool
+from .._execution.memory import bytes_of, empty_array, write_all
+from .._execution.threads import in_pool
 from .atomic import atomic_file
 from .container_header import (
     CHECKSUM,

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import IO, Any, cast
 
-from .._runtime.wording import argument
+from .._wording import argument
 from .atomic import atomic_file
 from .paths import PathLike, printable
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.wording import parameter
 from .._storage.atomic import check_writable, is_temporary
 from .._storage.container import (
     FormatVersionError,
@@ -40,6 +39,7 @@ from .._storage.manifest import (
 )
 from .._storage.paths import PathLike, folder_path
 from .._version import __version__
+from .._wording import parameter
 from .checks import check_forest
 from .forest import TREE_ARRAYS, Forest
 from .params import TreeParams

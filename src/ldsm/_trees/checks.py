@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .._runtime.threads import in_pool
+from .._execution.threads import in_pool
 from .._storage.gaps import unordered
 from .forest import ARRAYS, MOST_COUNTED, Forest
 

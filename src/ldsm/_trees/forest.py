@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._runtime.memory import concatenated
-from .._runtime.threads import CancelFlag, state_of
+from .._execution.memory import concatenated
+from .._execution.threads import CancelFlag, state_of
 
 # Arrays that prediction reads, with the types that each may have; all but the first belong to
 # compressed forests. Offsets are int64, because they may exceed 2**31.

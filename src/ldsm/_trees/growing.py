@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._runtime.memory import random_access, tree_memory
-from .._runtime.threads import (
+from .._execution.memory import random_access, tree_memory
+from .._execution.threads import (
     CancelFlag,
     CancelToken,
     at_intervals,

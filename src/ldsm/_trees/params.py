@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays.features import FeatureArrays
-from .._runtime.wording import argument, parameter
+from .._wording import argument, parameter
 
 AUTO = "auto"
 # A degenerate split is retried with half the integrity weight, at most this many times.

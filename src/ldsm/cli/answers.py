@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._runtime.wording import escaped
 from .._storage.text_files import format_suffix, writing
+from .._wording import escaped
 from ..datasets.formats import foreign_format
 from ..datasets.tables import DELIMITERS, separator_for
 from .command import wrong_use

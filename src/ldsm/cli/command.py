@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 import typer
 
-from .._runtime.wording import arguments_as
+from .._wording import arguments_as
 from .screen import Screen
 
 # Exit codes. 2, wrong usage, comes from Typer and from `wrong_use`.

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .._runtime.wording import duration
 from .._storage.text_files import read_lines
+from .._wording import duration
 from ..datasets import (
     Dataset,
     Strings,

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import metrics
-from .._runtime.wording import percent
+from .._wording import percent
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset, load_stdlib_docs
 from ..evaluation import Evaluation

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .._model.thresholds import AVERAGES
-from .._runtime.wording import percent
+from .._wording import percent
 from ..evaluation import Evaluation, Scores
 from ..evaluation.results import KS, SHORT_NAMES
 from .command import wrong_use

@@ -12,8 +12,8 @@ import typer
 
 from .._arrays.features import FeatureArrays
 from .._model.explain import LabelScore, explain_scores, strongest_features
-from .._runtime.wording import shortened
 from .._trees.row_paths import TreePath, explain_row
+from .._wording import shortened
 from ..text.explanations import TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
 from .model import Model, no_label, open_model

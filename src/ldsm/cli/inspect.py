@@ -8,9 +8,9 @@ import numpy as np
 import typer
 
 from .._model.facts import model_facts, shown_history, shown_params
-from .._runtime.wording import number, size
-from .._second_stage.blend import SIGNALS
-from .._second_stage.stage import SecondStage
+from .._ranking.blend import SIGNALS
+from .._ranking.stage import SecondStage
+from .._wording import number, size
 from .model import Model, open_model
 from .options.model import ModelArgument
 from .screen import Screen

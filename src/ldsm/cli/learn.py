@@ -14,12 +14,12 @@ import scipy.sparse as sp
 import typer
 
 from .._arrays.features import feature_matrix
+from .._features.new_rows import ABSENT, PRIOR
 from .._model.fitted import FittedModel
 from .._model.history import total
 from .._model.learn import training_due
 from .._model.typical_rows import changed_answers
-from .._runtime.wording import counted, duration, shortened, size
-from .._second_stage.new_rows import ABSENT, PRIOR
+from .._wording import counted, duration, shortened, size
 from ..datasets import Dataset
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import has_label_names, model_features

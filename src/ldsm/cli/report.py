@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .._runtime.wording import size
+from .._wording import size
 from ..plotting import import_matplotlib
 from ..report import make_report
 from .model import open_model

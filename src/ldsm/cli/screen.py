@@ -19,8 +19,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from .._runtime.wording import bare, duration, escaped, number
 from .._storage.paths import named_in_errors
+from .._wording import bare, duration, escaped, number
 
 # Called with (done, total), like the callback of `LdSMClassifier.fit`; a total of 0 is unknown.
 Report = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime.wording import shortened
+from .._wording import shortened
 from ..datasets import Dataset
 from ..datasets.documents import Document
 

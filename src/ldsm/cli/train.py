@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._runtime.wording import duration, size
+from .._wording import duration, size
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores

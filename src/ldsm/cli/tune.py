@@ -17,9 +17,9 @@ import typer
 
 from .. import metrics
 from .._arrays.features import feature_arrays
-from .._runtime.wording import percent
 from .._storage.text_files import writing
 from .._trees.params import resolve
+from .._wording import percent
 from ..datasets import Dataset
 from ..evaluation import Evaluation
 from .command import wrong_use

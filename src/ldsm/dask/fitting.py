@@ -14,7 +14,7 @@ from distributed import Client, get_worker
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._runtime.threads import CancelToken, at_intervals
+from .._execution.threads import CancelToken, at_intervals
 from .._storage.paths import PathLike
 from .._trees.checkpoint import Tree, prepare_folder
 from .._trees.growing import ProgressCallback, TreeWork, check_callback, grow_tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .._runtime.wording import argument
+from .._wording import argument
 
 # Between the fields of one text: no word or sequence of words goes on across it.
 _BETWEEN_FIELDS = "\n"

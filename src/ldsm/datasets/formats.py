@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import format_suffix
+from .._wording import argument
 from .dataset import Dataset
 from .jsonl import load_jsonl
 from .store import open_store

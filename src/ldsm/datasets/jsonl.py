@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.strings import is_unicode
 from .._storage.syntax.json_arrays import array_items
@@ -19,6 +18,7 @@ from .._storage.text_files import (
     whole_lines,
     writing,
 )
+from .._wording import argument
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 

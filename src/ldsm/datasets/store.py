@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.matrices import MAX_COLUMNS, csr, label_csr
-from .._runtime.wording import argument
 from .._storage.array_file import ArrayFile, map_array
 from .._storage.atomic import is_temporary
 from .._storage.manifest import (
@@ -33,6 +32,7 @@ from .._storage.manifest import (
 )
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
+from .._wording import argument
 from .dataset import Dataset, PairForm, StoreLocation, SubWordForm, TextForm
 
 _FORMAT = "ldsm-store"

@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from .._arrays.joined_labels import find_joined
-from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.syntax.csv_rows import BrokenRow, csv_rows
 from .._storage.text_files import (
@@ -22,6 +21,7 @@ from .._storage.text_files import (
     read_lines,
     writing,
 )
+from .._wording import argument
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.matrices import MAX_COLUMNS
-from .._runtime.wording import argument
 from .._storage.paths import PathLike, printable
 from .._storage.text_files import MAX_LINE_LENGTH, malformed, read_blocks, read_lines, reading
+from .._wording import argument
 from .dataset import Dataset
 from .lines import join_blocks, parse_blocks, write_rows
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from .._arrays.labels import label_arrays
 from .._arrays.matrices import label_csr
-from .._runtime.wording import percent
+from .._wording import percent
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from ..text import TextTagger

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._model.explain import explain_scores
-from .._runtime.wording import shortened
 from .._trees.row_paths import explain_row
+from .._wording import shortened
 from ..evaluation import Evaluation
 from ..text.explanations import TextExplanation, Weighted, in_words
 from .html import Markup, element, joined, note, table

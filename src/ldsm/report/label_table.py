@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._model.thresholds import above_threshold
-from .._runtime.wording import number, shortened
+from .._wording import number, shortened
 from ..evaluation import Evaluation
 from .examples import NAME_WIDTH
 from .html import SEARCHABLE, Markup, element, note, table

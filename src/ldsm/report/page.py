@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._model.facts import model_facts, shown_history, shown_params
-from .._runtime.wording import bare, duration, number, percent, shortened, size
 from .._storage.paths import PathLike
 from .._storage.text_files import writing
 from .._version import __version__
+from .._wording import bare, duration, number, percent, shortened, size
 from ..evaluation import Evaluation
 from ..evaluation.alignment import Estimator, classifier_of
 from ..evaluation.results import KS, SHORT_NAMES, Scores

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._model.explain import LabelScore
-from .._runtime.wording import escaped
 from .._trees.row_paths import Leaf, Step, TreePath, pull_of
+from .._wording import escaped
 
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3

@@ -22,9 +22,9 @@ from sklearn.utils.sparsefuncs_fast import (
 )
 
 from .._arrays.matrices import side_by_side
+from .._execution.threads import state_of, worker_count
 from .._model.fitted import MOST_ROWS
 from .._model.names import names_from_arrays, names_to_arrays, plain
-from .._runtime.threads import state_of, worker_count
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
 from ..datasets.dataset import Dataset, PairForm, SubWordForm, TextForm

@@ -17,10 +17,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from .._arrays.features import feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
+from .._execution.memory import out_of_memory
+from .._execution.threads import worker_count
 from .._model.fitted import FittedModel
 from .._model.learn import check_can_learn, learned, with_room
-from .._runtime.memory import out_of_memory
-from .._runtime.threads import worker_count
 from .._storage.strings import Strings
 from ..classifier import hold_model
 from ..datasets.dataset import Dataset, PairForm

@@ -17,9 +17,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.features import FeatureArrays
+from .._execution.threads import state_of
 from .._model.fitted import LabelScores, check_tail
 from .._model.learn import check_options
-from .._runtime.threads import state_of
 from .._storage.container import save
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder

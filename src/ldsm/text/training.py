@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from .._runtime.wording import argument
 from .._storage.paths import printable
 from .._storage.strings import Strings
 from .._trees.params import RERANK_ROWS
+from .._wording import argument
 from ..datasets.dataset import Dataset
 from ..datasets.vocabulary import label_names, with_labels
 from .corpus import Pair, TagCollector

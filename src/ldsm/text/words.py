@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from .. import _core
 from .._arrays.matrices import map_columns
 from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
-from .._runtime.threads import CancelFlag, in_threads
+from .._execution.threads import CancelFlag, in_threads
 from .._storage.strings import Strings
 from ..datasets.dataset import PairForm
 

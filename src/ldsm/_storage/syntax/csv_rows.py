@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..._runtime.wording import argument
+from ..._wording import argument
 from ..text_files import MAX_LINE_LENGTH
 
 Line = tuple[int, str]  # its number, and its text with the line end

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, repeat
 from typing import Any
 
-from ..._runtime.wording import argument
+from ..._wording import argument
 from ..paths import PathLike
 from ..text_files import Piece, malformed
 

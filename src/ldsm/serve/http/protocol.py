@@ -19,7 +19,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..._runtime.memory import return_free_memory
+from ..._execution.memory import return_free_memory
 from ..settings import TIMEOUT_STATE, Settings
 
 HEAD_SECONDS = 10.0

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import patience
 from ldsm import LdSMClassifier, datasets
+from ldsm._execution.memory import available_bytes, out_of_memory
 from ldsm._model.fitted import MOST_FEATURES
-from ldsm._runtime.memory import available_bytes, out_of_memory
 
 PROGRAM = """
 import faulthandler, resource, sys
@@ -87,7 +87,7 @@ def test_the_cost_follows_what_is_there_not_what_a_header_claims(tmp_path):
 @pytest.mark.linux
 def test_a_limit_on_the_process_counts():
     program = (
-        "import resource; from ldsm._runtime.memory import available_bytes\n"
+        "import resource; from ldsm._execution.memory import available_bytes\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
         "print(available_bytes())"
     )

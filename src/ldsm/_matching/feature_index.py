@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.frozen_arrays import FrozenArrays
+from .._features.new_rows import NewRows
 from .._trees.forest import narrowed
 from .._trees.training_data import TrainingData
-from .new_rows import NewRows
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold

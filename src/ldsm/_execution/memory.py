@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .wording import size
+from .._wording import size
 
 # Default share of the free memory for growing trees; the rest is for finished trees, the second
 # stage and other programs.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ldsm._second_stage.vectors import LabelVectors
+from ldsm._ranking.label_vectors import LabelVectors
 
 
 def random_rows(n_features, seed, n_labels=7, most=30):

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.matrices import label_csr
-from .._runtime.threads import CancelFlag, in_threads
+from .._execution.threads import CancelFlag, in_threads
+from .._features.new_rows import NewRows
+from .._matching.feature_index import mean_rows, unit_values, with_rows
+from .._matching.names import NameIndex
+from .._matching.shortlists import Shortlists
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
-from .feature_index import mean_rows, unit_values, with_rows
-from .names import NameIndex
-from .new_rows import NewRows
-from .shortlists import Shortlists
+from .label_vectors import LabelVectors
 from .stage import SecondStage
 from .training import (
     CENTROID_PRUNE,
@@ -45,7 +46,6 @@ from .training import (
     held_out_rows,
     shared,
 )
-from .vectors import LabelVectors
 
 # How much the rows that are gone resist the new ones: the curvature of their loss is twice the cost
 # for each row within its margin, and all are taken to be.

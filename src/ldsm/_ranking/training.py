@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._runtime.threads import CancelFlag, in_threads, worker_count
+from .._execution.threads import CancelFlag, in_threads, worker_count
+from .._matching.evidence import Evidence, long_runs
+from .._matching.feature_index import train_index
+from .._matching.names import name_index
+from .._matching.shortlists import Matchers, OutOfBag, Shortlists
 from .._trees.params import AUTO
 from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
 from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
-from .evidence import Evidence, long_runs
-from .feature_index import train_index
-from .names import name_index
-from .shortlists import Matchers, OutOfBag, Shortlists
+from .label_vectors import LabelVectors
 from .stage import SHORTLIST, SecondStage, pairs_of
-from .vectors import LabelVectors
 
 # Chosen on held-out training rows (docs/tuning.md).
 # C of the ranker: binary features carry less information and need more regularisation.

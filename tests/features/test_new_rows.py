@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from ldsm import datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
-from ldsm._second_stage.new_rows import NewRows, _mean_deviation
+from ldsm._features.new_rows import NewRows, _mean_deviation
 
 DATA = datasets.make_xmc(3000, 50, 60, seed=0)
 Y = sp.csr_matrix(DATA.Y)

@@ -14,7 +14,7 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.lists import replaced_lists, taken_lists
-from .._runtime.threads import CancelFlag
+from .._execution.threads import CancelFlag
 
 FEW_ROWS = 4  # are answered feature by feature
 

@@ -11,8 +11,8 @@ import pytest
 
 import process_memory
 from ldsm import LdSMClassifier, datasets
-from ldsm._runtime import memory
-from ldsm._runtime.memory import (
+from ldsm._execution import memory
+from ldsm._execution.memory import (
     available_bytes,
     concatenated,
     random_access,

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import LdSMClassifier
-from ldsm._second_stage.evidence import Evidence, long_runs
-from ldsm._second_stage.saved_form import stage_from_state, stage_to_state
-from ldsm._second_stage.shortlists import Shortlists
+from ldsm._matching.evidence import Evidence, long_runs
+from ldsm._matching.shortlists import Shortlists
+from ldsm._ranking.saved_form import stage_from_state, stage_to_state
 from ldsm._storage.strings import Strings
 from ldsm.classifier import hold_model
 from ldsm.datasets import make_xmc

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
-from .._runtime.threads import CancelFlag, state_of
+from .._execution.threads import CancelFlag, state_of
+from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
+from .._matching.feature_index import FeatureIndex, unit_masses
+from .._matching.names import NameIndex
+from .._matching.shortlists import Shortlists, match
 from .._trees.forest import Forest
 from .blend import Blend, Pairs
-from .evidence import Evidence, most_frequent, replaced, with_name_matches
-from .feature_index import FeatureIndex, unit_masses
-from .names import NameIndex
-from .shortlists import Shortlists, match
-from .vectors import LabelVectors
+from .label_vectors import LabelVectors
 
 Scores = NDArray[np.float32]
 Part = FeatureIndex | LabelVectors | NameIndex
@@ -27,7 +27,7 @@ SHORTLIST = 100  # labels per row, unless more are found worth having
 
 @dataclass(frozen=True, eq=False)
 class SecondStage:
-    """Makes and rescores shortlists; trained in ``ldsm._second_stage.training``."""
+    """Makes and rescores shortlists; trained in ``ldsm._ranking.training``."""
 
     blend: Blend
     label_counts: NDArray[np.int64]  # training rows per label

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import LdSMClassifier
-from ldsm._runtime.threads import starting_threads, worker_count
+from ldsm._execution.threads import starting_threads, worker_count
 from problems import make_problem
 
 X, Y = make_problem(0, "weights", n_rows=150, n_features=20, n_labels=8)

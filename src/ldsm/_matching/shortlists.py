@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._runtime.threads import CancelFlag, in_threads
+from .._execution.threads import CancelFlag, in_threads
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, FoldedIndex
 from .names import NameIndex

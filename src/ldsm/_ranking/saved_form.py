@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._matching.evidence import Evidence
+from .._matching.feature_index import FeatureIndex
+from .._matching.saved_names import names_from_state
 from .._storage.array_checks import check_order, check_types
 from .._storage.container import Arrays, take, take_weights
 from .blend import KINDS, UNSEEN_TERMS, Blend
-from .evidence import Evidence
-from .feature_index import FeatureIndex
-from .saved_names import names_from_state
+from .label_vectors import LabelVectors
 from .stage import SHORTLIST, SecondStage
-from .vectors import LabelVectors
 
 LONGEST = 1_000_000  # shortlist
 MASSES, TESTED = "second_stage.masses", "second_stage.tested"

@@ -1,0 +1,1 @@
+"""Matching: which labels come into question for a row, its shortlist."""

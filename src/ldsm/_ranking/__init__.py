@@ -1,0 +1,1 @@
+"""The second stage: the ranker, centroids, and the blend that gives the final score."""
