@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*.* core/*/*.*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*/*.*)
 
 # The benchmark data, when it lies beside the checkout, switches the data tests on.
 ifndef LDSM_DATA
@@ -76,7 +76,7 @@ lint: $(VENV)/.installed-lint
 	$(SCHEMA).dependabot .github/dependabot.yml
 	$(SCHEMA).github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
 	$(SCHEMA).citation-file-format CITATION.cff
-	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*.*pp core/*/*.*pp tests/fuzz/*.*pp)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*/*.*pp tests/fuzz/*.*pp)
 
 # What users install: built, checked, and tried in environments without a compiler.
 wheel: $(VENV)/.packaging

@@ -2,4 +2,4 @@
 #define LDSM_PATH avx2
 #define LDSM_NAME "avx2"
 #define LDSM_AVX2 1
-#include "path.hpp"
+#include "simd/path.hpp"

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../kernels.hpp"
-#include "../partial_sums.hpp"
-#include "../random.hpp"
+#include "common/partial_sums.hpp"
+#include "common/random.hpp"
+#include "simd/kernels.hpp"
 
 #if LDSM_AVX2
 #include <immintrin.h>
@@ -20,10 +20,10 @@
 namespace ldsm {
 namespace LDSM_PATH {
 
-#include "lanes.hpp"
-#include "objective.hpp"
-#include "regressors.hpp"
-#include "row_trainer.hpp"
+#include "simd/lanes.hpp"
+#include "simd/objective.hpp"
+#include "simd/regressors.hpp"
+#include "simd/row_trainer.hpp"
 
 template <int WIDTH>
 void row_margins(const float* weights, const uint32_t* feature, const float* value, int64_t length,

@@ -2,4 +2,4 @@
 #define LDSM_PATH portable
 #define LDSM_NAME "portable"
 #define LDSM_AVX2 0
-#include "path.hpp"
+#include "simd/path.hpp"

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "blend.hpp"
 #include "bytes.hpp"
-#include "matcher.hpp"
-#include "monitor.hpp"
-#include "names.hpp"
-#include "second_stage.hpp"
-#include "weights_by_feature.hpp"
+#include "common/monitor.hpp"
+#include "matching/matcher.hpp"
+#include "ranking/blend.hpp"
+#include "ranking/second_stage.hpp"
+#include "ranking/weights_by_feature.hpp"
+#include "text/names.hpp"
 
 using namespace ldsm;
 

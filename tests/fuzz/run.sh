@@ -12,10 +12,10 @@ clang=${CLANG:-$(command -v clang++ || command -v clang++-14 || echo clang++)}
 out=$root/build/fuzz/$target
 mkdir -p "$out/found"
 case $target in
-text) sources="text_format.cpp" ;;
+text) sources="text/text_format.cpp" ;;
 model)
-    sources="blend.cpp kernels.cpp label_products.cpp matcher.cpp names.cpp router.cpp
-        weights_by_feature.cpp simd/portable.cpp"
+    sources="matching/matcher.cpp ranking/blend.cpp ranking/label_products.cpp
+        ranking/weights_by_feature.cpp routing/router.cpp simd/kernels.cpp simd/portable.cpp text/names.cpp"
     ;;
 *)
     echo "error: the first argument must be text or model, got '$target'." >&2
@@ -26,7 +26,7 @@ flags="-std=c++20 -O1 -g -fno-omit-frame-pointer -ffp-contract=off -I$root/core
     -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
 objects=
 for source in $sources; do
-    object=$out/$(basename "$source" .cpp).o
+    object=$out/$(echo "${source%.cpp}" | tr / -).o
     "$clang" $flags -c "$root/core/$source" -o "$object" ${LDSM_FUZZ_FLAGS:-}
     objects="$objects $object"
 done

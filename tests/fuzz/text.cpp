@@ -1,6 +1,6 @@
 // Fuzzes the reader of text rows: whatever it accepts must be well-formed, and must read the same
 // once it is written and read again.
-#include "text_format.hpp"
+#include "text/text_format.hpp"
 
 #include <cmath>
 #include <cstdlib>

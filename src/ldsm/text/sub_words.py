@@ -1,4 +1,4 @@
-"""Which sub-words are features of texts: parts of words, see ``core/sub_words.hpp``.
+"""Which sub-words are features of texts: parts of words, see ``core/text/sub_words.hpp``.
 
 The forms of a word, and words that contain it, have sub-words in common: this is how words that
 were never seen are understood, and how a label is found by its name. Texts of a few words have all

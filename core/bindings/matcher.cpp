@@ -1,0 +1,215 @@
+// Bindings for shortlists.
+#include <nanobind/stl/vector.h>
+
+#include "bindings/forest.hpp"
+#include "matching/matcher.hpp"
+
+namespace ldsm::bindings {
+
+namespace {
+
+// An index is any Python object with these attributes; no copy of it is made or kept.
+struct IndexArrays {
+    IndexArrays(nb::handle index, int32_t n_features) : arrays(index, "feature index") {
+        const size_t offsets = arrays.array("offsets", view.offsets);
+        const size_t labels = arrays.numbers("labels", view.labels);
+        const size_t codes = arrays.array("codes", view.codes);
+        const size_t units = arrays.array("units", view.units);
+        if (offsets != static_cast<size_t>(n_features) + 1 || units != offsets - 1 ||
+            codes != labels)
+            refuse("The arrays of the feature index do not fit each other or X in size.");
+        view.n_entries = static_cast<int64_t>(labels);
+    }
+    ArraysOf arrays;
+    FeatureIndexView view{};
+};
+
+nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<uint8_t> fold,
+               int n_folds, int64_t keep, Cancel cancel) {
+    const FeatureRows& x = features.view();
+    const LabelRows& y = labels.view();
+    check_equal(x.n_rows, y.n_rows, "X and Y must have the same number of rows");
+    if (n_folds < 1 || n_folds > 64 || keep < 1)
+        refuse("n_folds must lie in [1, 64] and keep be at least 1.");
+    if (static_cast<int64_t>(fold.size()) != x.n_rows) refuse("fold must have one entry per row.");
+    for (size_t i = 0; i < fold.size(); ++i)
+        if (fold.data()[i] >= n_folds) refuse("fold must lie in [0, n_folds).");
+    Monitor monitor = make_monitor(cancel);
+    auto found = without_gil(
+        [&] { return train_feature_indexes(x, y, fold.data(), n_folds, keep, monitor); });
+    nb::list out;
+    for (FeatureIndex& index : found)
+        out.append(hand_over_all(index.offsets, index.labels, index.codes, index.units));
+    return out;
+}
+
+nb::tuple extend(nb::handle index, In<float> masses, const CheckedFeatures& features,
+                 const CheckedLabels& labels, In<double> lift_before, In<double> lift_after,
+                 int64_t keep, uint64_t seed, Cancel cancel) {
+    const FeatureRows& x = features.view();
+    const LabelRows& y = labels.view();
+    check_equal(x.n_rows, y.n_rows, "X and Y must have the same number of rows");
+    check_equal(static_cast<int64_t>(masses.size()), int64_t{x.n_features},
+                "masses must be per feature");
+    for (const auto& lift : {lift_before, lift_after})
+        check_equal(static_cast<int64_t>(lift.size()), int64_t{y.n_labels},
+                    "lift_before and lift_after must be per label");
+    if (keep < 1) refuse("keep must be at least 1.");
+    const IndexArrays before(index, x.n_features);
+    Monitor monitor = make_monitor(cancel);
+    FeatureIndex out = without_gil([&] {
+        return extend_feature_index(before.view, masses.data(), x, y, lift_before.data(),
+                                    lift_after.data(), keep, seed, monitor);
+    });
+    return hand_over_all(out.offsets, out.labels, out.codes, out.units);
+}
+
+struct NameArrays {
+    NameArrays(nb::handle names, int32_t n_sub_words) : arrays(names, "index of names") {
+        const size_t offsets = arrays.array("offsets", view.offsets);
+        view.n_entries = static_cast<int64_t>(arrays.numbers("names", view.names));
+        const size_t idf = arrays.array("idf", view.idf);
+        const size_t norms = arrays.array("norms", view.norms);
+        const size_t owners = arrays.array("owners", view.owners);
+        if (offsets != static_cast<size_t>(n_sub_words) + 1 || idf != offsets - 1 ||
+            norms != owners || norms > INT32_MAX)
+            refuse("The arrays of the index of names do not fit each other or X in size.");
+        view.n_names = static_cast<int64_t>(norms);
+    }
+    ArraysOf arrays;
+    NameIndexView view{};
+};
+
+std::vector<FeatureIndexView> views_of(const std::vector<nb::object>& indexes, int32_t n_features,
+                                       std::vector<IndexArrays>& kept) {
+    std::vector<FeatureIndexView> views;
+    for (const nb::object& index : indexes)
+        views.push_back(kept.emplace_back(index, n_features).view);
+    return views;
+}
+
+// Each label must have a place of its own.
+void check_places(const ForestView& forest) {
+    if (forest.places == nullptr) return;
+    const int32_t n = forest.n_known();
+    std::vector<uint8_t> taken(static_cast<size_t>(n), 0);
+    for (int32_t label = 0; label < n; ++label) {
+        const int32_t place = forest.places[label];
+        if (place < 0 || place >= n || taken[place]++ != 0)
+            refuse("The forest's places must be the numbers of its labels, each once.");
+    }
+}
+
+nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t length,
+                     const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
+                     std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
+                     const CheckedFeatures* indexed, const CheckedFeatures* sub_words,
+                     const std::vector<nb::object>& sub_indexes,
+                     std::optional<In<uint8_t>> telling_sub_words, nb::handle names,
+                     bool match_names, std::optional<In<uint8_t>> unseen, Cancel cancel,
+                     const std::string& simd) {
+    const ForestArrays arrays(forest, by_rows);
+    const FeatureRows& x = rows_for(arrays.view, rows);
+    if (length < 1) refuse("length must be at least 1. Got ", length, ".");
+    if (sub_words == nullptr && (!sub_indexes.empty() || !names.is_none()))
+        refuse("What knows sub-words needs those of the rows.");
+    if (telling_sub_words)
+        check_equal(telling_sub_words->size(),
+                    static_cast<size_t>(sub_words == nullptr ? 0 : sub_words->view().n_features),
+                    "telling_sub_words must be per sub-word");
+    for (const CheckedFeatures* others : {indexed, sub_words})
+        if (others != nullptr)
+            check_equal(others->view().n_rows, x.n_rows, "X must have one number of rows");
+    // An index may know features that the trees do not.
+    const FeatureRows& by_index = indexed == nullptr ? x : indexed->view();
+    std::vector<IndexArrays> kept;
+    kept.reserve(indexes.size() + sub_indexes.size());
+    std::optional<NameArrays> named;
+    if (!names.is_none()) named.emplace(names, sub_words->view().n_features);
+    check_places(arrays.view);
+    const int32_t n_known = arrays.view.n_known();
+    MatchParams params{
+        length,
+        checked_skip(skip, arrays.view, x),
+        checked_allowed(allowed, n_known),
+        views_of(indexes, by_index.n_features, kept),
+        &by_index,
+        nullptr,
+        sub_words == nullptr ? nullptr : &sub_words->view(),
+        views_of(sub_indexes, sub_words == nullptr ? 0 : sub_words->view().n_features, kept),
+        telling_sub_words ? telling_sub_words->data() : nullptr,
+        named ? &named->view : nullptr,
+        match_names,
+        checked_allowed(unseen, n_known)};
+    if (fold) {
+        if (static_cast<int64_t>(fold->size()) != x.n_rows)
+            refuse("fold must have one entry per row.");
+        const bool both = !params.indexes.empty() && !params.sub_indexes.empty();
+        const size_t a = params.indexes.size(), b = params.sub_indexes.size(),
+                     n_folds = both ? std::min(a, b) : std::max(a, b);
+        for (size_t i = 0; i < fold->size(); ++i)
+            if (fold->data()[i] >= n_folds) refuse("fold must name one of the indexes.");
+        params.fold = fold->data();
+    }
+    Monitor monitor = make_monitor(cancel);
+    const Kernels& kernels = select_kernels(simd);
+    ShortlistArrays s =
+        without_gil([&] { return match(arrays.view, x, params, kernels, monitor); });
+    return hand_over_all(s.indptr, s.labels, s.tree_scores, s.index_scores, s.sub_scores,
+                         s.coverages, s.cosines, s.best_cosine, s.most_telling, s.evidence);
+}
+
+nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t k,
+               In<int32_t> fill_order, std::optional<In<uint8_t>> allowed,
+               std::optional<In<double>> label_weights) {
+    const auto n_labels = static_cast<int64_t>(fill_order.size());
+    check_offsets(indptr, labels.size(), "The offsets of the lists");
+    check_range(labels, n_labels, "The labels of the lists");
+    check_range(fill_order, n_labels, "fill_order");
+    check_equal(labels.size(), scores.size(), "The lists must have as many scores as labels");
+    if (label_weights && static_cast<int64_t>(label_weights->size()) != n_labels)
+        refuse("label_weights must have one entry per label.");
+    const uint8_t* may = checked_allowed(allowed, static_cast<int32_t>(n_labels));
+    const int64_t choices =
+        may == nullptr ? n_labels
+                       : std::count_if(may, may + n_labels, [](uint8_t a) { return a != 0; });
+    if (k < 1 || k > choices) refuse("k must lie in [1, ", choices, "]. Got ", k, ".");
+    const auto n_rows = static_cast<int64_t>(indptr.size()) - 1;
+    std::vector<int32_t> top(static_cast<size_t>(n_rows * k));
+    std::vector<float> values(top.size());
+    const ScoredLists lists{indptr.data(), labels.data(), scores.data(), n_rows};
+    const TopK out{k, fill_order.data(), may, top.data(), values.data()};
+    without_gil([&] {
+        best_of_lists(lists, label_weights ? label_weights->data() : nullptr,
+                      static_cast<int32_t>(n_labels), out);
+    });
+    return nb::make_tuple(hand_over(std::move(top), static_cast<size_t>(k)),
+                          hand_over(std::move(values), static_cast<size_t>(k)));
+}
+
+}  // namespace
+
+void bind_matcher(nb::module_& m) {
+    m.def("train_feature_indexes", &train, "x"_a, "y"_a, as_is("fold"), nb::kw_only(), "n_folds"_a,
+          "keep"_a, as_is("cancel") = nb::none(),
+          "An index from features to labels for each fold, of the other folds' rows, and one of "
+          "all rows: lists of (offsets, labels, codes, units).");
+    m.def("extend_feature_index", &extend, "index"_a, as_is("masses"), "x"_a, "y"_a,
+          as_is("lift_before"), as_is("lift_after"), nb::kw_only(), "keep"_a, "seed"_a,
+          as_is("cancel") = nb::none(),
+          "An index with new rows added: (offsets, labels, codes, units).");
+    m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "x"_a, "length"_a, "indexes"_a,
+          as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("fold") = nb::none(),
+          nb::kw_only(), "indexed"_a.none() = nb::none(), "sub_words"_a.none() = nb::none(),
+          "sub_indexes"_a = std::vector<nb::object>(), as_is("telling_sub_words") = nb::none(),
+          "names"_a.none() = nb::none(), "match_names"_a = false, as_is("unseen") = nb::none(),
+          as_is("cancel") = nb::none(), "simd"_a = "auto",
+          "The candidates of each row: indptr, labels and, as far as they are known, the scores of "
+          "trees, index and index of sub-words, coverage and cosine of the name; then, by row, the "
+          "largest cosine, and how much its most telling feature and all of them tell.");
+    m.def("best_of_lists", &best, as_is("indptr"), as_is("labels"), as_is("scores"), "k"_a,
+          as_is("fill_order"), as_is("allowed") = nb::none(), as_is("label_weights") = nb::none(),
+          "The k best labels of each list and their scores.");
+}
+
+}  // namespace ldsm::bindings

@@ -1,0 +1,136 @@
+// Bindings for counting words.
+#include <tuple>
+#include <utility>
+
+#include "bindings/shared.hpp"
+#include "text/sub_words.hpp"
+#include "text/word_finder.hpp"
+
+namespace ldsm::bindings {
+
+namespace {
+
+NamesView strings(const In<uint8_t>& text, const In<int64_t>& offsets, const char* what) {
+    check_offsets(offsets, text.size(), std::string("The offsets of the ") + what);
+    const auto n = static_cast<int64_t>(offsets.size()) - 1;
+    if (n >= INT32_MAX) refuse("There must be fewer than 2^31 ", what, ". Got ", n, ".");
+    return {text.data(), offsets.data(), n, nullptr};
+}
+
+WordCharacters word_characters(const In<uint8_t>& table) {
+    if (table.size() > 0x110000) refuse("There are no more than 0x110000 characters.");
+    return {table.data(), static_cast<uint32_t>(table.size())};
+}
+
+WordPairsView pairs_view(const In<uint64_t>& pairs) {
+    check_aligned(pairs, "The pairs");
+    for (size_t i = 1; i < pairs.size(); ++i)
+        if (pairs.data()[i] <= pairs.data()[i - 1]) refuse("The pairs must ascend.");
+    if (pairs.size() >= INT32_MAX) refuse("There must be fewer than 2^31 pairs.");
+    return {pairs.data(), static_cast<int64_t>(pairs.size())};
+}
+
+int64_t check_sequences(const In<int64_t>& indptr, const In<int32_t>& words) {
+    check_offsets(indptr, words.size(), "The offsets of the texts");
+    check_aligned(words, "The words");
+    if (indptr.size() > INT32_MAX) refuse("There must be fewer than 2^31 texts.");
+    return static_cast<int64_t>(indptr.size()) - 1;
+}
+
+nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
+                const Cancel& cancel) {
+    const NamesView texts = strings(text, offsets, "texts");
+    const WordCharacters table = word_characters(characters);
+    Monitor monitor = make_monitor(cancel);
+    Vocabulary words;
+    WordSequences sequences;
+    WordCounts counts =
+        without_gil([&] { return count_words(texts, table, words, sequences, monitor); });
+    return hand_over_all(counts.indptr, counts.words, counts.counts, words.text, words.offsets,
+                         sequences.indptr, sequences.words);
+}
+
+// Finds words in texts; holds what it was given.
+class Finder {
+  public:
+    Finder(In<uint8_t> words, In<int64_t> word_offsets, In<uint64_t> pairs, In<uint8_t> sub_words,
+           In<int64_t> sub_word_offsets)
+        : kept_{words, word_offsets, pairs, sub_words, sub_word_offsets},
+          finder_(strings(words, word_offsets, "words"), pairs_view(pairs),
+                  strings(sub_words, sub_word_offsets, "sub-words")) {
+        if (word_offsets.size() + pairs.size() + sub_word_offsets.size() >= INT32_MAX)
+            refuse("There must be fewer words, pairs and sub-words.");
+    }
+    nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
+                    int64_t head_words, int more_times, const Cancel& cancel) const {
+        const NamesView texts = strings(text, offsets, "texts");
+        const WordCharacters table = word_characters(characters);
+        Monitor monitor = make_monitor(cancel);
+        if (head_words < 0 || more_times < 0 || more_times > 100)
+            refuse("The beginning of a text must have 0 words or more, and count 0 to 100 times.");
+        const Head head{head_words, more_times};
+        WordCounts counts = without_gil([&] { return finder_.count(texts, table, head, monitor); });
+        return hand_over_all(counts.indptr, counts.words, counts.counts);
+    }
+
+  private:
+    std::tuple<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>> kept_;
+    WordFinder finder_;
+};
+
+nb::tuple spell(In<uint8_t> text, In<int64_t> offsets, const Cancel& cancel) {
+    const NamesView words = strings(text, offsets, "words");
+    Monitor monitor = make_monitor(cancel);
+    Vocabulary found;
+    WordCounts counts = without_gil([&] { return spell_words(words, found, monitor); });
+    return hand_over_all(counts.indptr, counts.words, counts.counts, found.text, found.offsets);
+}
+
+nb::tuple find(In<int64_t> indptr, In<int32_t> words, int32_t least, const Cancel& cancel) {
+    const int64_t n = check_sequences(indptr, words);
+    Monitor monitor = make_monitor(cancel);
+    PairTexts found =
+        without_gil([&] { return find_pairs(indptr.data(), words.data(), n, least, monitor); });
+    return hand_over_all(found.pairs, found.texts);
+}
+
+nb::tuple count_given_pairs(In<int64_t> indptr, In<int32_t> words, In<uint64_t> pairs,
+                            const Cancel& cancel) {
+    const int64_t n = check_sequences(indptr, words);
+    const WordPairsView known = pairs_view(pairs);
+    Monitor monitor = make_monitor(cancel);
+    WordCounts counts =
+        without_gil([&] { return count_pairs(indptr.data(), words.data(), n, known, monitor); });
+    return hand_over_all(counts.indptr, counts.words, counts.counts);
+}
+
+}  // namespace
+
+void bind_words(nb::module_& m) {
+    m.def("count_words", &count, as_is("text"), as_is("offsets"), as_is("characters"),
+          nb::kw_only(), as_is("cancel") = nb::none(),
+          "The words of texts as (indptr, words, counts), all words as bytes and offsets, and the "
+          "texts as (indptr, words).");
+    nb::class_<Finder>(m, "WordFinder",
+                       "Finds words, pairs of words and sub-words, numbered in this order.")
+        .def(nb::init<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>>(),
+             as_is("words"), as_is("word_offsets"), as_is("pairs"), as_is("sub_words"),
+             as_is("sub_word_offsets"))
+        .def(
+            "count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
+            nb::kw_only(), "head_words"_a = 0, "more_times"_a = 0, as_is("cancel") = nb::none(),
+            "What texts have of them as (indptr, numbers, counts). The first words of longer texts "
+            "count more times.");
+    m.def("spell_words", &spell, as_is("text"), as_is("offsets"), nb::kw_only(),
+          as_is("cancel") = nb::none(),
+          "The sub-words of words as (indptr, numbers, counts), all of them as bytes and offsets.");
+    m.def(
+        "find_pairs", &find, as_is("indptr"), as_is("words"), "least"_a, nb::kw_only(),
+        as_is("cancel") = nb::none(),
+        "Pairs of words that follow each other in `least` texts or more, and how many those are.");
+    m.def("count_pairs", &count_given_pairs, as_is("indptr"), as_is("words"), as_is("pairs"),
+          nb::kw_only(), as_is("cancel") = nb::none(),
+          "The given pairs of texts as (indptr, pairs, counts).");
+}
+
+}  // namespace ldsm::bindings

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "common/random.hpp"
+#include "common/unit_rows.hpp"
+#include "matching/matcher.hpp"
+
+namespace ldsm {
+
+namespace {
+
+// A feature seen in few rows says little: so much mass is taken to lie in rows without the label.
+constexpr double kPriorMass = 2;
+
+// The entries of X by feature.
+struct ByFeature {
+    explicit ByFeature(const FeatureRows& x) : start(static_cast<size_t>(x.n_features) + 1, 0) {
+        const UnitRows rows(x);
+        const int64_t first = x.indptr[0], last = x.indptr[x.n_rows];
+        for (int64_t i = first; i < last; ++i) ++start[x.indices[i] + 1];
+        std::partial_sum(start.begin(), start.end(), start.begin());
+        entries.resize(static_cast<size_t>(last - first));
+        std::vector<int64_t> next(start.begin(), start.end() - 1);
+        for (int64_t row = 0; row < x.n_rows; ++row)
+            rows.each(row, [&](int32_t feature, float value) {
+                entries[next[feature]++] = {static_cast<int32_t>(row), std::fabs(value)};
+            });
+    }
+    struct Entry {
+        int32_t row;
+        float value;  // without its sign: hashed features may have any
+    };
+    std::vector<int64_t> start;
+    std::vector<Entry> entries;
+};
+
+struct Weighed {
+    float weight;
+    int32_t label;
+    bool operator<(const Weighed& other) const {  // largest first; equal: lower label
+        return weight != other.weight ? weight > other.weight : label < other.label;
+    }
+};
+
+// `round` turns a multiple of the unit into a code.
+template <typename Round>
+void append(std::vector<Weighed>& found, int64_t keep, FeatureIndex& out, Round&& round) {
+    if (static_cast<int64_t>(found.size()) > keep) {
+        std::nth_element(found.begin(), found.begin() + keep, found.end());
+        found.resize(static_cast<size_t>(keep));
+    }
+    float largest = 0;
+    for (const Weighed& w : found) largest = std::max(largest, w.weight);
+    const float unit = largest / 255;
+    if (unit < std::numeric_limits<float>::min()) found.clear();  // nothing to speak of
+    std::sort(found.begin(), found.end(),
+              [](const Weighed& a, const Weighed& b) { return a.label < b.label; });
+    for (const Weighed& w : found) {
+        const long code = round(w.weight / unit);
+        if (code == 0) continue;
+        out.labels.push_back(w.label);
+        out.codes.push_back(static_cast<uint8_t>(code));
+    }
+    out.units.push_back(unit);
+    out.offsets.push_back(static_cast<int64_t>(out.labels.size()));
+}
+
+}  // namespace
+
+std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const LabelRows& y,
+                                                const uint8_t* fold, int n_folds, int64_t keep,
+                                                Monitor& monitor) {
+    std::vector<double> lift(static_cast<size_t>(y.n_labels), 0.0);
+    for (int64_t i = y.indptr[0]; i < y.indptr[y.n_rows]; ++i) ++lift[y.indices[i]];
+    for (double& count : lift)
+        count = count > 0 ? std::sqrt(std::sqrt(static_cast<double>(x.n_rows) / count)) : 0;
+    const ByFeature columns(x);
+    std::vector<FeatureIndex> out(static_cast<size_t>(n_folds) + 1);
+    const int width = n_folds + 1;  // the last is the sum over all folds
+    std::vector<double> mass(static_cast<size_t>(width)), sums(lift.size() * width, 0.0);
+    std::vector<int32_t> touched;
+    std::vector<Weighed> found;
+    for (int32_t f = 0; f < x.n_features; ++f) {
+        if (f % 256 == 0) monitor.check();
+        std::fill(mass.begin(), mass.end(), 0.0);
+        for (int64_t i = columns.start[f]; i < columns.start[f + 1]; ++i) {
+            const ByFeature::Entry& entry = columns.entries[i];
+            if (entry.value == 0) continue;  // too small beside the row's other values
+            const int in = fold[entry.row];
+            mass[in] += entry.value;
+            mass[n_folds] += entry.value;
+            for (int64_t l = y.indptr[entry.row]; l < y.indptr[entry.row + 1]; ++l) {
+                double* sum = sums.data() + static_cast<size_t>(y.indices[l]) * width;
+                if (sum[n_folds] == 0) touched.push_back(y.indices[l]);
+                sum[in] += entry.value;
+                sum[n_folds] += entry.value;
+            }
+        }
+        for (int variant = 0; variant < width; ++variant) {
+            const bool all = variant == n_folds;
+            const double whole = mass[n_folds] - (all ? 0 : mass[variant]) + kPriorMass;
+            found.clear();
+            for (const int32_t label : touched) {
+                const double* sum = sums.data() + static_cast<size_t>(label) * width;
+                const double own = sum[n_folds] - (all ? 0 : sum[variant]);
+                const auto weight = static_cast<float>(own / whole * lift[label]);
+                // Differences of equal sums may not be quite 0.
+                if (own > 1e-9 * sum[n_folds] && weight > 0) found.push_back({weight, label});
+            }
+            append(found, keep, out[variant], [](float multiple) { return std::lrint(multiple); });
+        }
+        for (const int32_t label : touched)
+            std::fill_n(sums.data() + static_cast<size_t>(label) * width, width, 0.0);
+        touched.clear();
+    }
+    return out;
+}
+
+FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* masses,
+                                  const FeatureRows& x, const LabelRows& y,
+                                  const double* lift_before, const double* lift_after, int64_t keep,
+                                  uint64_t seed, Monitor& monitor) {
+    const ByFeature columns(x);
+    FeatureIndex out;
+    out.labels.reserve(static_cast<size_t>(before.n_entries));
+    out.codes.reserve(static_cast<size_t>(before.n_entries));
+    std::vector<double> sums(static_cast<size_t>(y.n_labels), 0.0);
+    std::vector<int32_t> touched;
+    std::vector<Weighed> found;
+    const auto add = [&](int32_t label, double mass) {
+        if (sums[label] == 0) touched.push_back(label);
+        sums[label] += mass;
+    };
+    const uint64_t key = mix(seed ^ 0x696E646578ULL);
+    before.labels.with([&](const auto* labels) {
+        for (int32_t f = 0; f < x.n_features; ++f) {
+            if (f % 256 == 0) monitor.check();
+            const Range entries = before.entries_of(f);
+            for (int64_t e = entries.begin; e < entries.end; ++e)
+                if (static_cast<uint32_t>(labels[e]) >= sums.size())
+                    damaged_index("a label out of range");
+            if (columns.start[f] == columns.start[f + 1]) {
+                out.labels.insert(out.labels.end(), labels + entries.begin, labels + entries.end);
+                out.codes.insert(out.codes.end(), before.codes + entries.begin,
+                                 before.codes + entries.end);
+                out.units.push_back(before.units[f]);
+                out.offsets.push_back(static_cast<int64_t>(out.labels.size()));
+                continue;
+            }
+            double whole = masses[f] + kPriorMass;
+            for (int64_t e = entries.begin; e < entries.end; ++e) {
+                // The mass of the feature in the rows of the label, as it must have been.
+                const double lift = std::max(lift_before[labels[e]], 1e-9);
+                add(static_cast<int32_t>(labels[e]),
+                    static_cast<double>(before.codes[e]) * before.units[f] * whole / lift);
+            }
+            for (int64_t i = columns.start[f]; i < columns.start[f + 1]; ++i) {
+                const ByFeature::Entry& entry = columns.entries[i];
+                if (entry.value == 0) continue;
+                whole += entry.value;
+                for (int64_t l = y.indptr[entry.row]; l < y.indptr[entry.row + 1]; ++l)
+                    add(y.indices[l], entry.value);
+            }
+            found.clear();
+            for (const int32_t label : touched) {
+                const auto weight = static_cast<float>(sums[label] / whole * lift_after[label]);
+                if (std::isfinite(weight) && weight > 0) found.push_back({weight, label});
+                sums[label] = 0;
+            }
+            touched.clear();
+            // Rounded up or down at random, so that what a few rows add is not lost every time.
+            Stream random{child_key(key, static_cast<uint64_t>(f))};
+            append(found, keep, out, [&](float multiple) {
+                const float up = static_cast<float>(random.next() >> 40) * 0x1p-24f;
+                return std::min(255L, static_cast<long>(multiple + up));
+            });
+        }
+    });
+    return out;
+}
+
+}  // namespace ldsm

@@ -1,0 +1,112 @@
+// The best of what was scored, and what stands in where too little was.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "routing/router.hpp"
+
+namespace ldsm {
+
+// A label and its positive score. One number, so that sorting compares one: the bits of positive
+// floats are in the order of their values.
+class Scored {
+  public:
+    Scored(float score, int32_t label)
+        : key_(uint64_t{~std::bit_cast<uint32_t>(score)} << 32 | static_cast<uint32_t>(label)) {}
+    float score() const { return std::bit_cast<float>(~static_cast<uint32_t>(key_ >> 32)); }
+    int32_t label() const { return static_cast<int32_t>(static_cast<uint32_t>(key_)); }
+    // Best first; equal scores: lower label.
+    bool operator<(const Scored& other) const { return key_ < other.key_; }
+
+  private:
+    uint64_t key_;
+};
+
+// The best `length` of the labels below `n_labels` that have a score, best first. `allowed`: as in
+// `TopK`. `places`: what stands for each label in the result; null: its number.
+template <typename Votes>
+void rank(const Votes& votes, int32_t n_labels, const uint8_t* allowed, const int32_t* places,
+          int64_t length, std::vector<Scored>& out) {
+    out.clear();
+    for (const int32_t label : votes.labels()) {
+        const float score = votes.score(label);
+        if (score > 0 && label < n_labels && (allowed == nullptr || allowed[label]))
+            out.emplace_back(score, places == nullptr ? label : places[label]);
+    }
+    if (static_cast<int64_t>(out.size()) > length) {
+        std::nth_element(out.begin(), out.begin() + length, out.end());
+        out.erase(out.begin() + length, out.end());
+    }
+    std::sort(out.begin(), out.end());
+}
+
+// A set of labels that gives them back in their order, without sorting.
+class LabelSet {
+  public:
+    explicit LabelSet(int32_t n_labels)
+        : words_(static_cast<size_t>(n_labels) / 64 + 1, 0), marks_(words_.size() / 64 + 1, 0) {}
+
+    // False: it is there already.
+    bool insert(int32_t label) {
+        uint64_t& word = words_[label / 64];
+        const uint64_t bit = uint64_t{1} << (label % 64);
+        if ((word & bit) != 0) return false;
+        word |= bit;
+        marks_[label / 4096] |= uint64_t{1} << (label / 64 % 64);
+        return true;
+    }
+    // Takes all of them out: calls visit(label), ascending.
+    template <typename Visit>
+    void drain(Visit&& visit) {
+        for (size_t m = 0; m < marks_.size(); ++m)
+            each_bit(marks_[m], [&](int w) {
+                const size_t word = m * 64 + static_cast<size_t>(w);
+                each_bit(words_[word],
+                         [&](int bit) { visit(static_cast<int32_t>(word * 64) + bit); });
+            });
+    }
+
+  private:
+    template <typename Visit>
+    static void each_bit(uint64_t& bits, Visit&& visit) {
+        for (; bits != 0; bits &= bits - 1) visit(std::countr_zero(bits));
+    }
+
+    std::vector<uint64_t> words_;
+    std::vector<uint64_t> marks_;  // one bit for each word that is not 0
+};
+
+// Fills rows that have fewer than k labels with the most frequent others, score 0.
+class TopFiller {
+  public:
+    TopFiller(const TopK& out, int32_t n_labels)
+        : out_(out), n_labels_(n_labels), taken_(static_cast<size_t>(n_labels), 0) {}
+
+    // The row has its first `n`.
+    void fill(int64_t row, int64_t n) {
+        if (n == out_.k) return;
+        int32_t* labels = out_.labels + row * out_.k;
+        float* scores = out_.scores + row * out_.k;
+        for (int64_t i = 0; i < n; ++i) taken_[labels[i]] = 1;
+        int64_t at = n;
+        for (int32_t i = 0; i < n_labels_ && at < out_.k; ++i) {
+            const int32_t label = out_.fill_order[i];
+            if (taken_[label] || (out_.allowed != nullptr && !out_.allowed[label])) continue;
+            labels[at] = label;
+            scores[at++] = 0;
+            taken_[label] = 1;
+        }
+        for (int64_t i = 0; i < at; ++i) taken_[labels[i]] = 0;
+        if (at < out_.k) throw BrokenModel("fill_order must name every label once.");
+    }
+
+  private:
+    const TopK& out_;
+    int32_t n_labels_;
+    std::vector<uint8_t> taken_;
+};
+
+}  // namespace ldsm

@@ -1,0 +1,36 @@
+// Counts the words, or sub-words, of one text after the other.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "text/words.hpp"
+
+namespace ldsm {
+
+constexpr int64_t kTextsBetweenChecks = 64;  // whether to go on
+
+class WordCounter {
+  public:
+    void count(int32_t word) {
+        if (static_cast<size_t>(word) >= place_.size())
+            place_.resize(2 * static_cast<size_t>(word) + 64, -1);
+        int64_t& place = place_[word];
+        if (place >= out_.indptr.back()) {  // of this text
+            ++out_.counts[place];
+            return;
+        }
+        place = static_cast<int64_t>(out_.words.size());
+        out_.words.push_back(word);
+        out_.counts.push_back(1);
+    }
+    void finish_text() { out_.indptr.push_back(static_cast<int64_t>(out_.words.size())); }
+    WordCounts take() { return std::move(out_); }
+
+  private:
+    WordCounts out_;
+    std::vector<int64_t> place_;  // of each word, where it was counted last
+};
+
+}  // namespace ldsm

@@ -1,0 +1,76 @@
+#include "text/word_finder.hpp"
+
+#include "text/each_word.hpp"
+#include "text/sub_words.hpp"
+#include "text/word_counter.hpp"
+
+namespace ldsm {
+
+StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
+    uint64_t size = 16;
+    while (size < 2 * static_cast<uint64_t>(strings.n)) size *= 2;
+    slots_.assign(size, -1);
+    for (int64_t number = 0; number < strings.n; ++number) {
+        uint64_t slot = hash_(strings[number]) & (size - 1);
+        while (slots_[slot] >= 0) slot = (slot + 1) & (size - 1);
+        slots_[slot] = static_cast<int32_t>(number);
+    }
+}
+
+WordFinder::WordFinder(const NamesView& words, const WordPairsView& pairs,
+                       const NamesView& sub_words)
+    : words_(words), pairs_(pairs), sub_words_(sub_words) {
+    if (sub_words.n == 0) return;
+    SubWords spelled;
+    for (int64_t word = 0; word < words.n; ++word) {
+        spelled.each(words[word], [&](std::string_view part) {
+            const int32_t sub_word = sub_words_(part);
+            if (sub_word >= 0) parts_.push_back(sub_word);
+        });
+        part_offsets_.push_back(static_cast<int64_t>(parts_.size()));
+    }
+}
+
+WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& characters,
+                             const Head& head, Monitor& monitor) const {
+    const int32_t first_pair = words_.size(), first_sub_word = first_pair + pairs_.size();
+    WordCounter counter;
+    SubWords parts;
+    const auto count = [&](std::string_view text, auto&& visit) {
+        int32_t before = -1;
+        each_word(text, characters, [&](std::string_view word) {
+            visit(word);
+            const int32_t found = words_(word), pair = pairs_(before, found);
+            if (found >= 0) counter.count(found);
+            if (pair >= 0) counter.count(first_pair + pair);
+            before = found;
+            if (sub_words_.size() == 0) return;
+            if (found >= 0) {
+                for (int64_t p = part_offsets_[found]; p < part_offsets_[found + 1]; ++p)
+                    counter.count(first_sub_word + parts_[p]);
+                return;
+            }
+            parts.each(word, [&](std::string_view part) {
+                const int32_t sub_word = sub_words_(part);
+                if (sub_word >= 0) counter.count(first_sub_word + sub_word);
+            });
+        });
+    };
+    for (int64_t i = 0; i < texts.n; ++i) {
+        if (i % kTextsBetweenChecks == 0) monitor.check();
+        const std::string_view text = texts[i];
+        int64_t n_words = 0;
+        size_t end_of_head = 0;
+        count(text, [&](std::string_view word) {
+            if (n_words++ < head.words)
+                end_of_head = static_cast<size_t>(word.data() - text.data()) + word.size();
+        });
+        if (n_words > head.words)
+            for (int again = 0; again < head.more_times; ++again)
+                count(text.substr(0, end_of_head), [](std::string_view) {});
+        counter.finish_text();
+    }
+    return counter.take();
+}
+
+}  // namespace ldsm

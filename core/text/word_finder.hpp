@@ -1,0 +1,58 @@
+// Finds given words, pairs of words and sub-words in texts.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "text/pair_numbers.hpp"
+#include "text/string_hash.hpp"
+#include "text/words.hpp"
+
+namespace ldsm {
+
+// The number of a string among given ones.
+class StringNumbers {
+  public:
+    // What the view shows must stay where it is.
+    explicit StringNumbers(const NamesView& strings);
+
+    // -1 if it is none of them.
+    int32_t operator()(std::string_view string) const {
+        uint64_t slot = hash_(string) & (slots_.size() - 1);
+        for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1))
+            if (strings_[slots_[slot]] == string) return slots_[slot];
+        return -1;
+    }
+    int32_t size() const { return static_cast<int32_t>(strings_.n); }
+
+  private:
+    NamesView strings_;
+    StringHash hash_;  // no text can be made whose words collide
+    std::vector<int32_t> slots_;
+};
+
+// The beginning of a text, which counts again unless it is the whole text.
+struct Head {
+    int64_t words;
+    int more_times;
+};
+
+class WordFinder {
+  public:
+    WordFinder(const NamesView& words, const WordPairsView& pairs, const NamesView& sub_words);
+
+    // Pairs are numbered on from the words, sub-words from the pairs.
+    WordCounts count(const NamesView& texts, const WordCharacters& characters, const Head& head,
+                     Monitor& monitor) const;
+
+  private:
+    StringNumbers words_;
+    PairNumbers pairs_;
+    StringNumbers sub_words_;
+    // The sub-words of each word, so that only unknown words are taken apart.
+    std::vector<int64_t> part_offsets_{0};
+    std::vector<int32_t> parts_;
+};
+
+}  // namespace ldsm
