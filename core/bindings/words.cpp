@@ -69,8 +69,11 @@ class Finder {
         if (head_words < 0 || more_times < 0 || more_times > 100)
             refuse("The beginning of a text must have 0 words or more, and count 0 to 100 times.");
         const Head head{head_words, more_times};
-        WordCounts counts = without_gil([&] { return finder_.count(texts, table, head, monitor); });
-        return hand_over_all(counts.indptr, counts.words, counts.counts);
+        FoundWords found = without_gil([&] { return finder_.count(texts, table, head, monitor); });
+        const auto arrays = [](WordCounts& its) {
+            return hand_over_all(its.indptr, its.words, its.counts);
+        };
+        return nb::make_tuple(arrays(found.words), arrays(found.pairs), arrays(found.sub_words));
     }
 
   private:
@@ -112,15 +115,15 @@ void bind_words(nb::module_& m) {
           "The words of texts as (indptr, words, counts), all words as bytes and offsets, and the "
           "texts as (indptr, words).");
     nb::class_<Finder>(m, "WordFinder",
-                       "Finds words, pairs of words and sub-words, numbered in this order.")
+                       "Finds words, pairs of adjacent words and sub-words.")
         .def(nb::init<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>>(),
              as_is("words"), as_is("word_offsets"), as_is("pairs"), as_is("sub_words"),
              as_is("sub_word_offsets"))
         .def(
             "count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
             nb::kw_only(), "head_words"_a = 0, "more_times"_a = 0, as_is("cancel") = nb::none(),
-            "What texts have of them as (indptr, numbers, counts). The first words of longer texts "
-            "count more times.");
+            "What texts have of each kind as (indptr, numbers, counts). The first words of longer "
+            "texts count more times.");
     m.def("spell_words", &spell, as_is("text"), as_is("offsets"), nb::kw_only(),
           as_is("cancel") = nb::none(),
           "The sub-words of words as (indptr, numbers, counts), all of them as bytes and offsets.");

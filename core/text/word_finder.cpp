@@ -31,28 +31,27 @@ WordFinder::WordFinder(const NamesView& words, const WordPairsView& pairs,
     }
 }
 
-WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& characters,
+FoundWords WordFinder::count(const NamesView& texts, const WordCharacters& characters,
                              const Head& head, Monitor& monitor) const {
-    const int32_t first_pair = words_.size(), first_sub_word = first_pair + pairs_.size();
-    WordCounter counter;
+    WordCounter words, pairs, sub_words;
     SubWords parts;
     const auto count = [&](std::string_view text, auto&& visit) {
         int32_t before = -1;
         each_word(text, characters, [&](std::string_view word) {
             visit(word);
             const int32_t found = words_(word), pair = pairs_(before, found);
-            if (found >= 0) counter.count(found);
-            if (pair >= 0) counter.count(first_pair + pair);
+            if (found >= 0) words.count(found);
+            if (pair >= 0) pairs.count(pair);
             before = found;
             if (sub_words_.size() == 0) return;
             if (found >= 0) {
                 for (int64_t p = part_offsets_[found]; p < part_offsets_[found + 1]; ++p)
-                    counter.count(first_sub_word + parts_[p]);
+                    sub_words.count(parts_[p]);
                 return;
             }
             parts.each(word, [&](std::string_view part) {
                 const int32_t sub_word = sub_words_(part);
-                if (sub_word >= 0) counter.count(first_sub_word + sub_word);
+                if (sub_word >= 0) sub_words.count(sub_word);
             });
         });
     };
@@ -68,9 +67,9 @@ WordCounts WordFinder::count(const NamesView& texts, const WordCharacters& chara
         if (n_words > head.words)
             for (int again = 0; again < head.more_times; ++again)
                 count(text.substr(0, end_of_head), [](std::string_view) {});
-        counter.finish_text();
+        for (WordCounter* counter : {&words, &pairs, &sub_words}) counter->finish_text();
     }
-    return counter.take();
+    return {words.take(), pairs.take(), sub_words.take()};
 }
 
 }  // namespace ldsm

@@ -38,12 +38,16 @@ struct Head {
     int more_times;
 };
 
+// What texts have of each kind, each numbered from 0.
+struct FoundWords {
+    WordCounts words, pairs, sub_words;
+};
+
 class WordFinder {
   public:
     WordFinder(const NamesView& words, const WordPairsView& pairs, const NamesView& sub_words);
 
-    // Pairs are numbered on from the words, sub-words from the pairs.
-    WordCounts count(const NamesView& texts, const WordCharacters& characters, const Head& head,
+    FoundWords count(const NamesView& texts, const WordCharacters& characters, const Head& head,
                      Monitor& monitor) const;
 
   private:

@@ -145,7 +145,7 @@ class WordFinder:
         head_words: int = 0,
         more_times: int = 0,
         cancel: Ints | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
+    ) -> tuple[tuple[Offsets, Ints, Ints], ...]: ...
 
 def find_pairs(
     indptr: NDArray[np.int64], words: NDArray[np.int32], least: int, *, cancel: Ints | None = None

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays.labels import label_arrays
 from ._execution.memory import out_of_memory
 from ._execution.threads import state_of
-from ._model.explain import LabelScore, explain_scores
+from ._model.explain import LabelScore, explain_paths, explain_scores
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
-from ._model.inputs import labelled_rows, new_rows, one_row, rows_to_learn, training_data
+from ._model.inputs import labelled_rows, new_rows, one_row, rows_to_learn, training_rows
 from ._model.learn import check_can_learn, check_options, learned
 from ._model.relabel import with_names, without_labels
 from ._model.saved_form import model_from_state, model_to_state
@@ -34,7 +34,7 @@ from ._storage.paths import PathLike
 from ._trees.forest import Forest
 from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
 from ._trees.params import AUTO, Number, TreeParams, check_params
-from ._trees.row_paths import TreePath, explain_row
+from ._trees.row_paths import TreePath
 from .metrics import precision_at_k
 
 
@@ -559,7 +559,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Columns ``tree_offsets[t]`` to ``tree_offsets[t + 1]`` are the nodes of tree t.
         """
         forest, x = self._fitted.forest, new_rows(self, X)
-        indptr, nodes = forest.visited_nodes(x)
+        indptr, nodes = forest.visited_nodes(x.read_by("trees"))
         ones = np.ones(len(nodes), dtype=np.int8)
         shape = (x.n_rows, forest.n_nodes)
         return sp.csr_array((ones, nodes, indptr), shape=shape), forest.tree_offsets
@@ -585,8 +585,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             number D is the bias). `leaves` are where the row arrived: `node`, `depth`, `rows` (of
             training), `labels`, most frequent first, and `shares`, which are their scores there.
         """
-        model = self._fitted
-        return explain_row(model.forest, one_row(self, x), max_reasons, by_rows=model.by_rows)
+        return explain_paths(self._fitted, one_row(self, x), max_reasons)
 
     def explain_scores(
         self, x: Any, k: int = 5, max_reasons: int = 10, *, labels: Any = None
@@ -714,7 +713,7 @@ def fit_classifier(
     with out_of_memory("train the model"):
         fitted = fit_model(
             settings,
-            training_data(clf, X, y, refit=former is not None, classes=classes),
+            training_rows(clf, X, y, former=former, classes=classes),
             former=former,
             executor=executor,
             callback=callback,

@@ -95,7 +95,7 @@ def test_a_sample_is_evenly_spaced(test, clf):
     sample = held_out.sample(10)
     rows = np.linspace(0, 119, 10).round().astype(int)
     assert sample.n_rows == 10
-    assert np.array_equal(sample.x.matrix().toarray(), test.X[rows].toarray())
+    assert np.array_equal(sample.x.main.matrix().toarray(), test.X[rows].toarray())
     assert np.array_equal(sample.truth.toarray(), test.Y[rows].toarray())
     assert np.array_equal(sample.top[0], held_out.top[0][rows])
     assert held_out.sample(120) is held_out

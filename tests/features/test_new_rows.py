@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from ldsm import datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
+from ldsm._features.blocks import Blocks
 from ldsm._features.new_rows import NewRows, _mean_deviation
 
 DATA = datasets.make_xmc(3000, 50, 60, seed=0)
@@ -24,7 +25,7 @@ def batch(labels, counts=COUNTS, n_before=3000, **options):
         ones = np.ones(len(columns), dtype=int)
         labels = sp.csr_matrix((ones, (rows, columns)), shape=(len(labels), len(counts)))
     x = feature_arrays(np.ones((labels.shape[0], 1)))
-    return NewRows(x, label_arrays(labels), np.asarray(counts), n_before, **options)
+    return NewRows(Blocks.of(x), label_arrays(labels), np.asarray(counts), n_before, **options)
 
 
 @pytest.mark.parametrize("n_rows", [5, 20, 100, 1000])

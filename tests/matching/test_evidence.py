@@ -224,10 +224,10 @@ def test_learning_and_relabelling_keep_it() -> None:
 def test_wrong_measures_in_a_file_are_refused(stored: Any) -> None:
     stage = fitted().second_stage_
     header, arrays = stage_to_state(stage)
-    widths = (N_FEATURES + 1,) * 3
+    layout = fitted().model_.layout
     counts = stage.label_counts
-    assert stage_from_state(header, dict(arrays), widths, counts, 0, verify=True) is not None
+    assert stage_from_state(header, dict(arrays), layout, counts, 0, verify=True) is not None
     with pytest.raises(ValueError, match="evidence"):
         stage_from_state(
-            header | {"evidence": stored}, dict(arrays), widths, counts, 0, verify=True
+            header | {"evidence": stored}, dict(arrays), layout, counts, 0, verify=True
         )

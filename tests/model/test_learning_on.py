@@ -15,12 +15,13 @@ import ldsm.classifier
 from ldsm import LdSMClassifier, datasets, metrics
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
+from ldsm._features.blocks import Blocks
 from ldsm._features.new_rows import NewRows
 from ldsm._matching.feature_index import train_index, unit_masses, with_rows
 from ldsm._model import learn
+from ldsm._model.inputs import new_rows
 from ldsm._ranking import updating as stage_learning
 from ldsm._storage.container import read, write
-from ldsm._trees.training_data import TrainingData
 from ldsm.metrics.calibration import reliability
 from patience import meanwhile
 
@@ -82,12 +83,12 @@ def test_leaves_count_the_new_rows_that_reach_them():
 
 def test_the_index_is_that_of_all_rows():
     """Fewer labels than a feature keeps: then only rounding differs."""
-    parts = [TrainingData(feature_arrays(X[s]), label_arrays(Y[s])) for s in (FIRST, REST)]
-    whole = train_index(TrainingData(feature_arrays(X), label_arrays(Y)), 0).whole
-    first, rest = parts
-    masses = unit_masses(first.x).astype(np.float32)
-    new = NewRows(rest.x, rest.y, first.y.counts, 800)
-    index = with_rows(train_index(first, 0).whole, masses, rest.x, new, 0)
+    whole = train_index(feature_arrays(X), label_arrays(Y), 0).whole
+    first, rest = (feature_arrays(X[part]) for part in (FIRST, REST))
+    labels = [label_arrays(Y[part]) for part in (FIRST, REST)]
+    masses = unit_masses(first).astype(np.float32)
+    new = NewRows(Blocks.of(rest), labels[1], labels[0].counts, 800)
+    index = with_rows(train_index(first, labels[0], 0).whole, masses, rest, new, 0)
 
     def dense(index):
         shape = (len(index.units), N_LABELS)
@@ -382,7 +383,7 @@ def test_others_see_the_old_or_the_new_model():
         for _ in range(4):
             clf.partial_fit(X[REST], rows)
             models.append(clf.model_)
-    x = feature_arrays(TEST.X[:20])
+    x = new_rows(clf, TEST.X[:20])
     columns = [model.top_columns(x, 5) for model in models]
     expected = {
         (model.classes[labels].tobytes(), scores.tobytes())

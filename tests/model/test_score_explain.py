@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._model.explain import LabelScore
+from ldsm._model.inputs import new_rows
 from ldsm._ranking.blend import KINDS, SOURCES, Blend, Pairs
 from ldsm._ranking.stage import SHORTLIST, SecondStage
 from ldsm.classifier import hold_model
@@ -47,7 +48,7 @@ def model(rerank):
     }[rerank]
     parts = {"ranker": linear.ranker, "index": linear.index, "centroids": tail.centroids}
     parts = {name: parts[name] for name in KINDS[kind].needs}
-    stage = SecondStage(Blend(kind, coefficients), clf.label_counts_, SHORTLIST, 150, **parts)
+    stage = SecondStage(Blend(kind, coefficients), clf.label_counts_, SHORTLIST, **parts)
     return hold_model(clf, dataclasses.replace(clf.model_, second_stage=stage))
 
 
@@ -228,7 +229,7 @@ def test_a_single_candidate_is_compared_with_a_row_without_features(rerank):
     lone = hold_model(LdSMClassifier(), dataclasses.replace(clf.model_, second_stage=stage))
     said = 0
     for row in range(30):
-        lists, _ = lone.model_.scored_shortlists(feature_arrays(TEST.X[[row]]), None, None)
+        lists, _ = lone.model_.scored_shortlists(new_rows(lone, TEST.X[[row]]), None, None)
         if len(lists.labels) != 1:
             continue
         (found,) = lone.explain_scores(TEST.X[[row]], k=1)

@@ -277,7 +277,7 @@ def test_labels_with_the_longest_way(rows):
     """With several children and rows that go several ways."""
     clf = LdSMClassifier(3, arity=3, random_state=0, multiway_penalty=0.1).fit(rows.train)
     held_out = Evaluation(clf, rows.test)
-    found = ways(clf.forest_, held_out.x)
+    found = ways(clf.forest_, held_out.x.main)
     for row in range(0, 150, 10):
         paths = clf.explain(rows.test.X[[row]])
         leaves = [leaf.depth for path in paths for leaf in path.leaves]
@@ -294,7 +294,7 @@ def test_labels_with_the_longest_way(rows):
 def test_the_longest_way_comes_first(clf, rows, page):
     held_out = Evaluation(clf, rows.test)
     splits, leaves, depth = (
-        mean_by_label(values, held_out) for values in ways(clf.forest_, held_out.x)
+        mean_by_label(values, held_out) for values in ways(clf.forest_, held_out.x.main)
     )
     able = np.flatnonzero(count_labels(held_out).rows >= 10)
     slowest = able[np.argsort(-splits[able], kind="stable")]

@@ -114,9 +114,8 @@ def test_files_keep_it(spelled, tmp_path):
 def test_damaged_lists_of_telling_sub_words_are_refused(spelled, damage):
     stage = spelled.classifier_.second_stage_
     header, arrays = stage_to_state(stage)
-    n_ranked, n_sub_words = stage.n_ranked, len(stage.telling_sub_words)
-    widths = (len(stage.index.units), n_ranked, n_ranked + n_sub_words)
-    read = partial(stage_from_state, header, n_features=widths, n_dropped=0, verify=True)
+    layout = spelled.classifier_.model_.layout
+    read = partial(stage_from_state, header, layout=layout, n_dropped=0, verify=True)
     assert read(arrays=dict(arrays), label_counts=stage.label_counts) is not None
     telling = arrays.pop(TELLING)
     if damage != "missing":

@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +58,6 @@ def test_features_of_short_texts_are_all_their_sub_words():
     X, features = learned(texts, ["zzz"])
     form = features.sub_words
     assert form.indexed
-    start = len(features.words) + len(features.pairs.first)
     known = list(form.words)
     assert known == sorted(known, key=str.encode) and " zz" in known
     counts = {}
@@ -83,12 +81,16 @@ def test_features_of_short_texts_are_all_their_sub_words():
         texts_with = len(counts.get(part, {}))
         assert form.idf[j] == pytest.approx(np.log((1 + len(texts)) / (1 + texts_with)) + 1)
     dense /= np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
-    np.testing.assert_allclose(X[:, start:].toarray(), dense, rtol=1e-5, atol=1e-7)
-    again = sp.csr_array(features.transform(texts))
-    for mine, its in ((again.data, X.data), (again.indices, X.indices), (again.indptr, X.indptr)):
-        assert np.array_equal(mine, its)
+    found = X.arrays["sub_words"].matrix().toarray()
+    np.testing.assert_allclose(found, dense, rtol=1e-5, atol=1e-7)
+    again = features.blocks(texts)
+    for mine, its in zip(again.arrays.values(), X.arrays.values(), strict=True):
+        assert np.array_equal(mine.values, its.values)
+        assert np.array_equal(mine.indices, its.indices)
+        assert np.array_equal(mine.indptr, its.indptr)
     copied = pickle.loads(pickle.dumps(features))
-    assert (copied.transform(texts[:5]) != again[:5]).nnz == 0
+    some = again.rows(0, 5).joined().matrix()
+    assert (copied.blocks(texts[:5]).joined().matrix() != some).nnz == 0
 
 
 def test_longer_texts_have_those_of_names_only(monkeypatch):

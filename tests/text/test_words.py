@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, _core
+from ldsm._features.blocks import Blocks
 from ldsm._storage.container import write
 from ldsm.datasets import Strings
 from ldsm.text import default_vectorizer
@@ -45,6 +46,8 @@ CORPUS = [
 
 
 def same(a, b):
+    if isinstance(a, Blocks):
+        a, b = a.joined().matrix(), b.astype(np.float32)
     assert a.shape == b.shape and a.dtype == b.dtype
     a, b = a.tocsr(), b.tocsr()
     a.sort_indices(), b.sort_indices()
@@ -78,7 +81,7 @@ def test_features_are_those_of_scikit_learn(vectorizer, n_jobs, monkeypatch):
         assert np.array_equal(features.idf, vectorizer.idf_)
         assert features.idf.dtype == vectorizer.idf_.dtype
     new = [*CORPUS[::-1], "cod unknown words", "😀"]
-    same(features.transform(new), vectorizer.transform(new))
+    same(features.blocks(new), vectorizer.transform(new))
     same(features.vectorizer.transform(new), vectorizer.transform(new))
 
 
@@ -96,7 +99,7 @@ def test_others_are_left_to_scikit_learn():
         vectorizer = default_vectorizer(**{"min_df": 1, **changes})
         X, features = learn_features(vectorizer, CORPUS, 1)
         same(X, TfidfVectorizer(**vectorizer.get_params()).fit_transform(CORPUS))
-        same(features.transform(CORPUS), vectorizer.transform(CORPUS))
+        same(features.blocks(CORPUS), vectorizer.transform(CORPUS))
     for wrong in ({"min_df": -1}, {"max_df": "a"}, {"min_df": 3, "max_df": 2}):
         with pytest.raises(ValueError, match="df"):
             learn_features(default_vectorizer(**wrong), CORPUS, 1)
@@ -145,7 +148,7 @@ def test_many_words_grow_the_tables():
     texts = [" ".join(f"w{(i * 7919 + j) % 50_000:05}" for j in range(500)) for i in range(200)]
     X, features = learn_features(default_vectorizer(min_df=1), texts, 2)
     same(X, default_vectorizer(min_df=1).fit_transform(texts))
-    same(features.transform(texts[:5]), X[:5])
+    same(features.blocks(texts[:5]), X.rows(0, 5).joined().matrix())
 
 
 @settings(max_examples=200, deadline=None)
@@ -170,7 +173,8 @@ def test_what_the_core_refuses():
         keys = np.array(pairs, np.uint64)
         return _core.WordFinder(words.data, words.offsets, keys, sub_words.data, sub_words.offsets)
 
-    assert finder().count(text, offsets, characters)[1].tolist() == [0]
+    (_, found, _), *_ = finder().count(text, offsets, characters)
+    assert found.tolist() == [0]
     with pytest.raises(ValueError, match="offsets of the texts"):
         finder().count(text, np.array([0, 4], np.int64), characters)
     with pytest.raises(ValueError, match="offsets of the words"):
@@ -227,7 +231,7 @@ def test_pairs_are_the_most_frequent_ones_of_few_texts():
     words = list(features.words)
     assert "only1" not in words  # of one text
     behind = len(words) + len(features.pairs.first)
-    assert X.shape[1] == behind + len(features.sub_words.idf) == len(features.names)
+    assert X.n_features == behind + len(features.sub_words.idf) == len(features.names)
     by_hand = pairs_by_hand(texts, set(words))
     in_texts: dict[str, int] = {}
     for found in by_hand:
@@ -243,24 +247,24 @@ def test_pairs_are_the_most_frequent_ones_of_few_texts():
     pairs = default_vectorizer(min_df=1, ngram_range=(2, 2), vocabulary=names)
     expected = pairs.fit_transform(texts)
     assert np.array_equal(pairs.idf_, features.pairs.idf)
-    same(X[:, len(words) : behind], expected)
-    same(X[:, : len(words)], default_vectorizer().fit_transform(texts))
+    same(X.arrays["bigrams"].matrix(), expected)
+    same(X.main.matrix(), default_vectorizer().fit_transform(texts))
 
 
 def test_pairs_of_new_texts():
     texts = long_corpus()
     X, features = learn_features(default_vectorizer(), texts, 1, with_parts=lambda n: True)
-    same(features.transform(texts), X)
+    same(features.blocks(texts), X.joined().matrix())
     new = ["w01 unknown w02", "", texts[0] + " " + texts[1], "w01"]
-    n_words = len(features.words)
-    found = features.transform(new)
+    blocks = features.blocks(new)
+    found = blocks.joined().matrix()
     names = np.array(features.names)
     by_hand = pairs_by_hand(new, set(features.words))
     for row in range(len(new)):
         listed = names[found[[row]].indices]
         listed = {name for name in listed if " " in name}
         assert listed == by_hand[row].keys() & set(features.names)
-    pairs = found[:, n_words : n_words + len(features.pairs.first)]
+    pairs = blocks.arrays["bigrams"].matrix()
     lengths = np.sqrt(pairs.multiply(pairs).sum(axis=1))
     assert lengths[2] == pytest.approx(1)
 
@@ -269,23 +273,23 @@ def test_the_first_words_of_longer_texts_count_more():
     texts = [*long_corpus(length=60), "w01 w02 w01", " ".join(["w03"] * HEAD_WORDS)]
     X, features = learn_features(default_vectorizer(), texts, 1, with_parts=lambda n: True)
     assert features.head_words == HEAD_WORDS
-    same(features.transform(texts), X)
+    same(features.blocks(texts), X.joined().matrix())
     tokens = [text.split() for text in texts]
     more = [
         " ".join(some[:HEAD_WORDS] * HEAD_MORE_TIMES + some) if len(some) > HEAD_WORDS else text
         for some, text in zip(tokens, texts, strict=True)
     ]
     n_words = len(features.words)
-    same(X[:, :n_words], default_vectorizer().fit_transform(more))
+    same(X.main.matrix(), default_vectorizer().fit_transform(more))
     # Pairs and sub-words count more, too, but nothing is put together that was apart.
     one, other = features.names[n_words : n_words + 2]
-    counted = features.transform([f"{one} {'unknown ' * 40} {other}"])
+    counted = features.blocks([f"{one} {'unknown ' * 40} {other}"]).joined().matrix()
     weights = {features.names[i]: counted[0, i] for i in counted.indices.tolist()}
     ratio = (1 + np.log(1 + HEAD_MORE_TIMES)) * features.pairs.idf[0] / features.pairs.idf[1]
     assert weights[one] / weights[other] == pytest.approx(ratio, rel=1e-5)
     plain = learn_features(default_vectorizer(), texts, 1)[1]
     assert plain.head_words == 0
-    same(plain.transform(texts), default_vectorizer().fit_transform(texts))
+    same(plain.blocks(texts), default_vectorizer().fit_transform(texts))
 
 
 def ordered_corpus(n_texts=1500):

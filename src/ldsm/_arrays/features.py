@@ -6,6 +6,7 @@ width, sorted or not, with duplicates or explicit zeros. The user's objects are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,7 @@ from .matrices import (
     known_to_scipy,
     narrow_indices,
     rebuilt,
+    side_by_side,
     take_rows,
 )
 from .structure import check_structure
@@ -73,14 +75,41 @@ class FeatureArrays:
             before[self.indptr], self.indices[chosen], self.values[chosen], n_features
         )
 
-    def between(self, start: int, stop: int) -> FeatureArrays:
-        """The same rows with the features from `start` up to `stop`, which are renumbered."""
-        if start == 0:
-            return self.leading(stop)
-        chosen = (self.indices >= start) & (self.indices < stop)
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
-        indices = self.indices[chosen] - np.int32(start)
-        return FeatureArrays(before[self.indptr], indices, self.values[chosen], stop - start)
+    def split(self, widths: Sequence[int]) -> list[FeatureArrays]:
+        """The same rows cut into ranges of features; each range is numbered from 0."""
+        if len(widths) == 1:
+            return [self]
+        parts, start = [], 0
+        for width in widths:
+            chosen = (self.indices >= start) & (self.indices < start + width)
+            before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
+            indices = self.indices[chosen] - np.int32(start)
+            parts.append(FeatureArrays(before[self.indptr], indices, self.values[chosen], width))
+            start += width
+        return parts
+
+    @classmethod
+    def joined(cls, parts: Sequence[FeatureArrays]) -> FeatureArrays:
+        """Features of the same rows as one, those of each part numbered on from the last."""
+        if len(parts) == 1:
+            return parts[0]
+        matrix = side_by_side([part.matrix() for part in parts])
+        indptr = matrix.indptr.astype(np.int64)
+        return cls(indptr, matrix.indices, matrix.data, matrix.shape[1])
+
+    @classmethod
+    def stacked(cls, parts: Sequence[FeatureArrays]) -> FeatureArrays:
+        """The rows of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        ends = np.cumsum([0] + [part.indptr[-1] for part in parts])
+        indptr = [part.indptr[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+        return cls(
+            np.concatenate([np.zeros(1, np.int64), *indptr]),
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            parts[0].n_features,
+        )
 
     def apart_from(self, X: Any) -> FeatureArrays:
         """The same rows, with copies of the offsets and feature numbers that are those of `X`.

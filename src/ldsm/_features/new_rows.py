@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtrc
 
-from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays
+from .blocks import Blocks
 
 # What it means that a row lacks a label that the model knows.
 ABSENT = ("auto", "negative", "unknown")
@@ -33,7 +33,7 @@ USUAL = 0.99
 class NewRows:
     """Rows to learn from, in the columns of the model, and what it had seen before."""
 
-    x: FeatureArrays
+    x: Blocks
     y: LabelArrays
     counts_before: NDArray[np.int64]  # rows of each label
     n_before: int  # rows in all

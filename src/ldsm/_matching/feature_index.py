@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.frozen_arrays import FrozenArrays
+from .._arrays.labels import LabelArrays
 from .._features.new_rows import NewRows
 from .._trees.forest import narrowed
-from .._trees.training_data import TrainingData
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold
@@ -44,16 +44,16 @@ class FoldedIndex:
     folds: NDArray[np.uint8]  # of each row
 
 
-def train_index(data: TrainingData, seed: int) -> FoldedIndex:
+def train_index(x: FeatureArrays, y: LabelArrays, seed: int) -> FoldedIndex:
     """Learn the index in one pass over the rows."""
-    folds = np.zeros(data.n_rows, dtype=np.uint8)
+    folds = np.zeros(x.n_rows, dtype=np.uint8)
     for bit in range(FOLDS.bit_length() - 1):
-        half = _core.bag_mask(seed, _FOLD_STREAM + bit, data.n_rows, 0.5)
+        half = _core.bag_mask(seed, _FOLD_STREAM + bit, x.n_rows, 0.5)
         folds |= half << np.uint8(bit)
     *parts, whole = (
-        FeatureIndex(offsets, narrowed(labels, data.n_labels - 1), codes, units)
+        FeatureIndex(offsets, narrowed(labels, y.n_labels - 1), codes, units)
         for offsets, labels, codes, units in _core.train_feature_indexes(
-            data.x.checked, data.y.checked, folds, n_folds=FOLDS, keep=KEPT_LABELS
+            x.checked, y.checked, folds, n_folds=FOLDS, keep=KEPT_LABELS
         )
     )
     return FoldedIndex(whole, tuple(parts), folds)

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.features import FeatureArrays
 from .._execution.threads import CancelFlag, in_threads
+from .._features.blocks import Blocks
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, FoldedIndex
 from .names import NameIndex
@@ -82,7 +82,7 @@ class Shortlists:
 
 def match(
     forest: Forest,
-    x: FeatureArrays,
+    x: Blocks,
     length: int,
     index: FeatureIndex | None = None,
     *,
@@ -98,25 +98,31 @@ def match(
 
 def _matched(
     forest: Forest,
-    x: FeatureArrays,
+    x: Blocks,
     length: int,
     indexes: Sequence[FeatureIndex],
     by_rows: bool,
-    *,
-    sub_words: FeatureArrays | None = None,
     **options: Any,
 ) -> Shortlists:
-    own = x.leading(forest.n_features)
-    parts = None if sub_words is None else sub_words.checked
     # Words that were learned after the trees had grown are known to the index alone.
-    n_indexed = len(indexes[0].units) if indexes else own.n_features
-    indexed = None if n_indexed == own.n_features else x.leading(n_indexed).checked
+    own, indexed = x.read_by("trees").leading(forest.n_features), None
+    if indexes and len(indexes[0].units) != forest.n_features:
+        indexed = x.read_by("index").checked
+    named, sub_words = options.get("names") is not None, None
+    if named or options.get("sub_indexes"):
+        sub_words = x.read_by("sub_index").checked
     found = _core.shortlists(
-        forest, by_rows, own.checked, length, indexes, indexed=indexed, sub_words=parts, **options
+        forest,
+        by_rows,
+        own.checked,
+        length,
+        indexes,
+        indexed=indexed,
+        sub_words=sub_words,
+        **options,
     )
     indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *of_rows = found
     best, most_telling, evidence = of_rows
-    named = options.get("names") is not None
     return Shortlists(
         indptr,
         labels,
@@ -147,8 +153,7 @@ class OutOfBag:
     """Matches training rows by what has never seen them: trees out of bag, indexes out of fold."""
 
     forest: Forest
-    x: FeatureArrays
-    sub_words: FeatureArrays | None
+    x: Blocks
     seed: int
     subsample: float
     by_rows: bool
@@ -169,11 +174,7 @@ class OutOfBag:
         # One bit per row and tree, to keep the masks of a large forest small.
         masks = (_core.bag_mask(self.seed, t, n_rows, self.subsample) for t in range(n_trees))
         bags = np.stack([np.packbits(self._chosen(mask, rows)) for mask in masks])
-        x, sub_words = (
-            part if rows is None or part is None else part.take(rows)
-            for part in (self.x, self.sub_words)
-        )
-        assert x is not None
+        x = self.x if rows is None else self.x.take(rows)
         folded = matchers.index or matchers.sub_index
         folds = None if folded is None else self._chosen(folded.folds, rows)
         indexes, sub_indexes = (
@@ -189,7 +190,6 @@ class OutOfBag:
                 length,
                 indexes,
                 self.by_rows,
-                sub_words=None if sub_words is None else sub_words.rows(start, stop),
                 sub_indexes=sub_indexes,
                 telling_sub_words=matchers.telling_sub_words,
                 names=matchers.names,

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
+from .._features.blocks import Blocks
 from .._matching.shortlists import Shortlists
 from .._ranking.blend import BASE, SOURCES, TREES, Pairs
 from .._ranking.label_vectors import LabelVectors
 from .._ranking.stage import SecondStage
 from .._trees.params import Number
+from .._trees.row_paths import TreePath, explain_row
 from .fitted import FittedModel
 
 
@@ -73,7 +75,7 @@ class LabelScore:
 
 def explain_scores(
     model: FittedModel,
-    row: FeatureArrays,
+    row: Blocks,
     k: int,
     max_reasons: int,
     columns: Sequence[int] | None = None,
@@ -102,7 +104,7 @@ def explain_scores(
             if score > 0
         ]  # fmt: skip
     pairs = stage.pairs(row, lists, n_training_rows=model.n_training_rows)
-    ranked = row.leading(stage.n_ranked)
+    ranked = row.read_by("ranker")
     shares = stage.blend.shares(pairs)
     if len(listed) > 1:
         shares = _relative(shares, {name: part.mean() for name, part in shares.items()})
@@ -130,12 +132,24 @@ def explain_scores(
     return [label for label in explained if label.score > 0]
 
 
-def unlisted(model: FittedModel, row: FeatureArrays, column: int, max_reasons: int) -> LabelScore:
+def explain_paths(model: FittedModel, row: Blocks, max_reasons: int) -> list[TreePath]:
+    """The row's way through every tree."""
+    return explain_row(
+        model.forest,
+        row.read_by("trees"),
+        max_reasons,
+        by_rows=model.by_rows,
+        bias=row.n_features,
+    )
+
+
+def unlisted(model: FittedModel, row: Blocks, column: int, max_reasons: int) -> LabelScore:
     """A label that is no candidate of the row: its score is 0, but features may speak for it."""
     stage = model.second_stage
     bias, reasons, margin, name = None, [], None, None
     if stage is not None:
-        every = _reasons(stage.ranker, column, row.leading(stage.n_ranked), row.indices.size)
+        ranked = row.read_by("ranker")
+        every = _reasons(stage.ranker, column, ranked, ranked.indices.size)
         bias, reasons = every[0], every[1][:max_reasons]
         if bias is not None:
             margin = bias + sum(part for _, part in every[1])
@@ -152,17 +166,17 @@ def strongest_features(model: FittedModel, column: int, most: int) -> list[int]:
         return []
     features, weights = stage.ranker.vector(column)
     # The bias, last, is no feature.
-    able = np.flatnonzero((features < stage.n_ranked) & (weights > 0))
+    able = np.flatnonzero((features < model.layout.width_for("ranker")) & (weights > 0))
     strongest: list[int] = features[able[np.lexsort((able, -weights[able]))[:most]]].tolist()
     return strongest
 
 
 def _name_match(
-    stage: SecondStage, row: FeatureArrays, column: int, label: Any
+    stage: SecondStage, row: Blocks, column: int, label: Any
 ) -> tuple[str, float] | None:
     if stage.names is None:
         return None
-    found = stage.names.best_match(row.between(stage.n_ranked, row.n_features), column)
+    found = stage.names.best_match(row.read_by("names"), column)
     return None if found is None else (found[0] or str(label), found[1])
 
 
@@ -179,12 +193,9 @@ def _relative(
     return {BASE: base, **rest}
 
 
-def _on_an_empty_row(stage: SecondStage, lists: Shortlists, row: FeatureArrays) -> Pairs:
+def _on_an_empty_row(stage: SecondStage, lists: Shortlists, row: Blocks) -> Pairs:
     """The signals of the same labels on a row that no leaf and no feature says anything about."""
-    empty = FeatureArrays(
-        np.zeros(2, dtype=np.int64), row.indices[:0], row.values[:0], row.n_features
-    )
-    return stage.pairs(empty, lists.without_scores())
+    return stage.pairs(row.without_features(), lists.without_scores())
 
 
 def _reasons(

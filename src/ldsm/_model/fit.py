@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from .._execution.memory import check_columns
 from .._execution.threads import worker_count
+from .._features.training_rows import TrainingRows
 from .._matching.shortlists import OutOfBag
 from .._ranking.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
@@ -46,7 +47,7 @@ class Fit(NamedTuple):
 
 def fit_model(
     settings: Mapping[str, Any],
-    data: TrainingData,
+    data: TrainingRows,
     *,
     former: FittedModel | None = None,
     executor: TreeExecutor | None = None,
@@ -66,18 +67,13 @@ def fit_model(
             "those that no row uses, or hash them to fewer."
         )
     check_columns("X", data.n_features, _FEATURE_BYTES)
+    trees = TrainingData(data.blocks.read_by("trees"), data.y, data.store)
     if former is not None:
         stage = former.second_stage
-        n_ranked = data.n_ranked if stage is None else stage.n_ranked
-        data = replace(
-            data,
-            n_matched=former.forest.n_features,
-            n_ranked=n_ranked,
-            # What labels are called counts only if it has been of use before.
-            with_names=stage is not None and stage.names is not None,
-        )
-    matched = data.matched
-    params = resolve(settings, matched.x, len(data.y.indices))
+        # Label names count only if they have been of use before.
+        data = replace(data, with_names=stage is not None and stage.names is not None)
+        trees = replace(trees, x=trees.x.leading(former.forest.n_features))
+    params = resolve(settings, trees.x, len(data.y.indices))
     seed_given = former is not None or isinstance(settings["random_state"], Integral)
     if former is None:
         state = check_random_state(settings["random_state"])
@@ -94,11 +90,11 @@ def fit_model(
     checkpoint = None
     if checkpoint_dir is not None:
         checkpoint = open_checkpoint(
-            checkpoint_dir, matched, params, seed=seed, seed_given=seed_given
+            checkpoint_dir, trees, params, seed=seed, seed_given=seed_given
         )
         seed = checkpoint.seed
     work = TreeWork(
-        matched,
+        trees,
         params,
         seed,
         checkpoint,
@@ -122,11 +118,9 @@ def fit_model(
     kind = rerank_kind(settings, data.n_rows)
     if params.subsample < 1:
         by_rows, n_jobs = scores_by_rows(settings["leaf_scores"]), work.trees_at_once
-        spelled = data.sub_words
         oob = OutOfBag(
             forest,
-            matched.x,
-            None if spelled is None else spelled.x,
+            data.blocks,
             seed,
             params.subsample,
             by_rows,
@@ -160,7 +154,7 @@ def fit_model(
         seed,
         training,
         data.feature_names,
-        n_features=data.n_features,
+        layout=data.blocks.layout,
     )
     oob_scores = None if matching is None else matching.lists.tree_matrix(data.n_labels)
     return Fit(model, oob_scores)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_even_slices
 
 from .. import _core
-from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelForm
 from .._execution.memory import out_of_memory
 from .._execution.threads import CancelFlag, in_threads, state_of, worker_count
+from .._features.blocks import Blocks, Layout
 from .._matching.shortlists import Shortlists, match
 from .._ranking.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
 from .._ranking.stage import SHORTLIST, SecondStage
@@ -59,12 +59,15 @@ class FittedModel:
     training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
     feature_names: Strings | None = None
     threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
-    # Trees and index may use only the first of them.
-    n_features: int = field(kw_only=True)
+    layout: Layout = field(kw_only=True)  # the feature blocks
     verified: bool = True  # False: read from a file whose numbers were not checked
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
+
+    @property
+    def n_features(self) -> int:
+        return self.layout.n_features
 
     @property
     def n_labels(self) -> int:
@@ -123,7 +126,7 @@ class FittedModel:
 
     def top_columns(
         self,
-        x: FeatureArrays,
+        x: Blocks,
         k: int,
         *,
         allowed: Allowed | None = None,
@@ -138,12 +141,11 @@ class FittedModel:
         propensities = self.propensities() if tail else None
         weights = None if propensities is None else np.asarray(propensities**-tail)
 
-        def answer(part: FeatureArrays, cancel: CancelFlag | None) -> TopColumns:
+        def answer(part: Blocks, cancel: CancelFlag | None) -> TopColumns:
             if self.second_stage is None and weights is None:
                 return self.tree_columns(part, k, allowed, cancel)
             labels, scores = [], []
-            for start in range(0, part.n_rows, _CHUNK):
-                rows = part.rows(start, min(start + _CHUNK, part.n_rows))
+            for rows in part.chunks(_CHUNK):
                 lists, values = self.scored_shortlists(rows, allowed, cancel, least=k)
                 best = _core.best_of_lists(
                     lists.indptr, lists.labels, values, k, self.fill_order, allowed, weights
@@ -157,7 +159,7 @@ class FittedModel:
 
     def scored_shortlists(
         self,
-        x: FeatureArrays,
+        x: Blocks,
         allowed: Allowed | None,
         cancel: CancelFlag | None,
         *,
@@ -181,22 +183,28 @@ class FittedModel:
         return lists, stage.scores(x, lists, cancel, n_training_rows=self.n_training_rows)
 
     def tree_columns(
-        self, x: FeatureArrays, k: int, allowed: Allowed | None, cancel: CancelFlag | None
+        self, x: Blocks, k: int, allowed: Allowed | None, cancel: CancelFlag | None
     ) -> TopColumns:
         """The k best columns of each row by the trees alone, and the trees' scores."""
         return self.forest.top_labels(
-            x, k, self.fill_order, by_rows=self.by_rows, allowed=allowed, cancel=cancel
+            x.read_by("trees"),
+            k,
+            self.fill_order,
+            by_rows=self.by_rows,
+            allowed=allowed,
+            cancel=cancel,
         )
 
     def scores(
-        self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
+        self, x: Blocks, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array:
         """Every positive score; with a second stage, those of the shortlists."""
         if self.second_stage is not None:
             return self._shortlist_scores(x, allowed, n_jobs)
 
-        def score(part: FeatureArrays, cancel: CancelFlag | None) -> sp.csr_array:
-            indptr, labels, values = self.forest.scores(part, by_rows=self.by_rows, cancel=cancel)
+        def score(part: Blocks, cancel: CancelFlag | None) -> sp.csr_array:
+            own = part.read_by("trees")
+            indptr, labels, values = self.forest.scores(own, by_rows=self.by_rows, cancel=cancel)
             return sp.csr_array((values, labels, indptr), shape=(part.n_rows, self.n_labels))
 
         scores = sp.vstack(_in_parallel(score, x, n_jobs), format="csr")
@@ -206,12 +214,11 @@ class FittedModel:
         return scores
 
     def _shortlist_scores(
-        self, x: FeatureArrays, allowed: Allowed | None, n_jobs: int | None
+        self, x: Blocks, allowed: Allowed | None, n_jobs: int | None
     ) -> sp.csr_array:
-        def score(part: FeatureArrays, cancel: CancelFlag | None) -> sp.csr_array:
+        def score(part: Blocks, cancel: CancelFlag | None) -> sp.csr_array:
             chunks = []
-            for start in range(0, max(1, part.n_rows), _CHUNK):
-                rows = part.rows(start, min(start + _CHUNK, part.n_rows))
+            for rows in part.chunks(_CHUNK):
                 lists, values = self.scored_shortlists(rows, allowed, cancel)
                 shape = (rows.n_rows, self.n_labels)
                 chunks.append(sp.csr_array((values, lists.labels, lists.indptr), shape=shape))
@@ -222,7 +229,7 @@ class FittedModel:
         return scores
 
     def probabilities(
-        self, x: FeatureArrays, *, allowed: Allowed | None = None, n_jobs: int | None = None
+        self, x: Blocks, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array | NDArray[np.float64]:
         """The scores in the form of Y: sparse, or dense for dense Y and for one label per row.
 
@@ -238,7 +245,7 @@ class FittedModel:
         return dense
 
     def best_labels(
-        self, x: FeatureArrays, k: int, *, fill: bool = False, **options: Any
+        self, x: Blocks, k: int, *, fill: bool = False, **options: Any
     ) -> Iterator[LabelScores]:
         """Each row's k best labels with their scores; those without a score only to `fill` up.
 
@@ -250,7 +257,7 @@ class FittedModel:
             yield list(pairs) if fill else [(name, score) for name, score in pairs if score > 0]
 
     def label_sets(
-        self, x: FeatureArrays, threshold: Threshold | None = None, **options: Any
+        self, x: Blocks, threshold: Threshold | None = None, **options: Any
     ) -> Iterator[LabelScores]:
         """Each row's labels that reach the threshold, the model's own if None, best first.
 
@@ -298,7 +305,7 @@ def _stacked(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _in_parallel(
-    work: Callable[[FeatureArrays, CancelFlag | None], Answer], x: FeatureArrays, n_jobs: int | None
+    work: Callable[[Blocks, CancelFlag | None], Answer], x: Blocks, n_jobs: int | None
 ) -> list[Answer]:
     """Apply `work` to parts of the rows, in threads."""
     n_jobs = worker_count(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1

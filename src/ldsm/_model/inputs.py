@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from .._arrays.features import FeatureArrays, canonical_arrays, feature_arrays
+from .._arrays.features import canonical_arrays, feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, in_classes, known_labels, label_arrays
 from .._arrays.structure import check_structure
+from .._features.blocks import Blocks, Layout
+from .._features.training_rows import TrainingRows, layout_of
 from .._storage.strings import Strings
-from .._trees.training_data import TrainingData
 from ..datasets.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -25,19 +26,24 @@ if TYPE_CHECKING:
 SPARSE_FORMATS = ["csr", "csc", "coo"]  # others are converted to the first
 
 
-def training_data(
-    estimator: BaseEstimator, X: Any, y: Any, *, refit: bool, classes: Any = None
-) -> TrainingData:
-    """The training data of `fit` from X and y.
+def training_rows(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    former: FittedModel | None = None,
+    classes: Any = None,
+) -> TrainingRows:
+    """The rows of a `fit` from X and y.
 
-    With `refit`, X must have the features of the estimator's last fit. `classes` are all labels, if
+    X must have the features of the `former` model, if there is one. `classes` are all labels, if
     there may be some that no row has.
     """
+    if isinstance(X, TrainingRows):
+        warn_if_joined(X.y.classes)
+        return X
     store = X.store if isinstance(X, Dataset) else None
-    # Pairs of words are for the ranker: they would swamp the trees.
     form = X.text_form if isinstance(X, Dataset) else None
-    n_ranked = None if form is None else X.n_features - form.n_sub_words
-    n_matched = None if form is None or n_ranked is None else n_ranked - form.n_pairs
     synonyms = X.label_synonyms if isinstance(X, Dataset) else None
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
@@ -47,8 +53,9 @@ def training_data(
     check_structure(X, "X")
     given = X
     # Feature names are recorded on another estimator, so that a failed fit changes nothing.
-    noted = estimator if refit else type(estimator)()
-    X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=not refit)
+    noted = type(estimator)() if former is None else estimator
+    reset = former is None
+    X = validate_data(noted, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=reset)
     x = feature_arrays(X).apart_from(given)
     if x.n_rows != labels.n_rows:
         raise ValueError(
@@ -59,30 +66,35 @@ def training_data(
     if feature_names is not None:
         feature_names = Strings.pack(feature_names.tolist())
     sub_words = None if form is None else form.sub_words
-    return TrainingData(x, labels, feature_names, store, n_matched, n_ranked, sub_words, synonyms)
+    layout = layout_of(form, x.n_features) if former is None else former.layout
+    return TrainingRows(layout.split(x), labels, feature_names, store, sub_words, synonyms)
 
 
-def new_rows(estimator: BaseEstimator, X: Any) -> FeatureArrays:
-    """The rows X given to a method of a fitted classifier, as arrays."""
+def new_rows(estimator: BaseEstimator, X: Any) -> Blocks:
+    """The rows X given to a method of a fitted classifier, in the blocks of its model."""
+    if isinstance(X, Blocks):
+        return X
+    layout: Layout = estimator.model_.layout
     named = estimator.model_.feature_names is not None
     if sp.issparse(X) and X.shape[0] > 0 and X.shape[1] == estimator.n_features_in_ and not named:
         # Skip scikit-learn's checks if they would change nothing.
         arrays = canonical_arrays(X)
         if arrays is not None:
-            return arrays
+            return layout.split(arrays)
     check_structure(X, "X")
     X = validate_data(estimator, X, accept_sparse=SPARSE_FORMATS, dtype="numeric", reset=False)
-    return feature_arrays(X)
+    return layout.split(feature_arrays(X))
 
 
-def one_row(estimator: BaseEstimator, x: Any) -> FeatureArrays:
+def one_row(estimator: BaseEstimator, x: Any) -> Blocks:
     """A single row, as a vector or as a matrix; its number of rows is checked elsewhere."""
-    return new_rows(estimator, x if sp.issparse(x) or np.ndim(x) != 1 else np.asarray(x)[None, :])
+    is_matrix = isinstance(x, Blocks) or sp.issparse(x) or np.ndim(x) != 1
+    return new_rows(estimator, x if is_matrix else np.asarray(x)[None, :])
 
 
 def labelled_rows(
     estimator: BaseEstimator, model: FittedModel, X: Any, y: Any
-) -> tuple[FeatureArrays, sp.csr_array]:
+) -> tuple[Blocks, sp.csr_array]:
     """Rows and their labels in the model's columns; unknown labels are left out."""
     X, y, names = _unpacked(X, y)
     truth = known_labels(y, names, model.classes, model.label_form)
@@ -93,7 +105,7 @@ def labelled_rows(
 
 def rows_to_learn(
     estimator: BaseEstimator, model: FittedModel, X: Any, y: Any, classes: Any
-) -> tuple[FeatureArrays, LabelArrays]:
+) -> tuple[Blocks, LabelArrays]:
     """Rows of the model's features, and their labels of the model's kind, perhaps new ones."""
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names, trained=model.label_form)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._execution.threads import worker_count
+from .._features.blocks import MAIN, Blocks
 from .._features.new_rows import ABSENT, PRIOR, NewRows
 from .._matching.feature_index import with_features
 from .._matching.names import name_index
@@ -76,7 +76,7 @@ def training_due(model: FittedModel) -> str | None:
 
 def learned(
     model: FittedModel,
-    x: FeatureArrays,
+    x: Blocks,
     y: LabelArrays,
     *,
     min_rows: int,
@@ -96,11 +96,11 @@ def learned(
     new = NewRows(x, y, counts, n_rows, absent, prior)
     stage, forest = wider.second_stage, wider.forest
     if stage is None or stage.ranker is None:
-        forest = with_rows(forest, x, y)
+        forest = with_rows(forest, x.read_by("trees"), y)
     else:
         # What the splits were made for tells labels apart better than rows that came later; but
         # labels that no leaf knows would hardly be found.
-        forest = with_labels(forest, x, y, counts == 0)
+        forest = with_labels(forest, x.read_by("trees"), y, counts == 0)
     if stage is not None:
         stage = learned_stage(
             stage,
@@ -131,31 +131,32 @@ def learned(
     )
 
 
-def with_room(model: FittedModel, at: int, more: int) -> FittedModel:
-    """The model with so many new features, numbered from `at`, which nothing is known of yet.
+def with_words(model: FittedModel, more: int) -> FittedModel:
+    """The model with this number of new words, of which nothing is known yet.
 
-    The trees do not see them; index and linear classifiers can learn of them.
+    The trees do not see them; index and linear classifiers can learn them.
     """
-    stage = model.second_stage
+    stage, before = model.second_stage, model.layout
+    layout = before.widened(MAIN, more)
     if stage is not None:
-        n_ranked = stage.n_ranked + more
         index, masses = stage.index, stage.masses
         assert masses is not None
         if index is not None:
-            index = with_features(index, at + more)
+            index = with_features(index, layout[MAIN])
         ranker, centroids = (
-            None if vectors is None else vectors.with_room(at, more, n_ranked)
-            for vectors in (stage.ranker, stage.centroids)
+            None
+            if vectors is None
+            else vectors.with_room(before[MAIN], more, layout.width_for(part))
+            for part, vectors in (("ranker", stage.ranker), ("centroids", stage.centroids))
         )
         stage = replace(
             stage,
-            n_ranked=n_ranked,
             index=index,
             ranker=ranker,
             centroids=centroids,
-            masses=np.insert(masses, at, np.zeros(more, np.float32)),
+            masses={**masses, MAIN: np.append(masses[MAIN], np.zeros(more, np.float32))},
         )
-    return replace(model, second_stage=stage, n_features=model.n_features + more)
+    return replace(model, second_stage=stage, layout=layout)
 
 
 def _with_new_labels(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.labels import LABEL_FORMS
+from .._features.blocks import BIGRAMS, MAIN, Layout
 from .._ranking.saved_form import stage_from_state, stage_to_state
 from .._storage.container import Arrays, take, take_weights
 from .._trees.checks import check_forest
@@ -57,11 +58,8 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     arrays |= label_arrays
     if model.feature_names is not None:
         arrays |= names_to_arrays("feature_names", model.feature_names)
-    stage = model.second_stage
-    n_ranked = model.n_features if stage is None else stage.n_ranked
-    n_indexed = forest.n_features
-    if stage is not None and stage.index is not None:
-        n_indexed = len(stage.index.units)
+    layout = model.layout
+    n_indexed, n_ranked = layout[MAIN], layout[MAIN] + layout[BIGRAMS]
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
         arrays["thresholds"] = threshold.astype(np.float32)
@@ -116,6 +114,7 @@ def model_from_state(
     n_features = _entry(described, "n_features", int)
     n_matched = _entry({"n_matched": n_features, **described}, "n_matched", int)
     n_labels = _entry(described, "n_labels", int)
+    # Blocks side by side: the words that trees know, later words, bigrams, sub-words.
     n_ranked = _entry({"n_ranked": n_features, **described}, "n_ranked", int)
     n_indexed = _entry({"n_indexed": n_matched, **described}, "n_indexed", int)
     if not 0 <= n_matched <= n_indexed <= n_ranked <= n_features <= MOST_FEATURES:
@@ -123,6 +122,9 @@ def model_from_state(
             f"its number of features is out of range, {n_features}, {n_ranked}, {n_indexed} or "
             f"{n_matched}"
         )
+    layout = Layout.of(
+        main=n_indexed, bigrams=n_ranked - n_indexed, sub_words=n_features - n_ranked
+    )
     counts = take_array(arrays, "label_counts", np.int64, n_labels)
     if n_labels < 1 or counts.min() < 0 or counts.max() > MOST_ROWS:
         raise ValueError("its label counts are missing or out of range")
@@ -161,7 +163,7 @@ def model_from_state(
     stage = stage_from_state(
         described.get("second_stage"),
         arrays,
-        (n_indexed, n_ranked, n_features),
+        layout,
         counts,
         forest.n_dropped,
         verify=verify,
@@ -191,7 +193,7 @@ def model_from_state(
         training,
         feature_names,
         threshold,
-        n_features=n_features,
+        layout=layout,
         verified=verify,
     )
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._arrays.features import FeatureArrays, feature_arrays
+from .._arrays.features import feature_arrays
+from .._features.blocks import MAIN, Blocks
 from .._matching.feature_index import mean_rows
 from .fitted import FittedModel
 from .relabel import without_remainder
 
 
-def typical_rows(model: FittedModel, labels: NDArray[np.int64]) -> FeatureArrays | None:
-    """What the rows of some labels have on average; None if the model has no index to tell by."""
+def typical_rows(model: FittedModel, labels: NDArray[np.int64]) -> Blocks | None:
+    """What the rows of some labels have on average; None for a model without an index."""
     model = without_remainder(model)
     stage = model.second_stage
     if stage is None or stage.index is None or stage.masses is None:
         return None
     counts, n_rows = model.label_counts, model.n_training_rows
-    means = mean_rows(stage.index, stage.masses, labels, counts, n_rows)
-    shape = (len(labels), model.n_features)
-    return feature_arrays(sp.csr_array((means.data, means.indices, means.indptr), shape=shape))
+    means = mean_rows(stage.index, stage.masses[MAIN], labels, counts, n_rows)
+    return model.layout.with_main(feature_arrays(means))
 
 
 def changed_answers(before: FittedModel, after: FittedModel, most: int) -> tuple[int, int] | None:
@@ -34,13 +33,9 @@ def changed_answers(before: FittedModel, after: FittedModel, most: int) -> tuple
     rows = typical_rows(before, labels)
     if rows is None:
         return None
-    # New features follow those of the index: the means have none of them.
-    wide = sp.csr_array(
-        (rows.values, rows.indices, rows.indptr), shape=(rows.n_rows, after.n_features)
-    )
     best = (
-        model.classes[model.top_columns(x, 1)[0][:, 0]]
-        for model, x in ((before, rows), (after, feature_arrays(wide)))
+        model.classes[model.top_columns(model.layout.with_main(rows.main), 1)[0][:, 0]]
+        for model in (before, after)
     )
     old, new = (names.tolist() for names in best)
     return sum(a != b for a, b in zip(old, new, strict=True)), len(labels)

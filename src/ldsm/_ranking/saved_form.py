@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._features.blocks import BIGRAMS, BLOCKS, MAIN, SUB_WORDS, Layout
 from .._matching.evidence import Evidence
 from .._matching.feature_index import FeatureIndex
 from .._matching.saved_names import names_from_state
@@ -51,7 +52,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
     if stage.telling_sub_words is not None:
         arrays[TELLING] = stage.telling_sub_words
     if stage.masses is not None:
-        arrays[MASSES] = stage.masses
+        blocks = [name for name in BLOCKS if name in stage.masses]
+        arrays[MASSES] = np.concatenate([stage.masses[name] for name in blocks])
     if stage.tested is not None:
         arrays[TESTED] = stage.tested
     if stage.dropped_seen is not None:
@@ -62,7 +64,7 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
 def stage_from_state(
     header: Any,
     arrays: Arrays,
-    n_features: tuple[int, int, int],
+    layout: Layout,
     label_counts: NDArray[np.int64],
     n_dropped: int,
     *,
@@ -70,11 +72,8 @@ def stage_from_state(
 ) -> SecondStage | None:
     """Take the second stage out of the arrays; with `verify`, all its numbers are checked.
 
-    `n_features`: the first ones, which the index uses; those that ranker and centroids use; and all
-    of them. Behind those of the ranker are sub-words. `n_dropped`: labels that the matchers know
-    besides those that are left.
+    `n_dropped`: labels that the matchers know besides those that are left.
     """
-    n_indexed, n_ranked, n_all = n_features
     if header is None:
         return None
     if type(header) is not dict:
@@ -89,22 +88,21 @@ def stage_from_state(
     if type(match_names) is not bool or (match_names and "names" not in blend.needs):
         raise ValueError("its header has no proper entry 'match_names'")
     n_labels = len(label_counts)
-    widths = {"index": n_indexed, "sub_index": n_all - n_ranked}
     parts: dict[str, Any] = {}
     for name in blend.needs:
-        if name in widths:
-            parts[name] = _index(name, arrays, widths[name], n_labels + n_dropped, verify)
+        width = layout.width_for(name)
+        if name in ("index", "sub_index"):
+            parts[name] = _index(name, arrays, width, n_labels + n_dropped, verify)
         elif name == "names":
-            n_parts = n_all - n_ranked
-            parts[name] = names_from_state(arrays, n_parts, n_labels, n_dropped, verify=verify)
+            parts[name] = names_from_state(arrays, width, n_labels, n_dropped, verify=verify)
         else:
-            parts[name] = _vectors(name, arrays, n_ranked, n_labels, verify)
-    stage = SecondStage(blend, label_counts, length, n_ranked, match_names=match_names, **parts)
+            parts[name] = _vectors(name, arrays, width, n_labels, verify)
+    stage = SecondStage(blend, label_counts, length, match_names=match_names, **parts)
     return replace(
         stage,
         evidence=evidence,
-        telling_sub_words=_telling(arrays, stage, n_all - n_ranked, evidence),
-        masses=_masses(arrays, n_all if stage.sub_index else n_ranked, verify),
+        telling_sub_words=_telling(arrays, stage, layout[SUB_WORDS], evidence),
+        masses=_masses(arrays, layout, stage.sub_index is not None, verify),
         tested=_tested(arrays, n_labels),
         dropped_seen=_dropped_seen(arrays, n_dropped if stage.names else 0),
     )
@@ -131,15 +129,19 @@ def _telling(
     return telling
 
 
-def _masses(arrays: Arrays, n_features: int, verify: bool) -> NDArray[np.float32] | None:
+def _masses(
+    arrays: Arrays, layout: Layout, with_sub_words: bool, verify: bool
+) -> dict[str, NDArray[np.float32]] | None:
     masses = arrays.pop(MASSES, None)  # files of earlier versions lack it
     if masses is None:
         return None
-    if masses.dtype != np.float32 or masses.shape != (n_features,):
+    blocks = (MAIN, BIGRAMS, SUB_WORDS) if with_sub_words else (MAIN, BIGRAMS)
+    ends = np.cumsum([layout[block] for block in blocks])
+    if masses.dtype != np.float32 or masses.shape != (ends[-1],):
         raise ValueError("the masses of its features have a wrong type or length")
     if verify and not ((masses >= 0) & (masses <= LARGEST)).all():
         raise ValueError(f"the mass of a feature is not a number from 0 to {LARGEST:g}")
-    return masses
+    return dict(zip(blocks, np.split(masses, ends[:-1]), strict=True))
 
 
 def _tested(arrays: Arrays, n_labels: int) -> NDArray[np.uint16] | None:

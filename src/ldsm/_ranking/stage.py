@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.features import FeatureArrays
 from .._execution.threads import CancelFlag, state_of
+from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
 from .._matching.names import NameIndex
@@ -32,7 +32,6 @@ class SecondStage:
     blend: Blend
     label_counts: NDArray[np.int64]  # training rows per label
     length: int  # of a shortlist
-    n_ranked: int  # the first features, which ranker and centroids use; behind them: sub-words
     # Parts that are None unless the blend needs them.
     index: FeatureIndex | None = None
     sub_index: FeatureIndex | None = None
@@ -44,9 +43,9 @@ class SecondStage:
     # their scores are the blend's for every row.
     evidence: Evidence | None = None
     telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
-    # What new rows are added to: the mass of each feature in the rows so far. Predictions do not
-    # depend on it; models of earlier versions do not have it, and cannot learn on.
-    masses: NDArray[np.float32] | None = None
+    # What new rows are added to: by block, the mass of each feature in the rows so far. Predictions
+    # do not depend on it. Models of earlier versions lack it and cannot be updated.
+    masses: Mapping[str, NDArray[np.float32]] | None = None
     # By label: rows with it that were held out while the ranker learned, and on how many of them it
     # was among the five best. For people only; models of earlier versions do not have it.
     tested: NDArray[np.uint16] | None = None
@@ -56,29 +55,27 @@ class SecondStage:
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
 
-    def masses_of(self, x: FeatureArrays) -> NDArray[np.float64]:
-        """The mass of each feature in some rows; of sub-words only if an index needs it."""
-        n_indexed = self.n_ranked if self.index is None else len(self.index.units)
-        parts = [unit_masses(x.leading(n_indexed))]
-        if n_indexed < self.n_ranked:
-            parts.append(unit_masses(x.leading(self.n_ranked))[n_indexed:])
+    def masses_of(self, x: Blocks) -> dict[str, NDArray[np.float64]]:
+        """By block, the mass of each feature in some rows; of sub-words only for their index."""
+        ranked, width = unit_masses(x.read_by("ranker")), x.main.n_features
+        masses = {MAIN: ranked[:width], BIGRAMS: ranked[width:]}
+        if self.index is not None:
+            masses[MAIN] = unit_masses(x.read_by("index"))
         if self.sub_index is not None:
-            parts.append(unit_masses(x.between(self.n_ranked, x.n_features)))
-        return np.concatenate(parts)
+            masses[SUB_WORDS] = unit_masses(x.read_by("sub_index"))
+        return masses
 
     def shortlists(
         self,
         forest: Forest,
-        x: FeatureArrays,
+        x: Blocks,
         *,
         by_rows: bool,
         allowed: NDArray[np.uint8] | None = None,
         cancel: CancelFlag | None = None,
     ) -> Shortlists:
         """The candidates of each row."""
-        sub_words, unseen = None, self._unseen
-        if self.sub_index is not None or self.names is not None:
-            sub_words = x.between(self.n_ranked, x.n_features)
+        unseen = self._unseen
         if unseen is not None and not self.blend.unseen:
             allowed, unseen = 1 - unseen if allowed is None else allowed & (1 - unseen), None
         return match(
@@ -87,7 +84,6 @@ class SecondStage:
             self.length,
             self.index,
             by_rows=by_rows,
-            sub_words=sub_words,
             sub_index=self.sub_index,
             telling_sub_words=self.telling_sub_words,
             names=self.names,
@@ -125,7 +121,7 @@ class SecondStage:
 
     def pairs(
         self,
-        x: FeatureArrays,
+        x: Blocks,
         lists: Shortlists,
         cancel: CancelFlag | None = None,
         *,
@@ -137,11 +133,11 @@ class SecondStage:
         """
         indptr, labels = lists.indptr, lists.labels
         margins = distances = None
-        ranked = x.leading(self.n_ranked)
         if self.ranker is not None:
-            margins = self.ranker.products(ranked, indptr, labels, cancel)
+            margins = self.ranker.products(x.read_by("ranker"), indptr, labels, cancel)
         if self.centroids is not None:
-            distances = self.centroids.squared_distances(ranked, indptr, labels, cancel)
+            rows = x.read_by("centroids")
+            distances = self.centroids.squared_distances(rows, indptr, labels, cancel)
         odds = None if self.names is None else self.names.odds(labels)
         most = self.blend.most_cosine
         counts = self.blend.counts(self.label_counts)
@@ -160,7 +156,7 @@ class SecondStage:
 
     def scores(
         self,
-        x: FeatureArrays,
+        x: Blocks,
         lists: Shortlists,
         cancel: CancelFlag | None = None,
         *,

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.labels import LabelArrays
 from .._execution.threads import CancelFlag, in_threads, worker_count
+from .._features.training_rows import TrainingRows
 from .._matching.evidence import Evidence, long_runs
 from .._matching.feature_index import train_index
 from .._matching.names import name_index
 from .._matching.shortlists import Matchers, OutOfBag, Shortlists
 from .._trees.params import AUTO
-from .._trees.training_data import TrainingData
 from ..metrics.propensities import propensities_from_counts
 from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
 from .label_vectors import LabelVectors
@@ -68,7 +68,7 @@ class Matching:
 
 
 def match_training_rows(
-    oob: OutOfBag, data: TrainingData, seed: int, *, with_index: bool
+    oob: OutOfBag, data: TrainingRows, seed: int, *, with_index: bool
 ) -> Matching:
     """Shortlists of the training rows.
 
@@ -105,12 +105,12 @@ def match_training_rows(
         if (its := found(lengths[-1], more)) >= least * most:
             matchers, most = more, its
 
-    add(index=train_index(data.matched, seed))
-    if (form := data.sub_word_form) is not None and (spelled := data.sub_words) is not None:
+    add(index=train_index(data.blocks.read_by("index"), data.y, seed))
+    if (form := data.sub_word_form) is not None and data.blocks.has("sub_index"):
         if form.indexed:
             add(
                 MORE_BY_SPELLING,
-                sub_index=train_index(spelled, seed),
+                sub_index=train_index(data.blocks.read_by("sub_index"), data.y, seed),
                 telling_sub_words=long_runs(form.words),
             )
         if data.with_names:
@@ -128,7 +128,7 @@ def match_training_rows(
 
 def train_second_stage(
     rerank: str,
-    data: TrainingData,
+    data: TrainingRows,
     matching: Matching,
     settings: Mapping[str, Any],
     seed: int,
@@ -164,14 +164,15 @@ class _Training:
 
     def __init__(
         self,
-        data: TrainingData,
+        data: TrainingRows,
         matching: Matching,
         settings: Mapping[str, Any],
         seed: int,
         *,
         compress: bool,
     ) -> None:
-        self.data, self.x, self.y, self.matching = data, data.ranked, data.y, matching
+        self.data, self.y, self.matching = data, data.y, matching
+        self.x = data.blocks.read_by("ranker")  # and by the centroids
         self.settings, self.seed, self.compress = settings, seed, compress
         self.held_out = held_out_rows(data.n_rows, seed)
         self.held_rows = np.flatnonzero(self.held_out)
@@ -259,7 +260,6 @@ class _Training:
             blend,
             self.y.counts,
             self.matching.length,
-            self.x.n_features,
             index=index,
             sub_index=sub_index,
             names=matchers.names if named else None,
@@ -274,8 +274,9 @@ class _Training:
             stage.base_rates(self.x.n_rows),
             indexed=index is not None or sub_index is not None,
         )
-        masses = stage.masses_of(self.data.x).astype(np.float32)
-        return replace(stage, evidence=evidence, masses=masses)
+        masses = stage.masses_of(self.data.blocks)
+        narrow = {block: values.astype(np.float32) for block, values in masses.items()}
+        return replace(stage, evidence=evidence, masses=narrow)
 
     def _tested(self, scores: NDArray[np.float32]) -> NDArray[np.uint16]:
         """How many held-out rows have each label, and how many of them find it."""

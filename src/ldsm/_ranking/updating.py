@@ -22,6 +22,7 @@ from .. import _core
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.matrices import label_csr
 from .._execution.threads import CancelFlag, in_threads
+from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._features.new_rows import NewRows
 from .._matching.feature_index import mean_rows, unit_values, with_rows
 from .._matching.names import NameIndex
@@ -57,7 +58,7 @@ _CHUNK = 512  # rows
 # Fewer pairs of a row and a label are not worth using threads.
 PARALLEL_PAIRS = 20_000
 
-Matcher = Callable[[SecondStage, FeatureArrays], Shortlists]
+Matcher = Callable[[SecondStage, Blocks], Shortlists]
 
 
 def learned_stage(
@@ -77,7 +78,7 @@ def learned_stage(
     """
     assert stage.masses is not None
 
-    def match(trees: Forest, used: SecondStage, x: FeatureArrays) -> Shortlists:
+    def match(trees: Forest, used: SecondStage, x: Blocks) -> Shortlists:
         def part(task: int, cancel: CancelFlag) -> Shortlists:
             rows = x.rows(task * _CHUNK, min((task + 1) * _CHUNK, x.n_rows))
             return used.shortlists(trees, rows, by_rows=by_rows, cancel=cancel)
@@ -86,25 +87,27 @@ def learned_stage(
 
     refitted = _refitted(stage, new, partial(match, former), seed)
     blend, names = refitted or (_kept(stage.blend, new), stage.names)
-    ranked = new.x.leading(stage.n_ranked)
+    masses, more = stage.masses, stage.masses_of(new.x)
     changes: dict[str, Any] = {
         "blend": blend,
         "names": names,
         "label_counts": new.counts,
-        "masses": (stage.masses + stage.masses_of(new.x)).astype(np.float32),
+        "masses": {name: (masses[name] + more[name]).astype(np.float32) for name in masses},
     }
     if (index := stage.index) is not None:
-        own = new.x.leading(len(index.units))
-        changes["index"] = with_rows(index, stage.masses[: len(index.units)], own, new, seed)
+        own = new.x.read_by("index")
+        changes["index"] = with_rows(index, masses[MAIN], own, new, seed)
     if (index := stage.sub_index) is not None:
-        own = new.x.between(stage.n_ranked, new.x.n_features)
-        changes["sub_index"] = with_rows(index, stage.masses[stage.n_ranked :], own, new, seed)
+        own = new.x.read_by("sub_index")
+        changes["sub_index"] = with_rows(index, masses[SUB_WORDS], own, new, seed)
     known = replace(stage, **changes)
     if stage.ranker is not None:
         lists = match(forest, known, new.x)
-        changes["ranker"] = _ranker(known, lists, ranked, new, seed, n_jobs)
+        changes["ranker"] = _ranker(known, lists, new.x.read_by("ranker"), new, seed, n_jobs)
     if stage.centroids is not None:
-        changes["centroids"] = _centroids(stage.centroids, ranked, new, min_rows)
+        changes["centroids"] = _centroids(
+            stage.centroids, new.x.read_by("centroids"), new, min_rows
+        )
     return replace(stage, **changes)
 
 
@@ -178,7 +181,7 @@ def _ranker(
     offsets = np.append(offsets[labels], offsets[-1])
     examples = new.of_unknown_frequency[labels]
     start = _started(ranker, labels[examples], x.n_features).taken(labels)
-    masses = stage.masses[: stage.n_ranked].astype(np.float64)
+    masses = np.concatenate([stage.masses[MAIN], stage.masses[BIGRAMS]]).astype(np.float64)
     # The squares of a unit row's values add up to 1.
     squares = (masses * (new.n_before / max(masses.sum(), 1e-9))).astype(np.float32)
     n_pairs = _pairs_before(stage, new)[labels]
@@ -299,7 +302,7 @@ def _means(
         assert stage.ranker is not None
         means = stage.ranker.taken(labels).matrix(n_features)[:, :n_features]
         return sp.csr_array(means.maximum(0))
-    means = mean_rows(stage.index, stage.masses, labels, new.counts_before, new.n_before)
+    means = mean_rows(stage.index, stage.masses[MAIN], labels, new.counts_before, new.n_before)
     shape = (len(labels), n_features)
     return sp.csr_array((means.data, means.indices, means.indptr), shape=shape)
 

@@ -54,9 +54,9 @@ class TreePath:
 
 
 def explain_row(
-    forest: Forest, row: FeatureArrays, max_reasons: int, *, by_rows: bool
+    forest: Forest, row: FeatureArrays, max_reasons: int, *, by_rows: bool, bias: int
 ) -> list[TreePath]:
-    """Follow one row through every tree of a Forest.
+    """Follow one row through every tree of a Forest; `bias` is the number of that feature.
 
     The features of a step are ordered by how far their contribution to the directions taken exceeds
     their mean contribution to the others.
@@ -74,9 +74,9 @@ def explain_row(
     values[forest.n_features] = 1.0  # the bias
     with np.errstate(over="ignore", invalid="ignore"):  # the router does not mind either
         paths = _paths(forest, values, visited, max_reasons, by_rows)
-    if row.n_features == forest.n_features:
+    if bias == forest.n_features:
         return paths
-    return [_renumbered(path, forest.n_features, row.n_features) for path in paths]
+    return [_renumbered(path, forest.n_features, bias) for path in paths]
 
 
 def _renumbered(path: TreePath, bias: int, number: int) -> TreePath:

@@ -124,8 +124,8 @@ def _compare(
 ) -> list[Method]:
     """The model and the baselines on the same threads and held-out rows; the SVM uses the words."""
     learned, held_out = Evaluation(tagger, train), Evaluation(tagger, test)
-    n_words, Y = held_out.model.forest.n_features, learned.truth
-    X, words = (rows.x.leading(n_words).matrix() for rows in (held_out, learned))
+    Y = learned.truth
+    X, words = (rows.x.read_by("trees").matrix() for rows in (held_out, learned))
     (best, _), best_seconds = _timed(lambda: held_out.best(max(KS)))
     popular, popular_seconds = _timed(lambda: popular_labels(Y, len(test), max(KS)))
     with screen.progress(f"training {Y.shape[1]} linear models") as report:

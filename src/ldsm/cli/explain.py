@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .._arrays.features import FeatureArrays
-from .._model.explain import LabelScore, explain_scores, strongest_features
-from .._trees.row_paths import TreePath, explain_row
+from .._features.blocks import Blocks
+from .._model.explain import LabelScore, explain_paths, explain_scores, strongest_features
+from .._trees.row_paths import TreePath
 from .._wording import shortened
 from ..text.explanations import TagScore, TextPath, Weighted, in_words
 from .command import wrong_use
@@ -65,7 +65,7 @@ def explain_command(
     if names_a_path(what):
         reader = reader.as_trained(opened.fitted.training, Path(what))
     x, names, text = _row(opened, reader, what, row)
-    paths = explain_row(fitted.forest, x, _ALL_REASONS, by_rows=fitted.by_rows)
+    paths = explain_paths(fitted, x, _ALL_REASONS)
     if tree is not None and tree >= len(paths):
         raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
     asked = None if label is None else _columns(opened, label)
@@ -135,14 +135,14 @@ def _show_strongest(
     model: Model,
     columns: Sequence[int],
     names: Sequence[str],
-    x: FeatureArrays,
+    x: Blocks,
     kind: str,
 ) -> None:
     """The words that would speak most for some labels, and which of them the row has."""
     stage = model.fitted.second_stage
     if stage is None or stage.ranker is None:
         return
-    here, rows = set(x.indices.tolist()), []
+    here, rows = set(x.joined().indices.tolist()), []
     for column in columns:
         best = strongest_features(model.fitted, column, _WORDS)
         found = [names[f] for f in best if f in here]
@@ -157,9 +157,7 @@ def _listed(pairs: Weighted, most: int) -> str:
     return ", ".join(f"{word} {part:+.2f}" for word, part in pairs[:most])
 
 
-def _row(
-    model: Model, reader: Reader, what: str, row: int
-) -> tuple[FeatureArrays, Sequence[str], str]:
+def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[Blocks, Sequence[str], str]:
     """The row as the model reads it, the names of its features, and its text, if it has one."""
     made = reader.made_features(Path(what)) if names_a_path(what) else None
     if model.reads_texts and made is None:

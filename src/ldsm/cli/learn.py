@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import scipy.sparse as sp
 import typer
 
-from .._arrays.features import feature_matrix
 from .._features.new_rows import ABSENT, PRIOR
 from .._model.fitted import FittedModel
 from .._model.history import total
@@ -22,7 +21,7 @@ from .._model.typical_rows import changed_answers
 from .._wording import counted, duration, shortened, size
 from ..datasets import Dataset
 from ..evaluation import Evaluation, Scores
-from ..evaluation.alignment import has_label_names, model_features
+from ..evaluation.alignment import has_label_names, model_rows
 from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, hold_lock, open_model
@@ -161,7 +160,7 @@ def _in_model_form(model: Model, rows: Dataset) -> Dataset:
             f"The data must have the features of the model, {model.fitted.n_features:,}. "
             f"Got {rows.n_features:,}."
         )
-    X = feature_matrix(model_features(model.estimator, rows, model.path))
+    X = model_rows(model.estimator, rows, model.path).joined().matrix()
     Y = rows.Y
     if rows.label_names is None and rows.n_labels < model.fitted.n_labels:
         shape = (len(rows), model.fitted.n_labels)

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._arrays.features import FeatureArrays
+from .._features.blocks import Blocks
 from .._loading import load
 from .._model.fitted import FittedModel
-from .._model.inputs import new_rows
 from .._storage.locks import locked
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset
-from ..evaluation.alignment import Estimator, check_kind, classifier_of, model_features
+from ..evaluation.alignment import Estimator, check_kind, classifier_of, model_rows
 from ..text import TextTagger
 from .screen import Screen
 
@@ -53,14 +52,12 @@ class Model:
         check_kind(self.estimator, data, self.path)
         return data
 
-    def rows(self, rows: Dataset | Sequence[str]) -> FeatureArrays:
+    def rows(self, rows: Dataset | Sequence[str]) -> Blocks:
         """Texts or rows of features in the model's form; unknown features are left out."""
         if isinstance(rows, Dataset):
-            X = model_features(self.estimator, rows, self.path)
-        else:
-            assert isinstance(self.estimator, TextTagger)
-            X = self.estimator.vectorize(rows)
-        return new_rows(self.classifier, X)
+            return model_rows(self.estimator, rows, self.path)
+        assert isinstance(self.estimator, TextTagger)
+        return self.estimator.held.rows(rows)
 
 
 def no_label(name: str, known: Iterable[str]) -> str:

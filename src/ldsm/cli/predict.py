@@ -129,7 +129,7 @@ def predict(
         for batch in _batches(opened, reader, data, batch_size, id_field, whole):
             x = opened.rows(batch.rows)
             if isinstance(batch.rows, Dataset):
-                ignored += batch.rows.X.nnz - len(x.values)
+                ignored += batch.rows.X.nnz - x.n_values
             if sets or threshold is not None:
                 answers = opened.fitted.label_sets(x, threshold, **options)
             else:

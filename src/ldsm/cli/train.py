@@ -14,7 +14,7 @@ from .._wording import duration, size
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores
-from ..evaluation.alignment import in_columns, model_features
+from ..evaluation.alignment import in_columns, model_rows
 from ..text import TextTagger
 from ..text.features import features_of
 from ..text.tagger import tagger_on_features
@@ -204,7 +204,7 @@ def _with_more_trees(
     """The existing model with more trees; the options are those of `fit`."""
     model = open_model(output)
     aligned, _ = in_columns(model.estimator, rows, output)
-    X = model_features(model.estimator, aligned, output)
+    X = model_rows(model.estimator, aligned, output).joined().matrix()
     model.classifier.set_params(**params)
     form = model.estimator.features_.form if isinstance(model.estimator, TextTagger) else None
     stage = model.fitted.second_stage

@@ -17,6 +17,7 @@ import typer
 
 from .. import metrics
 from .._arrays.features import feature_arrays
+from .._features.training_rows import layout_of
 from .._storage.text_files import writing
 from .._trees.params import resolve
 from .._wording import percent
@@ -233,10 +234,9 @@ class Search:
 
     def default_point(self) -> dict[str, Any]:
         """The estimator's defaults, as far as the grid holds them: the first setting tried."""
-        x, form = feature_arrays(self.train.X), self.train.text_form
-        if form is not None:  # the trees use the words only
-            x = x.leading(x.n_features - form.n_pairs - form.n_sub_words)
-        chosen = resolve({**defaults(), **self.fixed}, x, self.train.Y.nnz)
+        x = feature_arrays(self.train.X)
+        own = layout_of(self.train.text_form, x.n_features).split(x).read_by("trees")
+        chosen = resolve({**defaults(), **self.fixed}, own, self.train.Y.nnz)
         point = {name: getattr(chosen, name) for name in (*GRID, "learning_rate", "max_nodes")}
         point["max_nodes"] = int(np.clip(point["max_nodes"], *self.max_nodes))
         point["learning_rate"] = float(np.clip(point["learning_rate"], *LEARNING_RATE))

@@ -18,11 +18,10 @@ import scipy.sparse as sp
 from distributed import Client
 from numpy.typing import NDArray
 
-from .._arrays.features import FeatureArrays
 from .._arrays.labels import known_labels
+from .._features.blocks import Blocks
 from .._loading import load
 from .._model.fitted import FittedModel, check_tail
-from .._model.inputs import new_rows
 from .._storage.container import checksum
 from .._storage.manifest import (
     ManifestError,
@@ -43,7 +42,7 @@ from ..evaluation.alignment import (
     check_kind,
     classifier_of,
     has_label_names,
-    model_features,
+    model_rows,
 )
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
@@ -333,10 +332,9 @@ class _Opened(NamedTuple):
     def model(self) -> FittedModel:
         return classifier_of(self.estimator).model_
 
-    def rows(self, rows: slice) -> FeatureArrays:
-        """A block of rows in the model's features."""
-        X = model_features(self.estimator, self.data.select(rows))
-        return new_rows(classifier_of(self.estimator), X)
+    def rows(self, rows: slice) -> Blocks:
+        """A chunk of rows in the model's features."""
+        return model_rows(self.estimator, self.data.select(rows))
 
 
 @lru_cache(maxsize=1)  # a process works for one model at a time

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._features.blocks import Blocks
+from .._model.inputs import new_rows
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, Unseen
 from ..text import TextTagger
@@ -70,7 +72,7 @@ def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[
         data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
     # One row with all labels of the training set stands for it.
     seen = sp.csr_array((model.label_counts > 0).astype(np.int32)[None, :])
-    # Features of texts keep their columns: `model_features` asks the tagger about them.
+    # Features of texts keep their columns: `model_rows` asks the tagger about them.
     of_texts = isinstance(estimator, TextTagger)
     width = data.n_features if of_texts else model.n_features
     reference = Dataset(
@@ -83,14 +85,14 @@ def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[
     return replace(aligned, feature_names=data.feature_names if of_texts else None), unseen
 
 
-def model_features(estimator: Estimator, data: Dataset, name: object = "") -> Any:
+def model_rows(estimator: Estimator, data: Dataset, name: object = "") -> Blocks:
     """Rows in the model's features; features unknown to the model are left out."""
     check_kind(estimator, data, name)
     if isinstance(estimator, TextTagger):
-        return estimator.vectorize(data)
+        return estimator.held.rows(data)
     X, width = data.X, classifier_of(estimator).n_features_in_
     if X.shape[1] > width:
-        return X[:, :width]
-    if X.shape[1] < width:
-        return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-    return X
+        X = X[:, :width]
+    elif X.shape[1] < width:
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+    return new_rows(classifier_of(estimator), X)

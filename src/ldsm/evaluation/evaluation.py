@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._arrays.features import FeatureArrays
 from .._arrays.labels import known_labels
+from .._features.blocks import Blocks
 from .._model.fitted import FittedModel
 from .._model.inputs import new_rows
 from .._model.thresholds import AVERAGES, above_threshold
@@ -22,7 +22,7 @@ from ..metrics.hits import RankingSums
 from ..metrics.ranking import ranking_sums
 from ..text import TextTagger
 from ..text.corpus import read_pairs, read_texts
-from .alignment import Estimator, classifier_of, in_columns, model_features
+from .alignment import Estimator, classifier_of, in_columns, model_rows
 from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
 
 
@@ -45,7 +45,7 @@ class Evaluation:
     Attributes
     ----------
     model : FittedModel
-    x : FeatureArrays
+    x : Blocks
         The rows.
     truth : csr_array of shape (n_rows, n_labels)
         Their labels, 0/1.
@@ -84,14 +84,14 @@ class Evaluation:
                 names = known + _numbered(len(known), clf.model_)
             aligned, unseen = in_columns(model, X)
             texts = None if aligned.texts is None else list(aligned.texts)
-            X, truth = model_features(model, aligned), aligned.Y
+            X, truth = model_rows(model, aligned), aligned.Y
         else:
             if isinstance(model, TextTagger):
                 if y is None:
                     pairs = list(read_pairs(X))
                     X, y = [text for text, _ in pairs], [tags for _, tags in pairs]
                 texts = list(read_texts(X))
-                X = model.vectorize(texts)
+                X = model.held.rows(texts)
             elif y is None:
                 raise ValueError("y must hold the labels of the rows. Got None.")
             if sp.issparse(y) and y.nnz == 0:  # an error only in training
@@ -121,7 +121,7 @@ class Evaluation:
     def of_arrays(
         cls,
         model: FittedModel,
-        x: FeatureArrays,
+        x: Blocks,
         truth: sp.csr_array,
         *,
         texts: list[str] | None = None,
@@ -134,7 +134,7 @@ class Evaluation:
         ----------
         model : FittedModel
             What evaluates: the `model_` of a classifier.
-        x : FeatureArrays
+        x : Blocks
             The rows.
         truth : csr_array of shape (n_rows, n_labels)
             Their labels, 0/1.

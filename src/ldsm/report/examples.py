@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._model.explain import explain_scores
-from .._trees.row_paths import explain_row
+from .._model.explain import explain_paths, explain_scores
 from .._wording import shortened
 from ..evaluation import Evaluation
 from ..text.explanations import TextExplanation, Weighted, in_words
@@ -26,7 +25,7 @@ def examples(evaluation: Evaluation) -> Iterator[Markup]:
     for title, row in _chosen(evaluation).items():
         model, x = evaluation.model, evaluation.x.rows(row, row + 1)
         explanation = in_words(
-            explain_row(model.forest, x, _EVERY_REASON, by_rows=model.by_rows),
+            explain_paths(model, x, _EVERY_REASON),
             explain_scores(model, x, k, _EVERY_REASON),
             evaluation.feature_names,
             model.classes.tolist(),
@@ -64,7 +63,7 @@ def _chosen(evaluation: Evaluation) -> dict[str, int]:
 def _content(evaluation: Evaluation, row: int) -> Markup:
     if evaluation.texts is not None:
         return element("blockquote", shortened(evaluation.texts[row], _CHARACTERS) or "(empty)")
-    n = int(evaluation.x.indptr[row + 1] - evaluation.x.indptr[row])
+    n = evaluation.x.rows(row, row + 1).n_values
     return note(f"{n:,} non-zero feature{'s' * (n != 1)}.")
 
 

@@ -264,7 +264,7 @@ def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
 
 
 def _slow(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
-    ways_taken = ways(evaluation.model.forest, evaluation.x)
+    ways_taken = ways(evaluation.model.forest, evaluation.x.read_by("trees"))
     enough = counts.enough(MOST_LABELS)
     n_trees = evaluation.model.forest.n_trees
     text = note(

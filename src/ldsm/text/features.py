@@ -7,7 +7,7 @@ until the vectorizer of a file is first used.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,8 +21,10 @@ from sklearn.utils.sparsefuncs_fast import (
     inplace_csr_row_normalize_l2,
 )
 
-from .._arrays.matrices import side_by_side
+from .._arrays.features import feature_arrays
 from .._execution.threads import state_of, worker_count
+from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks, Layout
+from .._features.training_rows import layout_of
 from .._model.fitted import MOST_ROWS
 from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._storage.container import Arrays, take
@@ -195,9 +197,13 @@ class TextFeatures:
         return names
 
     @property
-    def n_features(self) -> int:
-        parts = (self.pairs, self.sub_words)
-        return len(self.words) + sum(len(part.idf) for part in parts if part is not None)
+    def layout(self) -> Layout:
+        """The blocks that texts become."""
+        n_words = len(self.words) or len(self.vectorizer.vocabulary_)
+        bigrams, sub_words = (
+            0 if part is None else len(part.idf) for part in (self.pairs, self.sub_words)
+        )
+        return Layout.of(main=n_words, bigrams=bigrams, sub_words=sub_words)
 
     @property
     def form(self) -> TextForm | None:
@@ -206,24 +212,30 @@ class TextFeatures:
             return None
         return TextForm(self.settings, self.idf, self.pairs, self.sub_words, self.head_words)
 
-    def transform(self, texts: list[str]) -> Any:
+    def blocks(self, texts: list[str]) -> Blocks:
         """The features of texts."""
         if not self.is_counted_here:
-            return self.vectorizer.transform(texts)
+            return Blocks.of(feature_arrays(self.vectorizer.transform(texts)))
         return self.weighed(self.counts(texts))
 
-    def counts(self, texts: list[str]) -> sp.csr_array:
-        """How often texts have each feature, if the core counts them."""
-        return self._table.counts(
+    def counts(self, texts: list[str]) -> dict[str, sp.csr_array]:
+        """By block, how often texts have each feature, if the core counts them."""
+        counts = self._table.counts(
             texts,
             lowercase=self.settings["lowercase"],
             dtype=DTYPES[self.settings["dtype"]],
             head_words=self.head_words,
         )
+        return {block: counts[block] for block in self.idf_by_block}
 
-    def weighed(self, counts: Any) -> Any:
+    def weighed(self, counts: Mapping[str, Any]) -> Blocks:
         """The features of counts, made in place."""
-        return weighed(counts, self.settings, self.every_idf, self.starts)
+        return Blocks(
+            {
+                block: feature_arrays(weighed(counts[block], self.settings, idf))
+                for block, idf in self.idf_by_block.items()
+            }
+        )
 
     def reweighed(self, **changes: Any) -> TextFeatures:
         """The same words, pairs and sub-words with another idf."""
@@ -237,21 +249,15 @@ class TextFeatures:
     def known_words(self) -> frozenset[str]:
         return frozenset(self.words)
 
-    @cached_property
-    def every_idf(self) -> NDArray[Any] | None:
+    @property
+    def idf_by_block(self) -> dict[str, NDArray[Any] | None]:
         """The idf of each feature; None if they are not weighted by it."""
-        if self.idf is None:
-            return None
-        others = [form.idf for form in (self.pairs, self.sub_words) if form is not None]
-        return np.concatenate([self.idf, *others])
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """The first column of the pairs and that of the sub-words, as far as there are any."""
-        starts = [len(self.words)]
+        weights = {MAIN: self.idf}
         if self.pairs is not None:
-            starts.append(starts[-1] + len(self.pairs.first))
-        return starts if self.sub_words is not None else starts[:-1]
+            weights[BIGRAMS] = self.pairs.idf
+        if self.sub_words is not None:
+            weights[SUB_WORDS] = self.sub_words.idf
+        return weights
 
     @cached_property
     def is_counted_here(self) -> bool:
@@ -279,7 +285,7 @@ def learn_features(
     *,
     with_parts: Callable[[int], bool] = lambda n_texts: False,
     label_names: Callable[[], Iterable[str]] = lambda: (),
-) -> tuple[Any, TextFeatures]:
+) -> tuple[Blocks, TextFeatures]:
     """Learn the words of texts; their features, and how those of others are made.
 
     If `with_parts` says so of their number, and the core counts their words, pairs of words that
@@ -293,7 +299,8 @@ def learn_features(
         or vectorizer.max_features is not None
         or not all(allowed(settings[name]) for name, allowed in SETTINGS.items())
     ):
-        return fit_words(vectorizer, texts), TextFeatures.of(vectorizer)
+        X = fit_words(vectorizer, texts)
+        return Blocks.of(feature_arrays(X)), TextFeatures.of(vectorizer)
     learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=worker_count(n_jobs))
     with_all = with_parts(learned.counts.shape[0])
     if with_all:
@@ -302,23 +309,22 @@ def learn_features(
     if chosen is None:
         problem = "no terms remain" if learned.words else "empty vocabulary"
         raise no_words(vectorizer, learned.counts.shape[0], problem)
-    counts = chosen.counts.astype(vectorizer.dtype)
-    idf = _idf(counts, vectorizer) if vectorizer.use_idf else None
-    X = weighed(counts, settings, idf)
-    if not with_all:
-        return X, TextFeatures(settings, chosen.words, idf)
-    found = chosen_pairs(learned, chosen.column)
-    counts = found.counts.astype(vectorizer.dtype)
-    pair_idf = _idf(counts, vectorizer)
-    pairs = PairForm(found.first, found.second, pair_idf.astype(np.float32))
-    parts = [X, weighed(counts, settings, pair_idf)]
-    spelled = chosen_sub_words(learned, label_names())
-    sub_words = SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed)
-    counts = spelled.counts.astype(vectorizer.dtype)
-    parts.append(weighed(counts, settings, sub_words.idf))
-    return side_by_side(parts), TextFeatures(
-        settings, chosen.words, idf, pairs, sub_words, HEAD_WORDS
-    )
+    counts = {MAIN: chosen.counts.astype(vectorizer.dtype)}
+    idf = _idf(counts[MAIN], vectorizer) if vectorizer.use_idf else None
+    features = TextFeatures(settings, chosen.words, idf)
+    if with_all:
+        found = chosen_pairs(learned, chosen.column)
+        counts[BIGRAMS] = found.counts.astype(vectorizer.dtype)
+        bigram_idf = _idf(counts[BIGRAMS], vectorizer).astype(np.float32)
+        spelled = chosen_sub_words(learned, label_names())
+        counts[SUB_WORDS] = spelled.counts.astype(vectorizer.dtype)
+        features = replace(
+            features,
+            pairs=PairForm(found.first, found.second, bigram_idf),
+            sub_words=SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed),
+            head_words=HEAD_WORDS,
+        )
+    return features.weighed(counts), features
 
 
 def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
@@ -328,13 +334,8 @@ def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
     return idf
 
 
-def weighed(
-    counts: Any,
-    settings: Mapping[str, Any],
-    idf: NDArray[Any] | None,
-    starts: Sequence[int] = (),
-) -> Any:
-    """The features of counts, made in place; columns are scaled apart from those before `starts`.
+def weighed(counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Any:
+    """The features of a block's counts, made in place.
 
     scikit-learn, whose numbers these are, takes much longer over a single text.
     """
@@ -345,29 +346,15 @@ def weighed(
         counts.data += 1.0
     if idf is not None:
         counts.data *= idf[counts.indices]
-    return rescaled(counts, settings, starts)
+    return rescaled(counts, settings)
 
 
-def rescaled(X: Any, settings: Mapping[str, Any], starts: Sequence[int] = ()) -> Any:
-    """Rows of the length that the settings ask for, made in place, each part on its own."""
+def rescaled(X: Any, settings: Mapping[str, Any]) -> Any:
+    """Rows of the length that the settings ask for, made in place."""
     scale = {"l1": inplace_csr_row_normalize_l1, "l2": inplace_csr_row_normalize_l2}
     if settings["norm"] in scale:
-        scale[settings["norm"]](_in_parts(X, starts))
+        scale[settings["norm"]](X)
     return X
-
-
-def _in_parts(counts: Any, starts: Sequence[int]) -> Any:
-    """The same numbers with several rows for each: its words, its pairs, its sub-words."""
-    if not starts:
-        return counts
-    width = len(starts) + 1
-    indptr = np.empty(width * counts.shape[0] + 1, dtype=counts.indptr.dtype)
-    indptr[::width] = counts.indptr
-    for part, start in enumerate(starts, 1):
-        before = np.concatenate([[0], np.cumsum(counts.indices < start)])
-        indptr[part::width] = counts.indptr[:-1] + np.diff(before[counts.indptr])
-    shape = (width * counts.shape[0], counts.shape[1])
-    return sp.csr_array((counts.data, counts.indices, indptr), shape=shape)
 
 
 def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> TfidfVectorizer:
@@ -474,7 +461,7 @@ def features_of(data: Dataset) -> TextFeatures:
     assert data.text_form is not None
     if data.feature_names is None:
         raise ValueError(f"Features of texts must have names, their words. Got none in {data!r}.")
-    n_words = data.n_features - data.text_form.n_pairs - data.text_form.n_sub_words
+    n_words = layout_of(data.text_form, data.n_features)[MAIN]
     names = Strings.pack(data.feature_names)
     words = Strings(names.data[: names.offsets[n_words]], names.offsets[: n_words + 1])
     try:

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._arrays.features import FeatureArrays
-from .._model.inputs import new_rows
+from .._features.blocks import Blocks, stacked
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
 from .corpus import in_chunks, read_pairs, read_texts, tags_of
 from .explanations import TextExplanation, in_words
 from .features import TextFeatures
-from .training import has_made_features, made_matrix
+from .training import has_made_features, made_blocks
 
 _EVERY_REASON = 2**31 - 1
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
@@ -65,31 +63,26 @@ class FittedText(NamedTuple):
     rare: RareTags
     titles: TagTitles
 
-    def matrix(self, texts: Any) -> sp.csr_array:
+    def rows(self, texts: Any) -> Blocks:
         """The features of documents, also of those that were vectorized earlier."""
         if has_made_features(texts):
-            return made_matrix(self.features, texts)
-        chunks = list(map(self.features.transform, in_chunks(read_texts(texts), CHUNK)))
+            return made_blocks(self.features, texts)
+        chunks = list(self.chunks(texts))
         if not chunks:
             raise ValueError("texts must hold at least one document. Got none.")
-        return sp.csr_array(sp.vstack(chunks, format="csr"))
+        return stacked(chunks)
 
-    def chunks(self, texts: Any) -> Iterator[FeatureArrays]:
-        """The features of documents as the core reads them, some at a time."""
+    def chunks(self, texts: Any) -> Iterator[Blocks]:
+        """The features of documents, some at a time."""
         # Not a generator: wrong arguments are refused at the call.
         if has_made_features(texts):
-            X = self.matrix(texts)
-            starts = range(0, X.shape[0], CHUNK)
-            return (new_rows(self.classifier, X[start : start + CHUNK]) for start in starts)
-        return map(self._rows, in_chunks(read_texts(texts), CHUNK))
+            return made_blocks(self.features, texts).chunks(CHUNK)
+        return map(self.features.blocks, in_chunks(read_texts(texts), CHUNK))
 
-    def _rows(self, texts: list[str]) -> FeatureArrays:
-        return new_rows(self.classifier, self.features.transform(texts))
-
-    def with_tags(self, texts: Any, tags: Any) -> tuple[sp.csr_array, list[list[str]]]:
+    def with_tags(self, texts: Any, tags: Any) -> tuple[Blocks, list[list[str]]]:
         """The features of documents, and their tags."""
         if has_made_features(texts) and tags is None:
-            return self.matrix(texts), list(tags_of(texts))
+            return self.rows(texts), list(tags_of(texts))
         true: list[list[str]] = []
 
         def documents() -> Iterator[str]:
@@ -97,14 +90,14 @@ class FittedText(NamedTuple):
                 true.append(names)
                 yield text
 
-        return self.matrix(documents()), true
+        return self.rows(documents()), true
 
     def explain(self, text: str, *, max_words: int, max_tags: int) -> TextExplanation:
         """Why a document gets its tags."""
-        X = self.features.transform([text])
+        row = self.features.blocks([text])
         return in_words(
-            self.classifier.explain(X, max_reasons=_EVERY_REASON),
-            self.classifier.explain_scores(X, max_tags, max_words),
+            self.classifier.explain(row, max_reasons=_EVERY_REASON),
+            self.classifier.explain_scores(row, max_tags, max_words),
             self.features.names,
             self.classifier.classes_.tolist(),
             max_words=max_words,

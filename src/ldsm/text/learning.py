@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from math import ceil
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from .._arrays.features import feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
 from .._execution.memory import out_of_memory
 from .._execution.threads import worker_count
+from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._model.fitted import FittedModel
-from .._model.learn import check_can_learn, learned, with_room
+from .._model.learn import check_can_learn, learned, with_words
 from .._storage.strings import Strings
 from ..classifier import hold_model
-from ..datasets.dataset import Dataset, PairForm
+from ..datasets.dataset import Dataset
 from .corpus import Pair, TagCollector, tags_of
 from .features import TextFeatures, unfitted_vectorizer, with_idf
 from .fitted import FittedText, RareTags
-from .training import described, made_matrix
+from .training import described, made_blocks
 from .words import chosen_words, learn_words
 
 # Old and new words together are at most so many times those that the trees know.
@@ -59,18 +59,17 @@ def learned_text(
             raise ValueError("There must be at least one document to learn from. Got none.")
         features = fitted.features
         if made is not None:
-            X, features = _counted_in_made(features, made, model.n_training_rows)
+            x, features = _counted_in_made(features, made, model.n_training_rows)
         else:
             if new_words:
                 features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
-            X, features = _counted_in(features, texts, model.n_training_rows)
+            x, features = _counted_in(features, texts, model.n_training_rows)
         labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
-        more = X.shape[1] - model.n_features
-        if more:
-            model = with_room(model, _n_words(fitted.features), more)
+        if more := x.main.n_features - model.layout[MAIN]:
+            model = with_words(model, more)
         model = learned(
             model,
-            feature_arrays(X),
+            x,
             labels,
             # The mean of fewer documents would tell what is in them.
             min_rows=max(fitted.classifier.tail_min_rows, min_tag_count),
@@ -108,10 +107,6 @@ def _tags(
 # -- new words --------------------------------------------------------------------------------
 
 
-def _n_words(features: TextFeatures) -> int:
-    return len(features.words) or len(features.vectorizer.vocabulary_)
-
-
 def _with_new_words(
     features: TextFeatures, texts: list[str], model: FittedModel, n_jobs: int | None
 ) -> TextFeatures:
@@ -119,7 +114,7 @@ def _with_new_words(
 
     Only linear classifiers and an index can make use of them.
     """
-    stage, n_words = model.second_stage, _n_words(features)
+    stage, n_words = model.second_stage, features.layout[MAIN]
     most = int(MOST_WORDS * model.forest.n_features) - n_words
     if stage is None or stage.ranker is None or most <= 0:
         return features
@@ -204,65 +199,66 @@ def _padded(idf: NDArray[Any], more: int) -> NDArray[Any]:
 
 def _counted_in(
     features: TextFeatures, texts: list[str], n_before: int
-) -> tuple[sp.csr_array, TextFeatures]:
+) -> tuple[Blocks, TextFeatures]:
     """The features of new texts, weighed by how many of all texts have each word."""
     n_texts = (n_before, n_before + len(texts))
     if not features.is_counted_here:
         return _counted_by_vectorizer(features, texts, n_texts)
     counts = features.counts(texts)
-    rows = np.bincount(counts.indices, minlength=counts.shape[1])
+    rows = {block: _rows_with_each(matrix) for block, matrix in counts.items()}
     features = _with_rows(features, rows, n_texts)
     return features.weighed(counts), features
 
 
 def _counted_in_made(
     features: TextFeatures, data: Dataset, n_before: int
-) -> tuple[sp.csr_array, TextFeatures]:
+) -> tuple[Blocks, TextFeatures]:
     """The same of features that were made from the texts earlier."""
     features = described(features)
-    X = made_matrix(features, data)
-    rows = np.bincount(X.indices, minlength=X.shape[1])
+    x = made_blocks(features, data)
+    rows = {block: _rows_with_each(arrays.matrix()) for block, arrays in x.arrays.items()}
     features = _with_rows(features, rows, (n_before, n_before + len(data)))
-    return made_matrix(features, data), features
+    return made_blocks(features, data), features
+
+
+def _rows_with_each(matrix: sp.csr_array) -> NDArray[np.int64]:
+    return np.bincount(matrix.indices, minlength=matrix.shape[1])
 
 
 def _with_rows(
-    features: TextFeatures, rows: NDArray[np.int64], n_texts: tuple[int, int]
+    features: TextFeatures, rows: Mapping[str, NDArray[np.int64]], n_texts: tuple[int, int]
 ) -> TextFeatures:
     """The features with the idf of all texts, of which `rows` new ones have each feature."""
     if features.idf is None:
         return features
     smooth = bool(features.settings["smooth_idf"])
-    n_pairs = 0 if features.pairs is None else len(features.pairs.idf)
-    ends = np.cumsum([len(features.words), n_pairs])
-    of_words, of_pairs, of_parts = np.split(rows, ends)
-    changes: dict[str, Any] = {"idf": _idf(features.idf, of_words, n_texts, smooth)}
+    changes: dict[str, Any] = {"idf": _idf(features.idf, rows[MAIN], n_texts, smooth)}
     if features.pairs is not None:
-        idf = _idf(features.pairs.idf, of_pairs, n_texts, smooth)
-        changes["pairs"] = PairForm(features.pairs.first, features.pairs.second, idf)
+        idf = _idf(features.pairs.idf, rows[BIGRAMS], n_texts, smooth)
+        changes["pairs"] = features.pairs._replace(idf=idf)
     if features.sub_words is not None:
-        idf = _idf(features.sub_words.idf, of_parts, n_texts, smooth=True)
+        idf = _idf(features.sub_words.idf, rows[SUB_WORDS], n_texts, smooth=True)
         changes["sub_words"] = features.sub_words._replace(idf=idf)
     return features.reweighed(**changes)
 
 
 def _counted_by_vectorizer(
     features: TextFeatures, texts: list[str], n_texts: tuple[int, int]
-) -> tuple[sp.csr_array, TextFeatures]:
+) -> tuple[Blocks, TextFeatures]:
     vectorizer = features.vectorizer
     if not vectorizer.use_idf:
-        return vectorizer.transform(texts), features
+        return features.blocks(texts), features
     words = vectorizer.get_feature_names_out().tolist()
     # What a text has does not depend on the weights.
     plain = _rebuilt(vectorizer, words, None).set_params(norm=None)
     found = plain.transform(texts)
-    rows = np.bincount(found.indices, minlength=found.shape[1])
+    rows = _rows_with_each(found)
     idf = _idf(vectorizer.idf_, rows, n_texts, vectorizer.smooth_idf)
     if features.settings:
         features = replace(features, idf=idf)
     else:
         features = TextFeatures.of(_rebuilt(vectorizer, words, idf))
-    return features.vectorizer.transform(texts), features
+    return features.blocks(texts), features
 
 
 def _idf(

@@ -82,7 +82,7 @@ def restore_tagger(
         if len(titles.tags) != len(titles.titles):
             raise ValueError("its titles of tags are not as many as the tags that have one")
     classifier = classifier_from_state(header, rest, verify=verify)
-    if classifier.n_features_in_ != features.n_features:
+    if classifier.model_.layout != features.layout:
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
     tagger.hold(FittedText(classifier, features, RareTags(rare, counts), titles))

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays.features import FeatureArrays
 from .._execution.threads import state_of
+from .._features.blocks import Blocks
 from .._model.fitted import LabelScores, check_tail
 from .._model.learn import check_options
 from .._storage.container import save
@@ -169,9 +169,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 n_jobs=classifier.n_jobs,
                 with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
             )
-        classifier.fit(corpus.data, callback=callback, checkpoint_dir=checkpoint_dir)
+        classifier.fit(corpus.rows, callback=callback, checkpoint_dir=checkpoint_dir)
         _tell_of_unknown_tags(classifier)
-        titles = TagTitles.of(corpus.data.label_synonyms)
+        titles = TagTitles.of(corpus.rows.label_synonyms)
         self.hold(FittedText(classifier, corpus.features, RareTags.of(corpus.rare), titles))
         return self
 
@@ -352,7 +352,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Number(1, integer=True).check("k", k)
         most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
 
-        def answers(chunks: Iterable[FeatureArrays]) -> Iterator[LabelScores]:
+        def answers(chunks: Iterable[Blocks]) -> Iterator[LabelScores]:
             for x in chunks:
                 yield from model.best_labels(x, most, allowed=allowed, tail=tail, n_jobs=n_jobs)
 
@@ -411,8 +411,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = self.held
         fitted.allowed(tags)
-        X = fitted.matrix(texts)
-        return fitted.classifier.predict_topk(X, k, labels=tags, tail=tail)
+        x = fitted.rows(texts)
+        return fitted.classifier.predict_topk(x, k, labels=tags, tail=tail)
 
     def predict_proba(self, texts: Any, *, tags: Any = None) -> sp.csr_array:
         """Scores of all tags: a sparse matrix in the columns of `classes_`.
@@ -428,7 +428,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = self.held
         fitted.allowed(tags)
-        return fitted.classifier.predict_proba(fitted.matrix(texts), labels=tags)
+        return fitted.classifier.predict_proba(fitted.rows(texts), labels=tags)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents: what `classifier_` takes as X.
@@ -438,7 +438,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         texts : iterable of str, or Dataset
             Documents.
         """
-        return self.held.matrix(texts)
+        return self.held.rows(texts).joined().matrix()
 
     def tune_threshold(
         self, texts: Any, tags: Any = None, *, average: str = "micro", per_label: bool = False
@@ -464,9 +464,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         fitted = self.held
-        X, true = fitted.with_tags(texts, tags)
+        x, true = fitted.with_tags(texts, tags)
         classifier = copy(fitted.classifier)
-        classifier.tune_threshold(X, true, average=average, per_label=per_label)
+        classifier.tune_threshold(x, true, average=average, per_label=per_label)
         return self._changed(fitted, fitted._replace(classifier=classifier))
 
     def score(self, texts: Any, tags: Any = None) -> float:

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from .._arrays.features import feature_arrays
+from .._arrays.labels import label_arrays
+from .._features.blocks import Blocks
+from .._features.training_rows import TrainingRows
 from .._storage.paths import printable
 from .._storage.strings import Strings
 from .._trees.params import RERANK_ROWS
@@ -30,7 +33,7 @@ from .features import (
 class Corpus(NamedTuple):
     """Features and tags of documents, how the features are made, and tags that are too rare."""
 
-    data: Dataset
+    rows: TrainingRows
     features: TextFeatures
     rare: dict[str, int]
 
@@ -54,13 +57,23 @@ def read_corpus(
         for names in called.values():
             yield from names
 
-    X, features = learn_features(
+    blocks, features = learn_features(
         vectorizer, collector.texts(), n_jobs, with_parts=with_parts, label_names=all_names
     )
     Y, names, rare = collector.matrix(min_tag_count)
     _check_tags(names, rare, len(collector), min_tag_count)
-    data = Dataset(X, Y, label_names=names, text_form=features.form)
-    return Corpus(data if vocabulary is None else _named(data, called, rare), features, rare)
+    synonyms = None
+    if vocabulary is not None:
+        _check_names(features, len(collector))
+        Y, names = with_labels(Y, names, called.keys() - rare.keys())
+        synonyms = called
+    rows = TrainingRows(
+        blocks,
+        label_arrays(Y, names),
+        sub_word_form=features.sub_words,
+        label_synonyms=synonyms,
+    )
+    return Corpus(rows, features, rare)
 
 
 def vectorized(
@@ -72,11 +85,11 @@ def vectorized(
 ) -> Dataset:
     """Documents as features that a store can keep, and that a tagger can be fitted on."""
     collector = TagCollector(documents)
-    X, features = learn_features(
+    blocks, features = learn_features(
         vectorizer, collector.texts(), n_jobs, with_parts=with_parts, label_names=collector.names
     )
     Y, names, _ = collector.matrix(1)
-    columns = Strings.pack(features.names)
+    X, columns = blocks.joined().matrix(), Strings.pack(features.names)
     return Dataset(X, Y, label_names=names, feature_names=columns, text_form=kept_form(features))
 
 
@@ -92,7 +105,14 @@ def made_corpus(data: Dataset, min_tag_count: int) -> Corpus:
     _check_tags(names[kept], rare, len(data), min_tag_count)
     if rare:
         data = replace(data, Y=data.Y[:, kept], label_names=names[kept].tolist())
-    return Corpus(data, features, rare)
+    rows = TrainingRows(
+        features.layout.split(feature_arrays(data.X)).apart_from(data.X),
+        label_arrays(data.Y, data.label_names),
+        store=data.store,
+        sub_word_form=features.sub_words,
+        label_synonyms=data.label_synonyms,
+    )
+    return Corpus(rows, features, rare)
 
 
 def _check_tags(names: Sized, rare: Mapping[str, int], n_documents: int, least: int) -> None:
@@ -110,17 +130,14 @@ def _check_tags(names: Sized, rare: Mapping[str, int], n_documents: int, least: 
     )
 
 
-def _named(data: Dataset, names: Mapping[str, list[str]], rare: Mapping[str, int]) -> Dataset:
-    """The data with the names of its tags, and with those that no document has."""
-    assert data.text_form is not None and data.label_names is not None
-    if data.text_form.sub_words is None:
+def _check_names(features: TextFeatures, n_documents: int) -> None:
+    """Raise an error if there are no sub-words to find the names of tags by."""
+    if features.sub_words is None:
         raise ValueError(
             f"A vocabulary needs at least {RERANK_ROWS:,} documents and a linear second stage: "
             f"{argument('rerank', 'auto')} or {argument('rerank', 'linear')}, and "
-            f"{argument('subsample')} below 1. Got {len(data):,} documents."
+            f"{argument('subsample')} below 1. Got {n_documents:,} documents."
         )
-    Y, labels = with_labels(data.Y, data.label_names, names.keys() - rare.keys())
-    return replace(data, Y=Y, label_names=labels, label_synonyms=names)
 
 
 # -- features that were made earlier, as a store keeps them --------------------------------------
@@ -136,29 +153,33 @@ def vectorized_by(features: TextFeatures) -> Callable[[Dataset], Dataset]:
     form, names = kept_form(features), Strings.pack(features.names)
 
     def vectorize(data: Dataset) -> Dataset:
-        X = features.transform(list(data.texts or ()))
+        X = features.blocks(list(data.texts or ())).joined().matrix()
         return replace(data, X=X, texts=None, feature_names=names, text_form=form)
 
     return vectorize
 
 
-def made_matrix(features: TextFeatures, data: Dataset) -> sp.csr_array:
+def made_blocks(features: TextFeatures, data: Dataset) -> Blocks:
     """Features made earlier with the weights of `features`; an error if the columns are others.
 
     Weights change with incremental learning. Where they have not, these are the same numbers that
     the texts themselves would give.
     """
     made, features = check_same_words(features, data), described(features)
-    old, new = made.every_idf, features.every_idf
-    if old is None or new is None or np.array_equal(old, new):
-        return data.X
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = new / old
-    if not np.isfinite(change).all():
-        raise ValueError(f"The words of {data!r} cannot be used: some have an idf of 0.")
-    X = data.X.copy()
-    X.data *= change[X.indices]
-    return rescaled(X, made.settings, made.starts)
+    blocks, weights = made.layout.split(feature_arrays(data.X)), features.idf_by_block
+    arrays = dict(blocks.arrays)
+    for block, old in made.idf_by_block.items():
+        new = weights[block]
+        if old is None or new is None or np.array_equal(old, new):
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = new / old
+        if not np.isfinite(change).all():
+            raise ValueError(f"The words of {data!r} cannot be used: some have an idf of 0.")
+        X = arrays[block].matrix().copy()
+        X.data *= change[X.indices]
+        arrays[block] = feature_arrays(rescaled(X, made.settings))
+    return Blocks(arrays)
 
 
 def check_same_words(

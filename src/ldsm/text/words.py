@@ -20,6 +20,7 @@ from .. import _core
 from .._arrays.matrices import map_columns
 from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
 from .._execution.threads import CancelFlag, in_threads
+from .._features.blocks import BLOCKS, Layout
 from .._storage.strings import Strings
 from ..datasets.dataset import PairForm
 
@@ -111,7 +112,7 @@ class WordTable:
     """Finds words, pairs and sub-words in texts."""
 
     finder: _core.WordFinder
-    n_columns: int
+    layout: Layout
 
     @classmethod
     def of(
@@ -120,23 +121,26 @@ class WordTable:
         sub_words = Strings.pack([]) if sub_words is None else sub_words
         keys = pair_keys(pairs)
         finder = _core.WordFinder(*_bytes(words), keys, *_bytes(sub_words))
-        return cls(finder, len(words) + len(keys) + len(sub_words))
+        return cls(finder, Layout((len(words), len(keys), len(sub_words))))
 
     def counts(
         self, texts: list[str], *, lowercase: bool, dtype: Any, head_words: int = 0
-    ) -> sp.csr_array:
-        """How often each text has each word and, in columns behind, each pair and sub-word."""
+    ) -> dict[str, sp.csr_array]:
+        """By block, how often each text has each of its features."""
         text = packed([encoded(text, lowercase=lowercase) for text in texts])
-        indptr, numbers, counts = self.finder.count(
+        found = self.finder.count(
             *text,
             word_characters(text[0]),
             head_words=head_words,
             more_times=HEAD_MORE_TIMES if head_words else 0,
         )
-        shape = (len(texts), self.n_columns)
-        matrix = sp.csr_array((counts.astype(dtype), numbers, indptr), shape=shape)
-        matrix.sort_indices()
-        return matrix
+        matrices = {}
+        for block, (indptr, numbers, counts) in zip(BLOCKS, found, strict=True):
+            shape = (len(texts), self.layout[block])
+            matrix = sp.csr_array((counts.astype(dtype), numbers, indptr), shape=shape)
+            matrix.sort_indices()
+            matrices[block] = matrix
+        return matrices
 
 
 def _bytes(strings: Strings) -> Packed:

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Form, Query
 from pydantic import BaseModel, Field
 
 from ..._model.explain import LabelScore, explain_scores, strongest_features, unlisted
-from ..._model.inputs import new_rows
 from ...text.marking import marked
 from ..http.answers import JSON
 from ..http.bodies import route_that_reads_in
@@ -164,7 +163,7 @@ def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanat
     """Why a text has a label, or why not."""
     directory = opened.labels
     fitted, model, column = directory.fitted, directory.model, _column(directory, label)
-    x = new_rows(fitted.classifier, fitted.features.transform([text]))
+    x = fitted.features.blocks([text])
     best = explain_scores(model, x, model.n_labels, 0)
     place = next((i for i, one in enumerate(best, 1) if one.column == column), None)
     listed = explain_scores(model, x, 1, _EVERY_REASON, [column])
@@ -174,7 +173,7 @@ def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanat
         reasons = fitted.explain(text, max_words=max_words, max_tags=1).words
     else:
         reasons = [(names[feature], part) for feature, part in score.reasons]
-    here = set(x.indices.tolist())
+    here = set(x.joined().indices.tolist())
     matched_name, name_share = score.name or (None, None)
     return Explanation(
         uri=directory.tags[column],
