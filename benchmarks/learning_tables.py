@@ -1,4 +1,4 @@
-"""The tables and the picture of `learning_on.py`."""
+"""The tables and the picture of `incremental_learning.py`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Results = dict[str, list[dict[str, Facts]]]  # by set, one for each seed, by tri
 
 def publish(results: Results, text: str, folder: Path) -> None:
     """Write the pages."""
-    pages.publish(pages.BENCHMARKS, "learning_on", text)
+    pages.publish(pages.BENCHMARKS, "incremental_learning", text)
     short, pictures = precision_table(results), []
     if any("stream" in runs[0] for runs in results.values()):
-        pictures = [folder / "learning_on.png"]
+        pictures = [folder / "incremental_learning.png"]
         draw_streams(results, pictures[0])
-        short += "\n![Precision after up to 200 batches of 50 rows](learning_on.png)\n"
-    page = pages.ROOT / "docs" / "learning_on.md"
-    pages.publish(page, "learning_on_short", short, pictures)
+        short += "\n![Precision after up to 200 batches of 50 rows](incremental_learning.png)\n"
+    page = pages.ROOT / "docs" / "incremental_learning.md"
+    pages.publish(page, "incremental_learning_short", short, pictures)
 
 
 def draw_streams(results: Results, path: Path) -> None:

@@ -80,7 +80,7 @@ sphinx_gallery_conf = {
             "thresholds.py",
             "rare_labels.py",
             "explanations.py",
-            "learning_on.py",
+            "incremental_learning.py",
             "serving.py",
             "dask_cluster.py",
             "*",

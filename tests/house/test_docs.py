@@ -251,15 +251,15 @@ def write_papers(name, rows, words, tag):
             print(json.dumps({"text": text, "labels": tags}), file=file)
 
 
-def test_learning_on_page(tmp_path, monkeypatch, capsys):
+def test_incremental_learning_page(tmp_path, monkeypatch, capsys):
     """Its Python goes on from block to block; its commands learn."""
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "learning_on.md").read_text()
+    page = (ROOT / "docs" / "incremental_learning.md").read_text()
     write_papers("papers.jsonl", 700, "fishing fleet", "fisheries")
     write_papers("new.jsonl", 100, "fish farming", "aquaculture")
     names = {}
     code = "".join(blocks("python", page))
-    exec(compile(code, "docs/learning_on.md", "exec"), names)
+    exec(compile(code, "docs/incremental_learning.md", "exec"), names)
     leeks, _, soup, dropped = capsys.readouterr().out.splitlines()
     assert [leeks, soup, dropped] == ["True", "True", "False"]
     names["tagger"].save("tags.ldsm")

@@ -1,6 +1,6 @@
 """Learning on: models that are given new rows, beside models that are trained anew on all rows.
 
-    python benchmarks/learning_on.py [--seeds 3] [--sets eurlex57k,yso,reuters,bibtex,delicious]
+    python benchmarks/incremental_learning.py [--seeds 3] [--sets eurlex57k,yso,reuters,bibtex,delicious]
 
 Six trials, each with the defaults on two threads; precision is on the test rows:
 
@@ -254,7 +254,7 @@ def size_of(model: Any) -> int:
 
 
 def main() -> None:
-    parser = records.arguments(__doc__ or "", "learning_on", seeds=3)
+    parser = records.arguments(__doc__ or "", "incremental_learning", seeds=3)
     parser.add_argument("--sets", default=",".join(SETS))
     options = parser.parse_args()
     sets = ["quick"] if options.quick else options.sets.split(",")
