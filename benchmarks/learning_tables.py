@@ -43,7 +43,7 @@ def draw_streams(results: Results, path: Path) -> None:
                 )
             axes.axhline(0, color="0.6", lw=1)
             axes.annotate(
-                "trained anew on all rows",
+                "retrained on all rows",
                 (0, 0),
                 xytext=(2, 3),
                 fontsize=8,
@@ -108,11 +108,11 @@ def precision_table(results: Results) -> str:
         "",
         "rows",
         "before",
-        "learned",
-        "trained anew",
+        "updated",
+        "retrained",
         "difference",
-        "% of the way",
-        "time of a batch, % of training",
+        "% of the gap closed",
+        "time per batch, % of training",
     ]
     return f"P@1 / 3 / 5 on the test rows:\n\n{pages.table(heads, rows)}"
 
