@@ -118,7 +118,9 @@ class Trials:
                 ]
         ordinary = self.train.take(self.ordinary)
         facts["mixed"] = [
-            self.learned(label, incremental_learning.joined(self.batch(label, 400, reduced=False), ordinary))
+            self.learned(
+                label, incremental_learning.joined(self.batch(label, 400, reduced=False), ordinary)
+            )
             for label in self.labels
         ]
         return facts

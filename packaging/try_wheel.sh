@@ -26,7 +26,7 @@ code = re.search(r"```python\n(.*?)```", Path(sys.argv[1]).read_text("utf-8"), r
 exec(compile(code, "README.md", "exec"))
 END
 took=$(($(date +%s) - start))
-as_user ldsm predict tags.ldsm "the invoice was charged twice" -k 1
+as_user ldsm predict tags.ldsm "parse a date and time" -k 1
 as_user python - "$root/pyproject.toml" << 'END'
 import re
 import sys
