@@ -30,7 +30,7 @@ def publish(results: Results, text: str, folder: Path) -> None:
 
 
 def draw_streams(results: Results, path: Path) -> None:
-    """Precision after small batches, beside a training on all rows."""
+    """Precision after small batches, relative to training on all rows."""
     shown_sets = {name: runs for name, runs in results.items() if "stream" in runs[0]}
     with pages.picture(path, panels=len(shown_sets), width=4.6, height=3.2) as panels:
         for axes, (name, runs) in zip(panels, shown_sets.items(), strict=True):
@@ -69,8 +69,8 @@ def tables(results: Results) -> str:
         if "document" in runs[0]:
             known, new = (runs[0]["document"][kind] for kind in ("known", "new"))
             parts.append(
-                f"One document, learned by a model of 90 % of the rows: {known:.0f} ms, and "
-                f"{new:.0f} ms if it brings a new tag (medians)."
+                f"To learn one document, a model of 90 % of the rows takes {known:.0f} ms, or "
+                f"{new:.0f} ms if the document has a new tag (medians)."
             )
     return "\n\n".join(part.strip() for part in parts)
 
@@ -134,15 +134,15 @@ def labels_table(results: Results) -> str:
         )
     heads = [
         "",
-        "a tenth of the labels new in the last 20 %: recall@5, learned / trained anew / with the "
-        "labels given on all rows",
-        "P@k of the others, against training anew",
-        "one new label alone, 20 rows: recall@5, learned / trained anew",
-        "P@k of the others, against before",
+        "a tenth of the labels new in the last 20 %: recall@5, updated / retrained / retrained "
+        "with the new labels on all rows",
+        "P@k of other labels, relative to retraining",
+        "one new label alone, 20 rows: recall@5, updated / retrained",
+        "P@k of other labels, relative to before",
     ]
     return (
-        "New labels. A model that is trained anew on the rows as they came has seen many of them "
-        "without a label that they should have had:\n\n" + pages.table(heads, rows)
+        "New labels. A model retrained on the rows as they came sees many rows without a label "
+        "that they should have:\n\n" + pages.table(heads, rows)
     )
 
 
@@ -166,5 +166,5 @@ def stream_table(results: Results) -> str:
             ]
         )
     at = [f"after {50 * i}" for i in range(1, 5)]
-    heads = ["", "before", *at, "trained anew", "difference", "calibration error", "file, ratio"]
+    heads = ["", "before", *at, "retrained", "difference", "calibration error", "file size, ratio"]
     return f"200 batches of 50 rows, P@1 / 3 / 5:\n\n{pages.table(heads, rows)}"

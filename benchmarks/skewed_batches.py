@@ -1,11 +1,11 @@
-"""Skewed batches: what examples of one new label do to answers about everything else.
+"""Skewed batches: how examples of one new label affect predictions of everything else.
 
     python benchmarks/skewed_batches.py [--sets reuters,debtags,eurlex57k,yso]
 
-Three frequent labels are hidden: their rows are not in the training. Then the model learns, for
-each label, 20, 100 or 400 of its rows, with all their labels ("complete") or with the new one alone
-("reduced"), and 400 of its rows together with 600 ordinary ones ("mixed"). Beside it stands a model
-that is trained on all these rows. Figures are on the test rows.
+Three frequent labels are hidden: their rows are left out of training. For each label, the model
+then learns 20, 100 or 400 of its rows, with all labels ("complete") or with only the new one
+("reduced"), or 400 of its rows with 600 ordinary ones ("mixed"). It is compared with a model
+trained on all these rows. Figures are for the test rows.
 
 Writes its tables into benchmarks/README.md.
 """
@@ -130,7 +130,7 @@ HEADER = (
     "",
     "batch",
     "P@1 of other rows, change",
-    "recall@5 of the label, learned / trained on all",
+    "recall@5 of the label, updated / trained on all rows",
     "calibration error, before / after",
     "micro-F1 at 0.5, before / after",
 )
