@@ -1,10 +1,10 @@
-# A container that serves a model: see docs/serving.md.
+# An image that serves a model: see docs/serving.md.
 #
 #     docker build -t ldsm .
 #     docker run --rm -p 127.0.0.1:8000:8000 -v "$PWD/models:/models:ro" -v corrections:/corrections \
 #         ldsm /models/tags.ldsm
 
-# The base by its digest, so that the same source gives the same image; Dependabot renews it.
+# The digest makes builds reproducible. Dependabot updates it.
 FROM python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 COPY . /source

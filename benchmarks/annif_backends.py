@@ -1,12 +1,12 @@
-"""The backend `ldsm` of Annif beside its backend `omikuji`, on titles of works on archaeology.
+"""Compare the Annif backends `ldsm` and `omikuji` on titles of works on archaeology.
 
     python benchmarks/annif_backends.py [--runs 3] [--held-out]
 
-5,400 training and 1,004 test documents of Annif's tutorial, one thread, each project in a process
-of Annif's own environment (`make bench-annif` makes it). Ours has its defaults and runs with
-different seeds; omikuji takes no seed, so its runs differ by themselves. Writes its table into
-benchmarks/README.md and docs/annif.md. With --held-out, 1,000 of the training documents stand in
-for the test ones, and the table that is written into docs/annif.md says what analyzers bring.
+The data are 5,400 training and 1,004 test documents from Annif's tutorial. Each project runs in one
+thread, in a process of Annif's environment (`make bench-annif` creates it). ldsm has its defaults
+and runs with different seeds; omikuji has no seed, so its runs differ anyway. Writes its table into
+benchmarks/README.md and docs/annif.md. With --held-out, 1,000 of the training documents replace the
+test documents, and the table in docs/annif.md shows the effect of analyzers.
 """
 
 from __future__ import annotations

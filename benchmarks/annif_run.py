@@ -1,12 +1,12 @@
-"""Train one project of Annif, suggest subjects, and write down what it took.
+"""Train one Annif project, suggest subjects, and record time and metrics.
 
     .venv-annif/bin/python annif_run.py PROJECT TRAIN TEST OUTPUT [--set NAME=VALUE ...]
 
-Runs in Annif's environment, in a folder with ``projects.cfg`` and a loaded vocabulary;
-`annif_backends.py` makes the folder and calls it. Training is timed from the documents' file to the
-saved model, suggestions for all test documents in Annif's own batches, both without the start of
-Annif, in one thread, and as processor time, which other programs of the machine hardly change. The
-metrics are those of `annif eval`, with its limit of ten suggestions.
+Runs in Annif's environment, in a folder with ``projects.cfg`` and a loaded vocabulary, which
+`annif_backends.py` creates. Training is timed from the file of documents to the saved model, and
+suggestions for all test documents in Annif's own batches. Times are processor time in one thread,
+without Annif's startup, so other programs hardly affect them. The metrics are those of
+`annif eval`, with its limit of ten suggestions.
 """
 
 from __future__ import annotations

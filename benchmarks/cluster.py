@@ -1,10 +1,10 @@
-"""What Dask costs and brings on one machine, with two worker processes.
+"""Measure the cost and the gain of Dask on one machine with two worker processes.
 
-Fit: the trees of synthetic data, as many as two threads grow in a bit more than two minutes, by two
-threads that keep them in memory, by two that write a checkpoint as every worker does, and by two
-running workers. No second stage, which the driver would train in all.
-Prediction: a million rows by one process, which loads the model and answers block by block, and by
-two workers, which load it too. Stores, trees and models lie in a temporary folder.
+Fit: two threads grow trees on synthetic data for about two minutes. The same fit runs with a
+checkpoint, which every worker writes too, and with two running workers. There is no second stage,
+because the driver would train it in each case.
+Prediction: one process loads the model and predicts a million rows chunk by chunk, then two workers
+do the same. Stores, trees and models are in a temporary folder.
 
 Run: python benchmarks/cluster.py [--quick] [folder]
 """
@@ -144,7 +144,7 @@ def predictions(client: Client, folder: Path, *, quick: bool) -> None:
     expected: list[np.ndarray] = []
     for turn in range(TURNS):
         for name, way in ways.items():
-            again = folder / f"{way.__name__} {turn}.ldsm"  # whoever predicts has to load it
+            again = folder / f"{way.__name__} {turn}.ldsm"  # each process that predicts loads it
             os.link(model, again)
             seconds, found = timed(partial(way, again))
             times[name].append(seconds)

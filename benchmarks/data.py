@@ -1,4 +1,4 @@
-"""Benchmark data as matrices: found through LDSM_DATA, never part of the project."""
+"""Benchmark data as matrices, from the folder LDSM_DATA; never part of the project."""
 
 from __future__ import annotations
 

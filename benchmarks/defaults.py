@@ -1,4 +1,4 @@
-"""What "auto" stands for, measured on held-out training rows, never on test rows.
+"""Compare candidates for "auto" on held-out training rows, never on test rows.
 
     LDSM_DATA=... python benchmarks/defaults.py [bibtex delicious mediamill-sample eurlex57k]
 

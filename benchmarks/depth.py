@@ -1,14 +1,14 @@
-"""How deep the trees are, beside what can be said about it.
+"""Measure the depth of the trees and compare it with two statements of the paper.
 
-Two things are said. The paper observes depths between log_M K and 3 log_M K on its data sets (K
-labels). And its Definition 1 implies a bound: a split with balancedness beta and mean share p of
-the parent's (row, label) pairs gives no child more than p + beta of them, and a node with fewer
-than two pairs is never split. So the deepest leaf, below splits whose p + beta have the geometric
-mean s, lies at most
+The paper observes depths between log_M K and 3 log_M K on its data sets (K labels). Its Definition
+1 implies a bound: a split with balancedness beta and mean share p of the parent's (row, label)
+pairs gives no child more than p + beta of them, and a node with fewer than two pairs is never
+split. If the splits above the deepest leaf have p + beta with the geometric mean s, its depth is at
+most
 
     1 + log(pairs of the root / 2) / log(1 / s)
 
-splits down. Nothing bounds the depth by K alone: a label may occupy any number of leaves.
+There is no bound in K alone, because a label may occupy any number of leaves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Speed and memory of the engine, trees alone; omikuji 0.5.2 (Parabel) in the same run is the mark.
+"""Measure speed and memory of the trees alone, relative to omikuji 0.5.2 (Parabel).
 
     make bench
 
-Every figure is a ratio to something measured beside it, alternating, best of several runs.
+Every figure is a ratio to another measurement in the same run. The two alternate; the best counts.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def memory(name):
     return 1024 * int(re.search(name + r":\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 
 train, params = pickle.loads(sys.stdin.buffer.read())
-LdSMClassifier(1).fit([[1, 0], [0, 1]], [[1], [2]])  # whatever loads late is loaded
+LdSMClassifier(1).fit([[1, 0], [0, 1]], [[1], [2]])  # trigger late imports
 gc.collect()
 Path("/proc/self/clear_refs").write_text("5")  # the peak starts from here
 before = memory("VmRSS")

@@ -1,7 +1,7 @@
-"""The paper's figures on one data set: one picture, and the points of the max_nodes curve.
+"""Draw the paper's figures for one data set, and print the points of the max_nodes curve.
 
-Nodes are added in order of priority, so a smaller `max_nodes` is the beginning of the same tree;
-but histograms are kept of leaves only, so trees of each size are grown anew.
+Nodes are added in order of priority, so a smaller `max_nodes` gives the beginning of the same tree.
+But only leaves keep histograms, so each size needs new trees.
 
 Run: python benchmarks/figures.py [--data delicious] [--trees 20] [--output build/figures.png]
 """

@@ -1,12 +1,11 @@
-"""Accuracy against time on Delicious: ldsm with more and more trees, other programs beside it.
+"""Measure accuracy against time on Delicious for 1 to 50 trees, and compare with other tools.
 
     LDSM_DATA=... python benchmarks/frontier.py [--seeds 3]
 
-Trees alone (no second stage), one thread, at several settings, each grown from 1 to 50 trees; a
-point's training time is that of all its trees. The question asked in the end: how long until the
-paper's P@1/3/5, all three, beside omikuji Parabel's training time; and how long is a prediction
-there. Finished runs are kept under build/frontier. Writes results.json there, and the table and
-picture of benchmarks/README.md.
+Trees alone (no second stage), one thread, several settings. The training time of a point is that of
+all its trees. The result is the training and prediction time at which a setting reaches the paper's
+P@1, P@3 and P@5, relative to other tools. Finished runs are stored in build/frontier. Writes
+results.json there, and the table and picture of benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def arrivals(ours: dict[str, Any], goal: tuple[float, ...]) -> list[dict[str, An
 
 
 def arrival_lines(reached: list[dict[str, Any]], others: dict[str, Any]) -> str:
-    """When the paper's accuracy is reached, and what that is beside the other programs."""
+    """When the paper's accuracy is reached, and the cost relative to other tools."""
     lines = []
     for arrival in reached:
         what = f"within {arrival['margin']} of it" if arrival["margin"] else "all of it"
@@ -150,7 +149,7 @@ def plot(ours: dict[str, Any], others: dict[str, Any], goal: tuple[float, ...], 
             pages.log_scale(axes)
             axes.set_xlabel(label, fontsize=9)
             axes.set_ylabel("P@1, %", fontsize=9)
-        panels[0].set_title("Numbers beside the points: trees", fontsize=9)
+        panels[0].set_title("Numbers at the points: trees", fontsize=9)
         panels[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
@@ -193,11 +192,11 @@ def main() -> None:
     ]  # fmt: skip
     named = "\n".join(f"- {t}: {pages.code({**ALONE, **s})}" for t, s in settings.items())
     text = (
-        f"One thread, {options.seeds} seeds of ours. {records.machine_sentence()}\n\n"
+        f"One thread, mean of {options.seeds} seeds for ldsm. {records.machine_sentence()}\n\n"
         "![accuracy against time on Delicious](frontier.png)\n\n"
         f"{pages.table(['', 'trees', 'train s', 'ms/row', 'P@1/3/5'], rows)}\n"
-        f"Settings of ours:\n\n{named}\n\n"
-        f"The paper's P@1/3/5, {pages.slashed(goal)}, is reached by\n\n"
+        f"Settings of ldsm:\n\n{named}\n\n"
+        f"Cost of reaching the paper's P@1/3/5, {pages.slashed(goal)}:\n\n"
         f"{arrival_lines(reached, others)}\n"
     )
     (output / "tables.md").write_text(text)

@@ -1,4 +1,4 @@
-"""Clients that ask a service over HTTP as fast as it answers, or at a steady rate."""
+"""HTTP clients that send requests as fast as a service answers, or at a steady rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers judged row by row, for comparisons in pairs."""
+"""Metrics of predictions row by row, for paired comparisons."""
 
 from __future__ import annotations
 

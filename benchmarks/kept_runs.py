@@ -1,9 +1,9 @@
-"""Runs of ldsm in processes of their own, kept when they are finished.
+"""Runs of ldsm in separate processes, whose results are stored.
 
     run = kept_run(output, "delicious", "trees-alone", {"rerank": None}, trees=[50], seed=0)
     run["points"][0]["train_seconds"], answers_of(output, run)["labels"]
 
-`own_run.py` is what runs there, and says what a point holds.
+`own_run.py` runs there and documents the content of a point.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def answers_of(output: Path, run: dict[str, Any]) -> dict[str, Any]:
 def in_child(output: Path, train: Path, test: Path, **spec: Any) -> list[dict[str, Any]]:
     """`own_run.measure` on two stores, in a process of its own; leaves OUTPUT.npz.
 
-    `test_rows` in the spec takes only so many of the test rows.
+    `test_rows` in the spec limits the number of test rows.
     """
     given, result = (output.with_name(output.name + end) for end in (".spec", ".points"))
     given.write_text(json.dumps({"train": str(train), "test": str(test), **spec}))

@@ -1,4 +1,4 @@
-"""The tables and the picture of `learning_on.py`."""
+"""The tables and the picture of `incremental_learning.py`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Results = dict[str, list[dict[str, Facts]]]  # by set, one for each seed, by tri
 
 def publish(results: Results, text: str, folder: Path) -> None:
     """Write the pages."""
-    pages.publish(pages.BENCHMARKS, "learning_on", text)
+    pages.publish(pages.BENCHMARKS, "incremental_learning", text)
     short, pictures = precision_table(results), []
     if any("stream" in runs[0] for runs in results.values()):
-        pictures = [folder / "learning_on.png"]
+        pictures = [folder / "incremental_learning.png"]
         draw_streams(results, pictures[0])
-        short += "\n![Precision after up to 200 batches of 50 rows](learning_on.png)\n"
-    page = pages.ROOT / "docs" / "learning_on.md"
-    pages.publish(page, "learning_on_short", short, pictures)
+        short += "\n![Precision after up to 200 batches of 50 rows](incremental_learning.png)\n"
+    page = pages.ROOT / "docs" / "incremental_learning.md"
+    pages.publish(page, "incremental_learning_short", short, pictures)
 
 
 def draw_streams(results: Results, path: Path) -> None:
-    """Precision after small batches, beside a training on all rows."""
+    """Precision after small batches, relative to training on all rows."""
     shown_sets = {name: runs for name, runs in results.items() if "stream" in runs[0]}
     with pages.picture(path, panels=len(shown_sets), width=4.6, height=3.2) as panels:
         for axes, (name, runs) in zip(panels, shown_sets.items(), strict=True):
@@ -43,7 +43,7 @@ def draw_streams(results: Results, path: Path) -> None:
                 )
             axes.axhline(0, color="0.6", lw=1)
             axes.annotate(
-                "trained anew on all rows",
+                "retrained on all rows",
                 (0, 0),
                 xytext=(2, 3),
                 fontsize=8,
@@ -69,8 +69,8 @@ def tables(results: Results) -> str:
         if "document" in runs[0]:
             known, new = (runs[0]["document"][kind] for kind in ("known", "new"))
             parts.append(
-                f"One document, learned by a model of 90 % of the rows: {known:.0f} ms, and "
-                f"{new:.0f} ms if it brings a new tag (medians)."
+                f"To learn one document, a model of 90 % of the rows takes {known:.0f} ms, or "
+                f"{new:.0f} ms if the document has a new tag (medians)."
             )
     return "\n\n".join(part.strip() for part in parts)
 
@@ -108,11 +108,11 @@ def precision_table(results: Results) -> str:
         "",
         "rows",
         "before",
-        "learned",
-        "trained anew",
+        "updated",
+        "retrained",
         "difference",
-        "% of the way",
-        "time of a batch, % of training",
+        "% of the gap closed",
+        "time per batch, % of training",
     ]
     return f"P@1 / 3 / 5 on the test rows:\n\n{pages.table(heads, rows)}"
 
@@ -134,15 +134,15 @@ def labels_table(results: Results) -> str:
         )
     heads = [
         "",
-        "a tenth of the labels new in the last 20 %: recall@5, learned / trained anew / with the "
-        "labels given on all rows",
-        "P@k of the others, against training anew",
-        "one new label alone, 20 rows: recall@5, learned / trained anew",
-        "P@k of the others, against before",
+        "a tenth of the labels new in the last 20 %: recall@5, updated / retrained / retrained "
+        "with the new labels on all rows",
+        "P@k of other labels, relative to retraining",
+        "one new label alone, 20 rows: recall@5, updated / retrained",
+        "P@k of other labels, relative to before",
     ]
     return (
-        "New labels. A model that is trained anew on the rows as they came has seen many of them "
-        "without a label that they should have had:\n\n" + pages.table(heads, rows)
+        "New labels. A model retrained on the rows as they came sees many rows without a label "
+        "that they should have:\n\n" + pages.table(heads, rows)
     )
 
 
@@ -166,5 +166,5 @@ def stream_table(results: Results) -> str:
             ]
         )
     at = [f"after {50 * i}" for i in range(1, 5)]
-    heads = ["", "before", *at, "trained anew", "difference", "calibration error", "file, ratio"]
+    heads = ["", "before", *at, "retrained", "difference", "calibration error", "file size, ratio"]
     return f"200 batches of 50 rows, P@1 / 3 / 5:\n\n{pages.table(heads, rows)}"

@@ -1,12 +1,12 @@
-"""670,091 labels on two cores: time, memory, depth and size, and whether the answers are any good.
+"""Measure time, memory, depth, size and precision with 670,091 labels on two cores.
 
     python benchmarks/many_labels.py
 
-Two trees, trained from a store with synthetic data of Amazon-670K's shape (`shapes.py` makes it,
-build/paper/shapes) by two threads, with `memory_limit` 1 GiB, in a process of its own. P@5 on test
-rows is told beside that of the five most frequent labels. Private memory is what the system cannot
-take back without swap, at its peak. What was measured is kept under build/many_labels. Writes
-results.json there, and the table of docs/scaling.md.
+Two threads train two trees with `memory_limit` 1 GiB in a separate process. The data are synthetic,
+with the shape of Amazon-670K (`shapes.py` writes the store to build/paper/shapes). P@5 on test rows
+is compared with that of the five most frequent labels. Private memory is the peak of what the
+system cannot take back without swap. Results are stored in build/many_labels. Writes results.json
+there, and the table of docs/scaling.md.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Time saving, loading and opening model files of about 1 GB.
 
-The first forest is synthetic: random weights and histograms in balanced trees, of the sizes that a
-large text corpus gives. The second is the hardest to check: trees that were trained on a dozen
-features, so that nodes are many and small, repeated until they fill the file. The files lie in a
-temporary folder, and are in the page cache when they are read: what is measured is this program,
-not the disk. Beside it stand what merely reading or hashing the bytes takes on the same machine at
-the same time.
+The first forest is synthetic: balanced trees with random weights and histograms, of the sizes that
+a large text corpus gives. The second is the hardest to check: trees trained on a dozen features,
+with many small nodes, repeated until they fill the file. The files are in a temporary folder and in
+the page cache, so the benchmark measures this program and not the disk. For comparison, it also
+measures reading and hashing the bytes.
 
 Run: python benchmarks/model_file.py [GB] [folder]
 """
@@ -37,7 +36,7 @@ BINS_PER_LEAF = 12
 
 
 def make_model(n_bytes: int) -> LdSMClassifier:
-    """A classifier whose forest fills about so many bytes."""
+    """A classifier whose forest fills about this number of bytes."""
     rng = np.random.default_rng(0)
     rows = sp.random(200, N_FEATURES, 1e-4, "csr", dtype=np.float32, random_state=0)
     labels = sp.csr_array(
@@ -83,7 +82,7 @@ def make_tree(rng: np.random.Generator, n_splits: int, entries: int) -> dict[str
 
 
 def make_small_nodes(n_bytes: int) -> LdSMClassifier:
-    """Trained trees of small nodes, often enough to fill about so many bytes."""
+    """Trained trees of small nodes, repeated to fill about this number of bytes."""
     rng = np.random.default_rng(0)
     rows = rng.random((20_000, 12), dtype=np.float32)
     labels = (rows @ rng.normal(size=(12, 20)) > 0.9).astype(int)

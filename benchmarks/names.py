@@ -1,11 +1,11 @@
-"""What sub-words and the names of labels bring: TextTagger with its defaults beside words alone.
+"""Measure the gain from sub-words and label names: TextTagger's defaults against words alone.
 
     python benchmarks/names.py [--seeds 3]
 
-Three tables: precision on four sets of texts; labels that no training row has, found by their
-names (50 labels of EURLEX57K with ten rows or more are hidden from training); and micro-F1 on
-Reuters beside one-vs-rest LinearSVC, whose C is tuned, as our threshold is, on held-out training
-rows. All on two threads. Writes its tables into benchmarks/README.md.
+Three tables, all on two threads: precision on four sets of texts; recall of labels without training
+rows, found by their names (50 labels of EURLEX57K with ten rows or more are hidden from training);
+and micro-F1 on Reuters, compared with one-vs-rest LinearSVC. Its C and our threshold are tuned on
+held-out training rows. Writes its tables into benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def precision_table(sets: dict[str, tuple[Dataset, Dataset]], seeds: Sequence[in
             rows.append([name, "words" if words_only else "defaults", *cells])
             print(rows[-1], flush=True)
     heads = ["", "features", *(f"P@{k}" for k in KS), f"fit, seconds, {THREADS} threads", "MB"]
-    return f"Defaults beside words alone:\n\n{pages.table(heads, rows)}"
+    return f"Defaults compared with words alone:\n\n{pages.table(heads, rows)}"
 
 
 def precision(train: Dataset, test: Dataset, seed: int, *, words_only: bool) -> list[float]:
@@ -116,8 +116,8 @@ def unseen_table(train: Dataset, test: Dataset, seeds: Sequence[int]) -> str:
     heads = list(runs[0])
     cells = [pages.mean_spread([run[name] for run in runs]) for name in heads]
     return (
-        f"Labels without a training row, {len(runs)} draws of the hidden labels: recall of these, "
-        "and precision on all labels with and without the hidden ones' names:\n\n"
+        f"Labels without training rows, {len(runs)} random choices of hidden labels: recall of the "
+        "hidden labels, and precision on all labels with and without the hidden labels' names:\n\n"
         + pages.table(heads, [cells])
     )
 

@@ -1,4 +1,4 @@
-"""Training from disk with little memory, against training in memory: the same tree, at what price.
+"""Compare training from disk with little memory to training in memory: the same tree, which cost?
 
     python benchmarks/out_of_core.py
 

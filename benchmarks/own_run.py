@@ -1,4 +1,4 @@
-"""Train ldsm on one data set, predict, and write down what it took.
+"""Train ldsm on one data set, predict, and record time, memory and predictions.
 
     python own_run.py SPEC.json OUTPUT
 

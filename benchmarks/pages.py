@@ -1,4 +1,4 @@
-"""Tables, pictures and the places in Markdown pages that programs write."""
+"""Write tables and pictures into marked places of Markdown pages."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The paper's rows of Delicious and Bibtex, measured again: accuracy, time and depth.
+"""Reproduce the paper's results on Delicious and Bibtex: accuracy, time and depth.
 
     make paper                                   # both data sets, five seeds, then the shapes
     python benchmarks/paper.py [--data delicious,bibtex] [--seeds 5]
     python benchmarks/paper.py --shapes          # synthetic data of the larger sets' shapes
 
-Every finished fit is kept under build/paper; a run that was stopped goes on where it was. Writes
+Finished fits are stored in build/paper, and an interrupted run resumes. Writes
 build/paper/results.json and the tables of docs/reproduction.md. Settings were chosen on training
-rows. One thread, each fit in a process of its own.
+rows. One thread, each fit in a separate process.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KS = (1, 3, 5)
 
 
 def run_seed(output: Path, name: str, system: str, seed: int) -> dict[str, Any]:
-    """One fit, in a process of its own, or what is kept of it."""
+    """One fit, in a separate process, or its stored results."""
     settings = dict(SETTINGS[name][system])
     trees = [settings.pop("n_estimators")]
     return kept_run(output, name, system, settings, trees=trees, seed=seed)["points"][0]
@@ -70,9 +70,9 @@ def in_the_paper(name: str) -> tuple[PaperRow, Preset]:
 
 
 def accuracy_table(name: str, runs: dict[str, list[dict[str, Any]]]) -> str:
-    """One line per metric: the paper, then each system with what it is ahead of the paper."""
+    """One line per metric: the paper, then each system and its difference from the paper."""
     printed = in_the_paper(name)[0].metrics()
-    # In the order tail=1 only what counts rare labels is told: it is made for these.
+    # For the order tail=1, only metrics of rare labels are meaningful.
     columns = [(system, "metrics") for system in runs]
     columns += [(system, "metrics_tail") for system in runs]
     titles = [s if m == "metrics" else f"{s}, `tail=1`" for s, m in columns]
@@ -139,7 +139,7 @@ def section(name: str, runs: dict[str, list[dict[str, Any]]]) -> str:
     title = in_the_paper(name)[0].title
     return (
         f"### {title}\n\n{accuracy_table(name, runs)}\n{cost_table(name, runs)}\n"
-        f"Settings; whatever is not named is the default:\n\n{settings}\n"
+        f"Settings, where they differ from the defaults:\n\n{settings}\n"
     )
 
 

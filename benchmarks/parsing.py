@@ -1,10 +1,10 @@
-"""How fast text becomes sparse rows: our readers beside scikit-learn's, same run, same file.
+"""Compare the speed of ldsm's text readers with scikit-learn's, on the same file in one run.
 
     python benchmarks/parsing.py [megabytes]
 
 Writes a file of about 100 MB with the shape of Amazon-670K (136 k features, 670 k labels, 76
-non-zeros and 5 labels a row, values of six digits), reads it with each reader on one core, three
-times each of which the fastest counts, and prints one table.
+non-zeros and 5 labels per row, values of six digits). Reads it three times with each reader on one
+core and prints a table of the fastest runs.
 """
 
 import os

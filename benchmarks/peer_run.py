@@ -1,4 +1,4 @@
-"""Train one other program on one data set, predict, and write down what it took.
+"""Train another tool on one data set, predict, and record time, size and predictions.
 
     .venv-peers/bin/python peer_run.py PEER FOLDER OUTPUT [--threads 1] [--seed 0] [--k 5]
 
@@ -9,7 +9,7 @@ matrices, nor the text file that omikuji must be given (reading that file is par
 call). Times per row are of the top 5, the best of three passes over all test rows; `..._at_k` is
 one pass with the k asked for, which the exact search of napkinXC pays for.
 
-omikuji takes no seed: every run of it is another model, whatever `--seed` says.
+omikuji has no seed: every run gives another model, for any `--seed`.
 """
 
 from __future__ import annotations

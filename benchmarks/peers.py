@@ -1,11 +1,12 @@
-"""ldsm beside other programs: accuracy, rare labels, time, size, memory and calibration.
+"""Compare ldsm with other tools: accuracy, rare labels, time, size, memory and calibration.
 
     LDSM_DATA=... python benchmarks/peers.py [--data bibtex,reuters] [--seeds 3]
 
-The same features and threads for all, each run in a process of its own; ours has its defaults and
-is the mean of several seeds. Finished runs are kept under build/peers; delete it to measure
-everything in one run. omikuji cannot read rows without features: it is trained without them. Writes
-results.json there, and the tables and pictures of benchmarks/README.md.
+All tools get the same features and threads, and each run is a separate process. ldsm has its
+defaults and is the mean of several seeds. omikuji is trained without rows that have no features,
+because it cannot read them. Finished runs are stored in build/peers; delete the folder to measure
+everything in one run. Writes results.json there, and the tables and pictures of
+benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ OWN_COSTS = (*COSTS, "one_row_ms", "stage_bytes")
 
 
 def own_runs(name: str, seeds: int, threads: int, judge: Judge, output: Path) -> dict[str, Any]:
-    """Several seeds of ours, averaged; row by row where there are rows."""
+    """The mean over several seeds of ldsm, row by row where there are rows."""
     n_trees = LdSMClassifier().n_estimators
     kept = [
         kept_run(output, name, OURS, {}, trees=[n_trees], seed=seed, threads=threads)
@@ -84,7 +85,7 @@ def measure(name: str, seeds: int, threads: int, output: Path) -> dict[str, Any]
 
 
 def comparisons(methods: dict[str, Any]) -> list[dict[str, Any]]:
-    """Ours less the best peer in every metric."""
+    """ldsm minus the best peer, for every metric."""
     peers = [title for title in methods if title != OURS]
     out = []
     for metric, own in (("precision", "precision"), ("psp", "psp_tail")):
@@ -99,7 +100,7 @@ def comparisons(methods: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def section(name: str, methods: dict[str, Any], gaps: list[dict[str, Any]]) -> str:
-    """One data set's table, and what follows from it."""
+    """The table of one data set, and the comparisons below it."""
     rows = []
     for title, m in methods.items():
         tail = pages.slashed(m["psp_tail"].mean(axis=0)) if "psp_tail" in m else ""
@@ -123,7 +124,7 @@ def section(name: str, methods: dict[str, Any], gaps: list[dict[str, Any]]) -> s
     )  # fmt: skip
     ours = methods[OURS]
     lines = [
-        f"Blend: {ours['blend']}. One row takes {ours['one_row_ms']:.2f} ms.",
+        f"Blend: {ours['blend']}. Predicting a single row takes {ours['one_row_ms']:.2f} ms.",
         "Expected calibration error of the five best scores: "
         f"{100 * ours['reliability'].error:.2f} points.",
         "",
@@ -137,7 +138,7 @@ def section(name: str, methods: dict[str, Any], gaps: list[dict[str, Any]]) -> s
         if title in ("omikuji Parabel", "napkinXC PLT"):
             train, predict = (ours[c] / m[c] for c in ("train_seconds", "predict_ms_per_row"))
             lines.append(
-                f"- times {title}: training {train:.2f}, prediction {predict:.2f}, "
+                f"- relative to {title}: training {train:.2f}, prediction {predict:.2f}, "
                 f"size {ours['model_bytes'] / m['model_bytes']:.2f}"
             )
     return f"#### {name}\n\n{pages.table(header, rows)}\n" + "\n".join(lines) + "\n"
@@ -207,8 +208,8 @@ def main() -> None:
     draw_times(found, pictures[0])
     draw_reliability(found, pictures[1])
     text = (
-        f"{options.threads} thread{'s' * (options.threads > 1)}, {options.seeds} seeds of ours. "
-        f"{records.machine_sentence()}\n\n"
+        f"{options.threads} thread{'s' * (options.threads > 1)}, "
+        f"mean of {options.seeds} seeds for ldsm. {records.machine_sentence()}\n\n"
         "![precision against training time](peers.png)\n\n"
         "![score against share of true labels](reliability.png)\n\n"
         + "\n".join(section(name, methods, gaps[name]) for name, methods in found.items())

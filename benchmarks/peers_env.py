@@ -1,10 +1,10 @@
-"""Other people's programs, run on our matrices in an environment of their own.
+"""Run other tools on our matrices in a separate environment.
 
     write_data(folder, "bibtex", train.X, train.Y, test.X)
     run = run_peer("omikuji-parabel", folder, k=100)
     precision_at_k(test.Y, run.labels), run.facts["train_seconds"]
 
-`make peers` makes the environment; `peer_run.py` is what runs in it, and holds the peers' settings.
+`make peers` creates the environment. `peer_run.py` runs in it and contains the peers' settings.
 """
 
 from __future__ import annotations

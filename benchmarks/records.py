@@ -1,9 +1,9 @@
-"""Finished pieces of a benchmark, kept on disk: a run that was stopped goes on where it was.
+"""Store finished parts of a benchmark on disk, so that an interrupted run resumes.
 
     facts = kept(folder, "delicious_alone_seed0", {"settings": {...}}, work)
 
-calls `work` unless `folder` holds the facts of a piece of this name with the same settings, made by
-the same library. To measure everything anew, delete the folder.
+calls `work`, unless `folder` has the facts of a part with this name, the same settings and the same
+library. To measure everything again, delete the folder.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 
 import ldsm
 
-# What a fit and a prediction import, whatever else the package holds: the commands and the figures
-# may change without making a measured time old.
+# Only the files that a fit and a prediction import: changes to commands and figures do not
+# invalidate a measured time.
 _FIT_FILES = """
 import sys, ldsm.classifier
 print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.partition(".")[0] == "ldsm"))
@@ -33,14 +33,14 @@ print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.partition(".")[
 
 
 def arguments(description: str, name: str, *, seeds: int | None = None) -> argparse.ArgumentParser:
-    """The options that all programs share; results are left in build/`name`."""
+    """The options that all programs share; results go to build/`name`."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("build") / name,
         metavar="FOLDER",
-        help="where finished pieces and results are kept",
+        help="folder for finished parts and results",
     )
     parser.add_argument(
         "--quick",
@@ -48,7 +48,9 @@ def arguments(description: str, name: str, *, seeds: int | None = None) -> argpa
         help="tiny synthetic data, to try the program; no page is written",
     )
     if seeds is not None:
-        parser.add_argument("--seeds", type=int, default=seeds, help="runs of ours, averaged")
+        parser.add_argument(
+            "--seeds", type=int, default=seeds, help="seeds of ldsm to average over"
+        )
     return parser
 
 
@@ -68,10 +70,10 @@ def library() -> dict[str, str]:
 def kept(
     folder: Path, name: str, about: dict[str, Any], work: Callable[[Path], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The facts of one piece of work, from `folder` if they are there.
+    """The facts of one part, from `folder` if they are there.
 
-    `about` tells this piece from others of the same name. `work` is given the path, without a
-    suffix, beside which it may leave further files. One line is printed when a piece is finished.
+    `about` distinguishes parts with the same name. `work` gets the path without its suffix and may
+    write further files beside it. A line is printed when a part is finished.
     """
     folder.mkdir(parents=True, exist_ok=True)
     made_by = {"about": json.loads(json.dumps(about)), "library": library()}

@@ -1,4 +1,4 @@
-"""How cost grows with rows, labels, features, arity, trees and threads; and the depth, bounded.
+"""Measure how cost and depth grow with rows, labels, features, arity, trees and threads.
 
     python benchmarks/scaling.py
 
@@ -187,7 +187,7 @@ def main() -> None:
         },
     )
     plot(sweeps, output / "scaling.png")
-    also = "".join(f"; with {what}: {pages.code(w)}" for what, w in WITH.items() if what in wanted)
+    also = "".join(f"; for {what}: {pages.code(w)}" for what, w in WITH.items() if what in wanted)
     slopes = [
         [what, f"{wanted[what][0]:,} to {wanted[what][-1]:,}"]
         + [exponent_text(exponents[what].get(cost)) for cost in COSTS]
@@ -200,19 +200,19 @@ def main() -> None:
     verdict = "holds for every tree" if holds else "DOES NOT HOLD for every tree"
     text = (
         f"{records.machine_sentence()}\n\n"
-        f"Beside what is varied: {pages.code(base)}; about {LABELS_PER_ROW} labels and "
-        f"{NONZEROS_PER_ROW} non-zeros per row; trees alone, other settings default, so "
-        f"`max_nodes` grows with the rows{also}. The least of {REPEATS} runs, each in a process of "
-        "its own.\n\n"
+        f"One value is varied at a time; the others are {pages.code(base)}, with about "
+        f"{LABELS_PER_ROW} labels and {NONZEROS_PER_ROW} non-zeros per row{also}. Trees alone with "
+        f"default settings, so `max_nodes` grows with the rows. The best of {REPEATS} runs, each "
+        "in a separate process.\n\n"
         "![cost and depth](scaling.png)\n\n"
-        "Exponents, with 95 % intervals; 1 is in proportion:\n\n"
+        "Exponents with 95 % intervals; 1 means proportional:\n\n"
         f"{pages.table(['varied', 'from, to', *COSTS.values()], slopes)}\n"
         f"{pages.table(header, [point_row(w, p) for w, ps in sweeps.items() for p in ps])}\n"
-        "The bound follows from the paper's Definition 1: 1 + log(pairs / 2) / log(1 / s), with "
-        "the (row, label) pairs of the root, and s the geometric mean, over the splits above the "
-        "deepest leaf, of the largest share of its pairs that a split's balancedness leaves to "
-        f"one child. It {verdict}. The paper observed depths between log_M K and 3 log_M K on its "
-        f"data; here {within} of {len(depths)} lie there.\n"
+        "The paper's Definition 1 implies a bound on the depth: 1 + log(pairs / 2) / log(1 / s). "
+        "Here, pairs are the (row, label) pairs of the root. A split's balancedness limits the "
+        "share of its pairs in one child; s is the geometric mean of these limits over the splits "
+        f"above the deepest leaf. The bound {verdict}. The paper observed depths between log_M K "
+        f"and 3 log_M K on its data. So did {within} of {len(depths)} measurements here.\n"
     )
     (output / "tables.md").write_text(text)
     print(text)

@@ -1,12 +1,11 @@
-"""How fast a service answers: single texts of EURLEX57K, 64 clients on the same machine.
+"""Measure the throughput of a service: single texts of EURLEX57K, 64 clients on one machine.
 
     python benchmarks/serving.py [--model FILE] [--seconds 20] [--workers 1,2]
 
 Without --model, a tagger is trained on EURLEX57K first. The clients share the processors with the
-service. For each number of processes: requests per second of 64 clients that each ask again as soon
-as they have their answer; the times of requests that come at half that rate, whether or not the
-earlier ones are answered; and what the service's processor time goes to. Writes its table into
-benchmarks/README.md.
+service. For each number of processes, the benchmark measures the requests per second of 64 clients
+that each wait for their answer; the latency of requests at half that rate, sent without waiting;
+and the service's processor time by step. Writes its table into benchmarks/README.md.
 """
 
 from __future__ import annotations

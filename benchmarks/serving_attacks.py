@@ -1,12 +1,11 @@
-"""Clients that mean harm: what they cost a service, and whether others are still answered.
+"""Measure what hostile clients cost a service, and whether it still answers others.
 
     python benchmarks/serving_attacks.py [--key] [--workers 1] [--only slow-readers ...]
 
-Each attack runs against the same service, one after the other, while a process of its own asks for
-the service's health ten times a second. Afterwards, memory must be at most 1.3 times that of the
-idle service plus 50 MB, and health must have been answered within 0.5 s throughout. `charsets`
-sends a form of 800 kB in every charset that Python knows: each must be refused or answered within
-0.2 s.
+The attacks run in sequence against the same service, while another process checks its health ten
+times a second. Afterwards, memory must be at most 1.3 times that of the idle service plus 50 MB.
+Every health check must take at most 0.5 s. `charsets` sends a form of 800 kB in every charset that
+Python knows; each must be refused or answered within 0.2 s.
 With `--key` the service has a key, which the attackers do not have.
 """
 
@@ -58,7 +57,7 @@ Attack = Callable[[Served], Coroutine[Any, Any, str]]
 
 
 def model(path: Path) -> None:
-    """A tagger with so many labels that an answer can have 1,000 for each text."""
+    """A tagger with enough labels for 1,000 per text."""
     random = np.random.default_rng(0)
     texts = [" ".join(f"word{i}" for i in random.integers(0, 3000, 12)) for _ in range(3000)]
     name = "a label with a name that is rather long, as subjects are,"

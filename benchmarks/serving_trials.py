@@ -1,4 +1,4 @@
-"""A service under load, with faults: nothing may be answered wrongly, and no correction lost.
+"""Test a service under load with faults: no wrong answer, and no lost correction.
 
     python benchmarks/serving_trials.py soak [--minutes 10]
     python benchmarks/serving_trials.py kill [--times 10]

@@ -1,12 +1,12 @@
-"""Time, memory and depth on synthetic data of the shapes of the paper's larger sets.
+"""Measure time, memory and depth on synthetic data shaped like the paper's larger sets.
 
     python benchmarks/paper.py --shapes
 
-The data sets themselves are not at hand; `ldsm.datasets.make_xmc` makes data with as many rows,
-features, labels, labels per row and non-zeros per row. Accuracy on it says nothing about the
-originals and is not told. Few trees are grown, and the cost of the paper's 50 is extrapolated:
-trees cost alike. The stores lie in build/paper/shapes (about 3 GB; delete them when done), and
-every fit runs in a process of its own.
+The data sets themselves are not available. `ldsm.datasets.make_xmc` makes data with the same number
+of rows, features, labels, labels per row and non-zeros per row. Its accuracy says nothing about the
+originals and is not reported. Only a few trees are grown. Trees have similar costs, so that of the
+paper's 50 is extrapolated. The stores are in build/paper/shapes (about 3 GB; delete them when
+done), and every fit runs in a separate process.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ def column(name: str, point: dict[str, Any]) -> list[str]:
 
 LINES = (
     "rows", "features, non-zeros", "labels", "M, nodes at most", "trees grown", "training per tree",
-    f"training, {TREES} trees, extrapolated", "training in the paper, true data",
+    f"training, {TREES} trees, extrapolated", "training in the paper, real data",
     "prediction per row and tree", f"prediction per row, {TREES} trees, extrapolated",
-    "prediction per row in the paper, true data", "peak memory", "model file per tree",
-    "depth of the deepest tree", "depth in the paper, true data", "log_M of labels, of rows",
+    "prediction per row in the paper, real data", "peak memory", "model file per tree",
+    "depth of the deepest tree", "depth in the paper, real data", "log_M of labels, of rows",
 )  # fmt: skip
 
 
@@ -105,8 +105,8 @@ def run(output: Path, *, quick: bool) -> None:
     text = (
         f"`{command}`, one thread. {records.machine_sentence()}\n\n"
         f"{pages.table(['shape of', *(ROWS[name].title for name in found)], rows)}\n"
-        "Peak memory is that of the whole process, the mapped data included. Settings beside M and "
-        f"the nodes: {pages.code(COMMON)}; whatever is not named is the default.\n"
+        "Peak memory is that of the whole process, including the mapped data. Other settings that "
+        f"differ from the defaults: {pages.code(COMMON)}.\n"
     )
     (output / "shapes.md").write_text(text)
     print(text)

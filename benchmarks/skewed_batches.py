@@ -1,11 +1,11 @@
-"""Skewed batches: what examples of one new label do to answers about everything else.
+"""Skewed batches: how examples of one new label affect predictions of everything else.
 
     python benchmarks/skewed_batches.py [--sets reuters,debtags,eurlex57k,yso]
 
-Three frequent labels are hidden: their rows are not in the training. Then the model learns, for
-each label, 20, 100 or 400 of its rows, with all their labels ("complete") or with the new one alone
-("reduced"), and 400 of its rows together with 600 ordinary ones ("mixed"). Beside it stands a model
-that is trained on all these rows. Figures are on the test rows.
+Three frequent labels are hidden: their rows are left out of training. For each label, the model
+then learns 20, 100 or 400 of its rows, with all labels ("complete") or with only the new one
+("reduced"), or 400 of its rows with 600 ordinary ones ("mixed"). It is compared with a model
+trained on all these rows. Figures are for the test rows.
 
 Writes its tables into benchmarks/README.md.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-import learning_on
+import incremental_learning
 import pages
 import records
 from ldsm import LdSMClassifier, TextTagger
@@ -36,7 +36,7 @@ class Trials:
     """One data set and one kind of model."""
 
     def __init__(self, name: str, kind: str) -> None:
-        train, self.test = learning_on.load(name)
+        train, self.test = incremental_learning.load(name)
         self.train, self.kind = train, kind
         counts, tested = (
             np.bincount(rows.Y.indices, minlength=train.Y.shape[1]) for rows in (train, self.test)
@@ -64,12 +64,12 @@ class Trials:
     def features(self, X: Any) -> Any:
         return X if self.vectorizer is None else self.vectorizer.transform(X)
 
-    def fit(self, rows: learning_on.Rows) -> Any:
-        classifier = LdSMClassifier(n_jobs=learning_on.THREADS)
+    def fit(self, rows: incremental_learning.Rows) -> Any:
+        classifier = LdSMClassifier(n_jobs=incremental_learning.THREADS)
         model = TextTagger(classifier) if self.kind == "tagger" else classifier
         return model.fit(self.features(rows.X), rows.labels)
 
-    def batch(self, label: int, size: int, *, reduced: bool) -> learning_on.Rows:
+    def batch(self, label: int, size: int, *, reduced: bool) -> incremental_learning.Rows:
         rows = self.train.take(self.rows[label][:size])
         return rows.without([label], only=True) if reduced else rows
 
@@ -91,7 +91,7 @@ class Trials:
         error = 100 * reliability(self.test.Y, top, np.clip(scores, 0, 1)).error
         return {"others": others, "recall": recall, "error": float(error), "f1": float(f1)}
 
-    def learned(self, label: int, rows: learning_on.Rows) -> Facts:
+    def learned(self, label: int, rows: incremental_learning.Rows) -> Facts:
         model = copy.deepcopy(self.base)
         model.partial_fit(self.features(rows.X), rows.labels)
         facts = self.measured(model)
@@ -109,7 +109,7 @@ class Trials:
                 batches = [self.batch(label, size, reduced=reduced) for label in self.labels]
                 rows = self.train.take(self.seen)
                 for batch in batches:
-                    rows = learning_on.joined(rows, batch)
+                    rows = incremental_learning.joined(rows, batch)
                 again = self.measured(self.fit(rows))["recall"]
                 name = f"{size} {'reduced' if reduced else 'complete'}"
                 facts[name] = [
@@ -118,7 +118,9 @@ class Trials:
                 ]
         ordinary = self.train.take(self.ordinary)
         facts["mixed"] = [
-            self.learned(label, learning_on.joined(self.batch(label, 400, reduced=False), ordinary))
+            self.learned(
+                label, incremental_learning.joined(self.batch(label, 400, reduced=False), ordinary)
+            )
             for label in self.labels
         ]
         return facts
@@ -128,7 +130,7 @@ HEADER = (
     "",
     "batch",
     "P@1 of other rows, change",
-    "recall@5 of the label, learned / trained on all",
+    "recall@5 of the label, updated / trained on all rows",
     "calibration error, before / after",
     "micro-F1 at 0.5, before / after",
 )

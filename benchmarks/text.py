@@ -1,11 +1,11 @@
-"""TextTagger with its defaults on EURLEX57K, beside what the paper that made the set reports.
+"""Compare TextTagger's defaults on EURLEX57K with the paper that introduced the data set.
 
     python benchmarks/text.py [--seeds 3]
 
-Published split: trained on train, threshold tuned on dev, figures from test. The metrics are those
-of Chalkidis et al. (ACL 2019): R-Precision@5, nDCG@5 and micro-F1 over all labels, those that
-training never saw counted as misses. Time is from texts to the fitted model, on two threads. Writes
-its table into benchmarks/README.md.
+The split is the published one: training on train, the threshold tuned on dev, figures from test.
+The metrics are those of Chalkidis et al. (ACL 2019): R-Precision@5, nDCG@5 and micro-F1 over all
+labels, where labels missing in training count as misses. Time is from texts to the fitted model, on
+two threads. Writes its table into benchmarks/README.md.
 """
 
 from __future__ import annotations

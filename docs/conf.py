@@ -46,7 +46,7 @@ autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
 autosummary_context = {"described_elsewhere": ["ldsm.text.TextTagger"]}  # as ldsm.TextTagger
-autodoc_typehints = "none"  # numpydoc says them, for people
+autodoc_typehints = "none"  # numpydoc describes them
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 numpydoc_show_class_members = False  # methods are on the page of their class, in full
 numpydoc_attributes_as_param_list = True
@@ -80,7 +80,7 @@ sphinx_gallery_conf = {
             "thresholds.py",
             "rare_labels.py",
             "explanations.py",
-            "learning_on.py",
+            "incremental_learning.py",
             "serving.py",
             "dask_cluster.py",
             "*",

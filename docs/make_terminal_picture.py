@@ -1,4 +1,4 @@
-"""Record `ldsm demo` as docs/demo.svg, the picture of the README: run it after a visible change."""
+"""Record `ldsm demo` as docs/demo.svg, a picture on the site. Run it after a visible change."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main(path: Path) -> None:
     console.print(Text.assemble(("$ ", "bold green"), ("ldsm demo", "bold")))
     demo(StillScreen(out=console, err=console))
     svg = console.export_svg(title="ldsm demo", theme=THEME)
-    # A picture that fetches nothing: whoever looks at it has a font of fixed width.
+    # The picture loads no font: every system has one of fixed width.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     path.write_text(svg, encoding="utf-8")
 

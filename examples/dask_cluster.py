@@ -2,9 +2,9 @@
 On a Dask cluster
 =================
 
-One task per tree, on as many workers as there are. The model is the same, bit for bit, as that of
-a fit on one machine. Here the workers are threads of this process;
-``Client("tcp://scheduler:8786")`` would connect to a cluster, whose machines must see the folder.
+Dask grows each tree as a task on one of its workers. The model is the same, bit for bit, as on one
+machine. In this example, the workers are threads of this process. To use a cluster, connect with
+``Client("tcp://scheduler:8786")`` and choose a folder that all machines can access.
 """
 
 import shutil
@@ -24,7 +24,7 @@ for part in ("train", "test"):
 params = {"n_estimators": 12, "random_state": 0}
 
 # %%
-# Workers are sent paths, not data, and write each finished tree into a folder.
+# Workers receive paths instead of data, and write each finished tree to a folder.
 
 with (
     LocalCluster(
@@ -38,12 +38,12 @@ with (
     found = ldsm.dask.evaluate(client, folder / "model.ldsm", folder / "test")
 
 alone = LdSMClassifier(**params).fit(datasets.open_store(folder / "train"))
-print("the same model:", clf.fingerprint_ == alone.fingerprint_)
+print("same model:", clf.fingerprint_ == alone.fingerprint_)
 print({name: round(value, 3) for name, value in found.items() if name.startswith("precision")})
 shutil.rmtree(folder)
 
 # %%
-# Which worker grew which tree, and when.
+# Each bar shows which worker grew a tree, and when.
 
 trees = [task for task in tasks.data if task["key"].startswith("ldsm-tree")]
 workers = sorted({task["worker"] for task in trees})
@@ -57,5 +57,5 @@ for task in trees:
             span = (step["start"] - begin, step["stop"] - step["start"])
             ax.broken_barh([span], (place - 0.3, 0.6), color="#0072B2", edgecolor="white")
 ax.set_yticks(range(len(workers)), [f"worker {i + 1}" for i in range(len(workers))])
-ax.set(xlabel="seconds since the first tree was begun", title="Each bar is a tree")
+ax.set(xlabel="seconds since the first tree started", title="Trees grown by each worker")
 plt.show()

@@ -2,8 +2,8 @@
 Explanations
 ============
 
-Why does a text get a tag? Each score is a sum: what the trees add, the linear classifier with its
-words, the index of words that go with tags, the tag's frequency and its name.
+Why does a text get a tag? The log-odds of a score are a sum. The trees contribute to it, and so do
+the linear classifier, the index of words and tags, the tag's frequency and its name.
 """
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from ldsm import LdSMClassifier, TextTagger, datasets
 
 # %%
-# Docstrings of Python's standard library; the tag to be found is the module.
+# The texts are docstrings of Python's standard library. The tag is the module.
 
 texts, tags = [], []
 corpus = datasets.load_stdlib_docs(min_count=20)
@@ -28,8 +28,8 @@ for tag in explained.scores:
     print(f"{tag.score:.2f}", tag)
 
 # %%
-# Above, what each stage adds to the log-odds of the score, for the three best tags. Below, the
-# words of the text that speak for each tag, or against it, in its linear classifier.
+# The upper row shows what each stage adds to the log-odds, for the three best tags. The lower row
+# shows which words count for or against each tag in its linear classifier.
 
 fig, axes = plt.subplots(2, 3, figsize=(10, 5), layout="constrained", sharex="row")
 for (above, below), tag in zip(axes.T, explained.scores, strict=True):

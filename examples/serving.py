@@ -2,8 +2,8 @@
 Serving
 =======
 
-A model behind a web address. ``ldsm serve tags.ldsm`` in a shell does this; here the application
-runs in a thread. It is asked over HTTP for the tags of a text, and then for how long that takes.
+``ldsm serve tags.ldsm`` serves a model over HTTP. This example runs the same application in a
+thread, requests the tags of a text, and measures the time per text.
 """
 
 import json
@@ -26,14 +26,14 @@ data = datasets.load_stdlib_docs(min_count=20)
 model = Path(tempfile.mkdtemp()) / "stdlib.ldsm"
 TextTagger(LdSMClassifier(n_estimators=10, n_jobs=2, random_state=0)).fit(data).save(model)
 
-listener = socket.create_server(("127.0.0.1", 0))  # any port that is free
+listener = socket.create_server(("127.0.0.1", 0))  # any free port
 server = uvicorn.Server(uvicorn.Config(create_app([model]), log_level="warning"))
 thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
 thread.start()
 address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/projects/stdlib/suggest-batch?limit=3"
 
 # %%
-# A request may hold many texts. The answer has the form of Annif's.
+# A request may contain many texts. The answer has Annif's format.
 
 
 def suggest(texts):
@@ -47,7 +47,7 @@ for tag in suggest(["parse a date and time"])[0]["results"]:
     print(f"{tag['label']}: {tag['score']:.2f}")
 
 # %%
-# Texts that are sent together share the cost of a request.
+# Texts in one request share its cost.
 
 sizes = [1, 2, 4, 8, 16, 32, 64]
 milliseconds = []
@@ -65,6 +65,6 @@ shutil.rmtree(model.parent)
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 ax.semilogx(sizes, milliseconds, "o-", base=2)
 ax.set_xticks(sizes, sizes)
-ax.set(xlabel="texts in a request", ylabel="milliseconds per text", ylim=(0, None))
+ax.set(xlabel="texts per request", ylabel="milliseconds per text", ylim=(0, None))
 ax.grid(alpha=0.3)
 plt.show()

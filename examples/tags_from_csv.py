@@ -2,8 +2,9 @@
 Tags from a CSV file
 ====================
 
-A table of texts and tags becomes a model that tags new texts. The table here holds the docstrings
-of Python's standard library; their tags are the module, the kind of object and words of its name.
+Train a model on a table of texts and tags, and use it to tag new texts. The table contains the
+docstrings of Python's standard library. Their tags are the module, the kind of object and the words
+of its name.
 """
 
 import shutil
@@ -21,7 +22,7 @@ datasets.save_table(datasets.load_stdlib_docs(min_count=20), table, separator=";
 print(table.read_text(encoding="utf-8")[:300], "...")
 
 # %%
-# Read it, and hold out a fifth to see how well new texts will be tagged.
+# Read the table and hold out a fifth of the rows to measure how well the model tags new texts.
 
 data = datasets.load_table(table, text="text", labels="labels", separator=";")
 train, test = data.split(0.2, seed=0)
@@ -32,9 +33,8 @@ for question in ("parse a date and time", "wait until a thread ends"):
     print(f"{question}: {', '.join(f'{tag} {score:.2f}' for tag, score in answer)}")
 
 # %%
-# Of the k best tags, how many are right? Texts have few tags, so even a model that is always right
-# gives some wrong ones if it must give five. The most frequent tags, the same for every text, show
-# how much there is to be learned.
+# How many of the k best tags are right? Texts have few tags, so even a perfect model is sometimes
+# wrong if it must predict five. The baseline predicts the most frequent tags for every text.
 
 ks = range(1, 6)
 found = Evaluation(tagger, test).scores(ks)
@@ -44,8 +44,8 @@ baseline = [test.Y[:, frequent[:k]].sum() / k / len(test) for k in ks]
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 ax.plot(ks, [found.best_precision[k] for k in ks], ":", color="grey", label="best possible")
 ax.plot(ks, [found.ranking[f"precision@{k}"] for k in ks], "o-", label="tagger")
-ax.plot(ks, baseline, "s--", label="most frequent tags")
-ax.set(xlabel="tags per text (k)", ylabel="share of them that is right", ylim=(0, 1), xticks=ks)
+ax.plot(ks, baseline, "s--", label="baseline: most frequent tags")
+ax.set(xlabel="tags per text (k)", ylabel="share of right tags", ylim=(0, 1), xticks=ks)
 ax.legend(frameon=False)
 plt.show()
 shutil.rmtree(folder)

@@ -1,10 +1,10 @@
 """
-How many labels? Thresholds
-===========================
+Thresholds
+==========
 
-``predict`` gives each row the labels whose score reaches a threshold. A high one gives few labels,
-of which most are right; a low one gives many, and misses few. ``tune_threshold`` chooses the one
-with the best F1 on rows that were held out.
+``predict`` returns the labels whose score reaches a threshold. A high threshold gives few labels,
+and most of them are right. A low one gives many and misses few. ``tune_threshold`` chooses the
+threshold with the best F1 on held-out rows.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,8 @@ test = datasets.make_xmc("bibtex", scale=0.4, seed=0, part="test")
 clf = LdSMClassifier(10, n_jobs=2, random_state=0).fit(train)
 
 # %%
-# Scores of the second stage are probabilities, so 0.5 is a good start; F1 usually asks for less.
+# Scores of the second stage are probabilities, so 0.5 is a good start. F1 usually needs a lower
+# threshold.
 
 before = f1_score(test.Y, clf.predict(test.X), average="micro")
 clf.tune_threshold(held_out.X, held_out.Y)
@@ -26,7 +27,7 @@ after = f1_score(test.Y, clf.predict(test.X), average="micro")
 print(f"micro F1 on the test rows: {before:.3f} at 0.5, {after:.3f} at {clf.threshold_:.2f}")
 
 # %%
-# The test rows at every threshold. The tuned one was chosen without looking at them.
+# The curves show the test rows at every threshold. The threshold was tuned without these rows.
 
 scores = clf.predict_proba(test.X)
 thresholds = np.linspace(0.02, 0.98, 49)
@@ -41,6 +42,6 @@ for name, values in curves.items():
     ax.plot(thresholds, values, label=name, linewidth=2.5 if name == "F1" else 1.5)
 ax.axvline(clf.threshold_, color="grey", linestyle=":")
 ax.text(clf.threshold_ + 0.01, 0.03, f"tuned: {clf.threshold_:.2f}", color="grey")
-ax.set(xlabel="threshold", ylabel="all rows and labels together", xlim=(0, 1), ylim=(0, 1))
+ax.set(xlabel="threshold", ylabel="micro average", xlim=(0, 1), ylim=(0, 1))
 ax.legend(frameon=False)
 plt.show()

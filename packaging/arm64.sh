@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The core on ARM64, by emulation: arm64.sh PYTHON
+# Test the core on ARM64 in an emulator: arm64.sh PYTHON
 #
-# Debian's Python for ARM64 and the registry's wheels for it are unpacked below build/arm64; nothing is
-# installed on this machine. The core is cross-compiled, its tests run under qemu, and the models that are
-# trained there must have the fingerprints of those that PYTHON, which has ldsm, trains here.
+# Unpacks Debian's Python for ARM64 and the registry's wheels into build/arm64, without installing
+# anything. Cross-compiles the core and runs its tests under qemu. The models trained there must have the
+# same fingerprints as those that PYTHON, which must have ldsm, trains here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(realpath -s "$1")
@@ -18,7 +18,7 @@ needs() {
     }
 }
 
-# apt with a state of its own, for another machine: no right and no setting of this one is needed.
+# apt with its own state, for another architecture. Needs no privileges and no settings of this machine.
 apt_arm64() {
     apt-get -q -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Debug::NoLocking=1 \
         -o Dir::State="$folder/apt" -o Dir::State::status="$folder/apt/status" \
@@ -36,7 +36,7 @@ fetch_python() {
     done
 }
 
-# The same versions as here, so that nothing but the machine differs.
+# The same versions as here, so that only the architecture differs.
 fetch_packages() {
     local pins
     pins=$("$python" -m pip list --format freeze |
@@ -55,7 +55,7 @@ build_core() {
     rm -rf "$folder/packages/ldsm"
     cp -r src/ldsm "$folder/packages/ldsm"
     rm -f "$folder"/packages/ldsm/_core*.so
-    # The name that CMake gives it is that of this machine.
+    # CMake names it after this machine.
     cp "$folder"/build/_core*.so "$folder/packages/ldsm/_core.so"
 }
 

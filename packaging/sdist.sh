@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the sdist, unpack it elsewhere, and build and test what is in it: sdist.sh TOOLS PYTHON
+# Build the sdist, unpack it elsewhere, install it and run its tests: sdist.sh TOOLS PYTHON
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$1 python=$2

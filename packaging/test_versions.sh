@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The whole suite with other versions of what ldsm needs: test_versions.sh oldest|newest
+# Run the whole suite with other versions of the dependencies: test_versions.sh oldest|newest
 #
 # oldest: the lowest versions that pyproject.toml allows, on the oldest Python of this machine.
-# newest: the newest there are, on the newest Python.
+# newest: the newest versions, on the newest Python of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . packaging/pythons.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Install a wheel as a user without a compiler would, run the README's first example, then the core's
-# tests: try_wheel.sh PYTHON WHEEL
+# Install a wheel without a compiler, then run the README's first example and the core's tests:
+# try_wheel.sh PYTHON WHEEL
 set -euo pipefail
 python=$1 wheel=$(realpath "$2")
 root=$(realpath "$(dirname "$0")/..")
@@ -9,7 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 "$python" -m venv venv
 
-# Nothing but the environment is on the path, and nothing may be built; how pip reaches its index stays.
+# Only the environment is on the path, and compilers fail. Settings of pip's index are kept.
 mapfile -d '' kept < <(env -0 | grep -zE '^(PIP_\w+|\w+_(proxy|PROXY)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE)=')
 as_user() {
     env -i ${kept[@]+"${kept[@]}"} HOME="$folder" PATH="$folder/venv/bin" CC=false CXX=false "$@"
@@ -26,7 +26,7 @@ code = re.search(r"```python\n(.*?)```", Path(sys.argv[1]).read_text("utf-8"), r
 exec(compile(code, "README.md", "exec"))
 END
 took=$(($(date +%s) - start))
-as_user ldsm predict tags.ldsm "the invoice was charged twice" -k 1
+as_user ldsm predict tags.ldsm "parse a date and time" -k 1
 as_user python - "$root/pyproject.toml" << 'END'
 import re
 import sys
@@ -42,5 +42,5 @@ assert find_spec("ldsm.mlflow") and "annif" in {p.name for p in Path(find_spec("
 END
 as_user python -m pip install --quiet --only-binary :all: pytest hypothesis
 as_user python -m pytest -q -p no:cacheprovider --rootdir "$root" -c "$root/pyproject.toml" "$root/tests/core"
-echo "== $("$python" --version), $(basename "$wheel"): installed, and the README's first example run, in" \
+echo "== $("$python" --version), $(basename "$wheel"): installed and ran the README's first example in" \
     "$took s; the core's tests pass"

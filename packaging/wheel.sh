@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Build, repair, check and try the wheels of this machine's Pythons: wheel.sh TOOLS
+# Build, repair, check and test wheels for this machine's Pythons: wheel.sh TOOLS
 #
-# TOOLS is an environment with packaging/requirements.txt. Python 3.10 and 3.11 get a wheel each, 3.12
-# and later share one. The result lies in dist/.
+# TOOLS is an environment with packaging/requirements.txt. Python 3.10 and 3.11 get a wheel each; 3.12
+# and later share one. Writes to dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . packaging/pythons.sh
@@ -23,7 +23,7 @@ build_all() {
     done
 }
 
-# The wheel among the given ones that a Python can install.
+# The wheel that a Python can install.
 compatible() {
     local python=$1 tag
     shift
@@ -33,7 +33,7 @@ compatible() {
 
 check_all() {
     local wheel
-    # The repaired name says which systems the wheel runs on; nothing else of it may change.
+    # Repairing may change only the name, which lists the systems that the wheel runs on.
     for wheel in "$wheels"/*.whl; do
         PATH=$tools:$PATH "$tools/auditwheel" repair --wheel-dir dist "$wheel"
     done

@@ -34,8 +34,8 @@ _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 
 
 def write() -> None:
-    """Write the pages, but only those that differ: Sphinx reads a file anew if it was written."""
-    shutil.rmtree(GENERATED / "api", ignore_errors=True)  # with pages of names that are gone
+    """Write the pages that differ. Sphinx would read every written file again."""
+    shutil.rmtree(GENERATED / "api", ignore_errors=True)  # may have pages of removed names
     made = {
         page: relink(source.read_text(encoding="utf-8"), source.parent, page.parent)
         for source, page in PAGES.items()

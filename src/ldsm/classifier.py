@@ -263,9 +263,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Takes a small part of the time of a new fit. Labels that the model does not know become its
         labels. The splits of the trees stay, so after the data have doubled a new fit is due: see
-        ``docs/learning_on.md``. One batch in two halves may give another model. An error, or
-        Ctrl-C, leaves the model as it was; predictions in other threads are by the old model or by
-        the new one.
+        ``docs/incremental_learning.md``. One batch in two halves may give another model. An error,
+        or Ctrl-C, leaves the model as it was; predictions in other threads are by the old model or
+        by the new one.
 
         A batch shows what labels look like, not how often they occur: a hundred rows of one new
         label teach the model that label and leave its answers to other rows alone.
@@ -284,10 +284,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             wrong for the row. "unknown": it may not have been given. "auto": unknown in rows that
             have new labels only, negative in all others.
         prior : {"auto", "batch"}, default="auto"
-            The scores are refitted to batches that are large enough (``docs/learning_on.md``).
-            "auto": unless the labels of the batch are distributed unlike those of the rows so far;
-            ``training_["history"]`` counts the rows of such batches as "skewed". "batch": always.
-            Labels then become as frequent as they are in the batch.
+            The scores are refitted to batches that are large enough
+            (``docs/incremental_learning.md``). "auto": unless the labels of the batch are
+            distributed unlike those of the rows so far; ``training_["history"]`` counts the rows of
+            such batches as "skewed". "batch": always. Labels then become as frequent as they are in
+            the batch.
 
         Returns
         -------
@@ -629,8 +630,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         The scores of all other labels stay what they were, bit for bit, those of 0 included; only
         where each row has one label are they scaled again, so that they sum to 1. Columns of
-        predictions are those of `classes_`, as ever. ``docs/learning_on.md`` tells what this takes
-        to be kept of a dropped label, under no name, until the model next learns.
+        predictions are those of `classes_`, as ever. ``docs/incremental_learning.md`` lists what is
+        kept of a dropped label, under no name, until the model next learns.
 
         Parameters
         ----------

@@ -183,7 +183,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Takes a small part of the time of a new fit. Tags that the model does not know become its
         tags; words in as many of these documents as the vectorizer asks for (two by default) become
         features of linear classifiers and index, until there are twice as many as the trees know.
-        See `LdSMClassifier.partial_fit`, and ``docs/learning_on.md`` for when to fit anew.
+        See `LdSMClassifier.partial_fit`, and ``docs/incremental_learning.md`` for when to fit anew.
 
         Parameters
         ----------

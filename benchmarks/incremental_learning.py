@@ -1,16 +1,17 @@
-"""Learning on: models that are given new rows, beside models that are trained anew on all rows.
+"""Incremental learning: compare updated models with models retrained on all rows.
 
-    python benchmarks/learning_on.py [--seeds 3] [--sets eurlex57k,yso,reuters,bibtex,delicious]
+    python benchmarks/incremental_learning.py [--seeds 3]
+        [--sets eurlex57k,yso,reuters,bibtex,delicious]
 
-Six trials, each with the defaults on two threads; precision is on the test rows:
+There are six trials, each with the defaults on two threads. Precision is measured on test rows.
 
-- half: a random half of the training rows, then five batches of a tenth each;
-- tenth: nine tenths, then the rest;
-- labels: a tenth of the labels that have ten rows or more are taken off the first 80 % of the rows,
-  then the last 20 % come with all labels;
-- one: a batch of 20 rows with nothing but one label that the model has never seen, for five labels;
-- stream: all but 10,000 rows, then 200 batches of 50;
-- document: one document at a time.
+- half: train on a random half of the rows, then learn five batches of a tenth each;
+- tenth: train on nine tenths, then learn the rest;
+- labels: hide a tenth of the labels with ten rows or more in the first 80 % of the rows, then learn
+  the last 20 % with all labels;
+- one: learn 20 rows that have only one, unseen label; repeat for five labels;
+- stream: train on all but 10,000 rows, then learn 200 batches of 50;
+- document: learn one document at a time.
 
 Writes its tables into benchmarks/README.md.
 """
@@ -254,7 +255,7 @@ def size_of(model: Any) -> int:
 
 
 def main() -> None:
-    parser = records.arguments(__doc__ or "", "learning_on", seeds=3)
+    parser = records.arguments(__doc__ or "", "incremental_learning", seeds=3)
     parser.add_argument("--sets", default=",".join(SETS))
     options = parser.parse_args()
     sets = ["quick"] if options.quick else options.sets.split(",")

@@ -1,9 +1,9 @@
 """
-Learning on
-===========
+Incremental learning
+====================
 
-New documents arrive with a tag that the model has never seen. ``partial_fit`` learns from them in
-a small part of the time of a new fit.
+New documents arrive with a tag that the model has never seen. ``partial_fit`` learns them in a
+fraction of the training time.
 """
 
 import time
@@ -24,8 +24,8 @@ tagger = TextTagger(classifier).fit(data.select(np.flatnonzero(~has_new)))
 print(f"{sum(~has_new)} documents without {NEW}: {time.perf_counter() - start:.2f} s to fit")
 
 # %%
-# Documents with the new tag come in batches. After each, how many of the held-out documents that
-# should get the tag have it among their five best?
+# Documents with the new tag arrive in batches. After each batch, we measure how many held-out
+# documents with this tag have it among their five best tags.
 
 
 def share_found(model):
@@ -41,12 +41,12 @@ for batch in np.array_split(np.flatnonzero(has_new), 8):
     found.append(share_found(tagger))
 
 # %%
-# A model that has seen all documents from the beginning shows what more could be had.
+# For comparison, the dotted line shows a model trained on all documents.
 
-anew = share_found(TextTagger(classifier).fit(data))
+retrained = share_found(TextTagger(classifier).fit(data))
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
-ax.axhline(anew, color="grey", linestyle=":", label="trained anew on all documents")
-ax.plot(seen, found, "o-", label="learned on, batch by batch")
-ax.set(xlabel=f"documents with {NEW} seen", ylabel="share found", ylim=(0, 1.02))
+ax.axhline(retrained, color="grey", linestyle=":", label="retrained on all documents")
+ax.plot(seen, found, "o-", label="updated batch by batch")
+ax.set(xlabel=f"documents with {NEW} learned", ylabel="share found", ylim=(0, 1.02))
 ax.legend(frameon=False, loc="lower right")
 plt.show()
