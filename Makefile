@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long test-browser test-annif test-mlflow test-oldest test-newest test-arm \
+.PHONY: demo test test-long test-bench test-browser test-annif test-mlflow test-oldest test-newest test-arm \
 	sanitize sanitize-address sanitize-thread fuzz lint audit requirements docs docs-links wheel sdist \
 	bench bench-annif paper peers clean
 
@@ -26,6 +26,10 @@ test: $(VENV)/.installed-test
 
 test-long: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow"
+
+# The benchmark programs on tiny data: what they write is there and adds up.
+test-bench: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m "bench and not long" tests/house
 
 # The page of `ldsm serve` in a real browser. Debian's packages are installed where they are missing
 # and where that is possible; axe-core, which checks accessibility, comes from a package of PyPI.
@@ -67,6 +71,7 @@ fuzz:
 
 SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 lint: $(VENV)/.installed-lint
+	$(BIN)/python -m pytest -m lint tests/house
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -106,13 +111,14 @@ requirements: $(VENV)/bin/python
 DOCS = LC_ALL=C.UTF-8 $(BIN)/python -m sphinx -W --keep-going -n -d build/docs/doctrees docs
 
 docs: $(VENV)/.installed-docs
+	$(BIN)/python -m pytest -n 2 -m "docs and not long" tests/house
 	$(DOCS) build/docs/html
 	$(BIN)/python docs/site/check.py build/docs/html
 
 docs-links: $(VENV)/.installed-docs
 	$(DOCS) -b linkcheck build/docs/linkcheck
 
-bench: $(VENV)/.installed-plot peers
+bench: test-bench $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/frontier.py

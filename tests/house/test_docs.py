@@ -1,17 +1,15 @@
-"""Everything the documentation shows is run: Python blocks, shell lines, examples, doctests."""
+"""Everything the pages show is run: Python blocks, shell lines, examples."""
 
 from __future__ import annotations
 
 import csv
-import doctest
-import importlib
 import inspect
 import json
-import pkgutil
 import random
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,6 +26,7 @@ from ldsm.serve import create_app
 from services import running, service
 from text_corpus import titles
 
+pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
 TESTS = list((ROOT / "tests").rglob("test_*.py"))
@@ -229,19 +228,6 @@ def test_examples(path, tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.glob("tmp*"))
 
 
-def modules():
-    """All modules but those that need Annif: `make test-annif` runs their examples."""
-    found = pkgutil.walk_packages(ldsm.__path__, "ldsm.")
-    return [m.name for m in found if "_core" not in m.name and "ldsm.annif" not in m.name]
-
-
-@pytest.mark.parametrize("name", [m for m in modules() if not m.endswith("__main__")])
-def test_doctests(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    assert result.failed == 0
-
-
 def write_papers(name, rows, words, tag):
     """Titles with tags, some of them with other words and another tag, too."""
     with open(name, "w") as file:
@@ -286,3 +272,29 @@ def test_vocabulary_page(tmp_path, monkeypatch, capsys):
     names = {}
     exec(compile(code, "docs/vocabulary.md", "exec"), names)
     assert "aquaculture" in names["tagger"].classes_
+
+
+def test_commands_of_the_reproduction(tmp_path, monkeypatch, capsys):
+    """What the page tells a reader to type, on tiny files of the names it uses."""
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    shape = {"labels_per_row": 2, "nonzeros_per_row": 8}
+    rows = datasets.make_xmc(300, 60, 20, **shape)
+    for name in ("Bibtex_data.txt", "eurlex_train.txt", "eurlex_test.txt"):
+        datasets.save_xmlrepo(rows, name)
+    for name, numbers in (("tr", range(1, 201)), ("tst", range(201, 301))):
+        Path(f"bibtex_{name}Split.txt").write_text("".join(f"{i} {i}\n" for i in numbers))
+    ldsm = within(capsys)
+    commands = [shlex.split(line) for line in re.findall(r"^\$ ldsm (.*)$", page, flags=re.M)]
+    assert len(commands) == 8
+    for command in commands:
+        assert (ran := ldsm(*command)).code == 0, (command, ran.err)
+
+    options = re.findall(r"^\| .* \| `(--.*)` \| `(--.*)` \|$", page, flags=re.M)
+    assert len(options) == 6
+    for to_train, to_evaluate in options:
+        train = ["train", "eurlex_train", "-o", "x.ldsm", "--n-estimators", "5", *to_train.split()]
+        evaluate = ["evaluate", "x.ldsm", "eurlex_test", *to_evaluate.split()]
+        for command in (train, evaluate):
+            assert (ran := ldsm(*command)).code == 0, (command, ran.err)
+        shutil.rmtree("trees", ignore_errors=True)

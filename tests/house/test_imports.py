@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import ldsm
 
 PACKAGE = Path(ldsm.__file__).parent
@@ -37,6 +39,7 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms
 
 
+@pytest.mark.lint
 def test_imports_point_one_way():
     checked = 0
     for path in PACKAGE.rglob("*.py"):
@@ -49,6 +52,7 @@ def test_imports_point_one_way():
     assert checked > 100
 
 
+@pytest.mark.lint
 def test_rooms_are_small():
     """The top holds the rooms and little else, a package at most a dozen modules."""
     built = ("__pycache__", *(path.name for path in PACKAGE.glob("*.so")))
@@ -95,6 +99,7 @@ def test_import_is_light():
     assert run.stdout.strip() == ""
 
 
+@pytest.mark.lint
 def test_every_file_of_tests_has_a_name_of_its_own():
     """Two of one name cannot be collected together, and some are only where a browser is."""
     names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]

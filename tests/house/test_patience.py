@@ -40,6 +40,7 @@ def has_a_tight_limit(node):
     return any(isinstance(limit, ast.Constant) and limit.value < PATIENCE for limit in limits)
 
 
+@pytest.mark.lint
 def test_no_test_looks_at_the_clock():
     found = []
     for path in sorted(TESTS.rglob("*.py")):

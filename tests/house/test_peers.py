@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here")
+pytestmark = [
+    pytest.mark.bench,
+    pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here"),
+]
 
 
 @pytest.fixture

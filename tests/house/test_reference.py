@@ -16,6 +16,7 @@ sys.path.insert(0, str(DOCS / "site"))
 
 from public_names import public_members, public_modules, public_objects  # noqa: E402
 
+pytestmark = pytest.mark.docs
 OBJECTS = dict(public_objects())
 
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(DOCS / "site"))
 
 from check import faults  # noqa: E402
 
+pytestmark = pytest.mark.docs
 PAGE = '<html><head>{head}</head><body id="top"><h1 id="a b">A</h1>{body}</body></html>'
 
 

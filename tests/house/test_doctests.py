@@ -1,0 +1,24 @@
+"""The examples in docstrings run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import ldsm
+
+
+def modules():
+    """All modules but those that need Annif: `make test-annif` runs their examples."""
+    found = pkgutil.walk_packages(ldsm.__path__, "ldsm.")
+    return [m.name for m in found if "_core" not in m.name and "ldsm.annif" not in m.name]
+
+
+@pytest.mark.parametrize("name", [m for m in modules() if not m.endswith("__main__")])
+def test_doctests(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
