@@ -25,11 +25,12 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-long: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow"
+	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow" \
+		tests packaging/tests docs/tests benchmarks/tests
 
 # The benchmark programs on tiny data: what they write is there and adds up.
 test-bench: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "bench and not long" tests/house
+	$(BIN)/python -m pytest -n 2 benchmarks/tests
 
 # The page of `ldsm serve` in a real browser. Debian's packages are installed where they are missing
 # and where that is possible; axe-core, which checks accessibility, comes from a package of PyPI.
@@ -71,7 +72,7 @@ fuzz:
 
 SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 lint: $(VENV)/.installed-lint
-	$(BIN)/python -m pytest -m lint tests/house
+	$(BIN)/python -m pytest -m lint tests/house packaging/tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -111,7 +112,7 @@ requirements: $(VENV)/bin/python
 DOCS = LC_ALL=C.UTF-8 $(BIN)/python -m sphinx -W --keep-going -n -d build/docs/doctrees docs
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -m pytest -n 2 -m "docs and not long" tests/house
+	$(BIN)/python -m pytest -n 2 docs/tests
 	$(DOCS) build/docs/html
 	$(BIN)/python docs/site/check.py build/docs/html
 

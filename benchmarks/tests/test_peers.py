@@ -10,11 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-pytestmark = [
-    pytest.mark.bench,
-    pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here"),
-]
+BENCHMARKS = Path(__file__).parents[1]
 
 
 @pytest.fixture

@@ -15,13 +15,7 @@ import pytest
 
 from ldsm import datasets
 
-ROOT = Path(__file__).parents[2]
-BENCHMARKS = ROOT / "benchmarks"
-pytestmark = [
-    pytest.mark.bench,
-    pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here"),
-]
-pytest.importorskip("matplotlib")
+BENCHMARKS = Path(__file__).parents[1]
 
 
 @pytest.fixture
