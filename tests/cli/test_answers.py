@@ -8,7 +8,7 @@ import json
 import pytest
 
 import ldsm
-from cli_runs import make_documents, within
+from cli_runs import make_documents
 from ldsm import datasets
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -28,11 +28,6 @@ def folder(tmp_path_factory):
         for i, row in enumerate(rows[:N_ROWS]):
             file.write(json.dumps({"key": i, "text": row[1]}) + "\n")
     return folder
-
-
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
 
 
 def test_a_csv_file_is_a_table(run, folder, tmp_path):

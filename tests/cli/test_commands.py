@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ldsm
-from cli_runs import leftovers, within, write_data
+from cli_runs import leftovers, write_data
 from ldsm import LdSMClassifier, datasets, metrics
 from ldsm._trees.params import CONSTRAINTS
 from ldsm.cli.options.estimator import EstimatorOptions, defaults, described, flag, parse
@@ -31,11 +31,6 @@ def folder(tmp_path_factory):
     notes = datasets.load_jsonl(path / "notes.jsonl")
     ldsm.TextTagger(LdSMClassifier(3, random_state=0)).fit(notes).save(path / "notes.ldsm")
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
 
 
 # -- the estimator's parameters -------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ldsm
-from cli_runs import make_documents, within, write_data
+from cli_runs import make_documents, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from text_corpus import titles
 
@@ -29,11 +29,6 @@ def folder(tmp_path_factory):
     )
     LdSMClassifier(3, random_state=0).fit(train).save(path / "trees.ldsm")
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
 
 
 def test_training_names_the_second_stage(run, folder, tmp_path):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ldsm
-from cli_runs import process, within
+from cli_runs import process
 
 WORDS = {
     "grain": ["wheat", "corn", "maize"],
@@ -20,11 +20,6 @@ WORDS = {
 
 
 pytestmark = pytest.mark.filterwarnings("default")  # warnings become notes of the command
-
-
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
 
 
 def documents(n: int = 120) -> list[tuple[str, list[str]]]:

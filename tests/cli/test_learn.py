@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import ldsm
-from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.locks import FileLocked, locked
 from ldsm.cli.screen import Screen
@@ -51,11 +50,6 @@ def here(files, tmp_path, monkeypatch):
         (tmp_path / name).write_bytes((files / name).read_bytes())
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
 
 
 def test_a_new_file_or_the_same(run, here):

@@ -1,12 +1,9 @@
 """Readers, writers and the Dataset they share."""
 
 import bz2
-import doctest
 import gzip
-import importlib
 import json
 import os
-import pkgutil
 
 import numpy as np
 import pytest
@@ -410,14 +407,6 @@ def test_vectorize_and_align_a_test_set():
     assert unseen.labels == {"tax": 1}
     with pytest.raises(ValueError, match="already has features"):
         train_rows.vectorize(vectorizer)
-
-
-def test_module_examples_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for module in pkgutil.iter_modules(datasets.__path__, "ldsm.datasets."):
-        if module.name.rsplit(".", 1)[1] in ("synthetic", "stdlib_docs"):
-            continue
-        assert doctest.testmod(importlib.import_module(module.name)).failed == 0
 
 
 @needs_data

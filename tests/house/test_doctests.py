@@ -17,8 +17,12 @@ def modules():
     return [m.name for m in found if "_core" not in m.name and "ldsm.annif" not in m.name]
 
 
+# Of these, at least so many examples are found.
+FEWEST = {"ldsm.objective": 5, "ldsm.metrics.ranking": 10, "ldsm.text.tagger": 10}
+
+
 @pytest.mark.parametrize("name", [m for m in modules() if not m.endswith("__main__")])
 def test_doctests(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    assert result.failed == 0
+    assert result.failed == 0 and result.attempted >= FEWEST.get(name, 0)

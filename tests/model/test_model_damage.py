@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from damage import become, both, put, refuse, swap
 from ldsm import LdSMClassifier, load
 from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
-from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart, with_entry
 from problems import make_problem
 
@@ -42,40 +43,21 @@ def data(tmp_path_factory):
     return path.read_bytes()
 
 
-def refuse(tmp_path, data, message, verify=True):
-    """The file is refused with one sentence that names it and says why."""
+def written(tmp_path, header, arrays):
+    """The path of a file with these arrays."""
+    path = tmp_path / "m.ldsm"
+    model_file.write(path, {"kind": "LdSMClassifier", **header}, arrays)
+    return path
+
+
+def changed(tmp_path, data):
+    """The path of a file with these bytes."""
     path = tmp_path / "bad.ldsm"
     path.write_bytes(data)
-    with pytest.raises(ModelFileError, match=message) as caught:
-        load(path, verify)
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 700 + len(str(path))
+    return path
 
 
 # -- structure: a good checksum over arrays that are no trees ----------------------------------
-
-
-def put(name, at, value):
-    def change(arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name][at] = value
-
-    return change
-
-
-def become(name, function):
-    def change(arrays):
-        arrays[name] = function(arrays[name])
-
-    return change
-
-
-def swap(name, at):
-    def change(arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name][[at, at + 1]] = arrays[name][[at + 1, at]]
-
-    return change
 
 
 WEIGHT = FOREST.weight_offsets[SPLITS[1]]  # the second split's first entry
@@ -114,9 +96,9 @@ BROKEN = {
         "of tree 0 has [02] parents",
     ),
     "nodes without a parent": (
-        lambda a: (
-            put("forest.first_child", SPLITS[1], 0)(a),
-            become("forest.epoch_objective", lambda e: e[1:])(a),
+        both(
+            put("forest.first_child", SPLITS[1], 0),
+            become("forest.epoch_objective", lambda e: e[1:]),
         ),
         "of tree 0 has 0 parents",
     ),
@@ -182,10 +164,7 @@ BROKEN = {
     "label counts too few": (become("label_counts", lambda a: a[1:]), "'label_counts' has a wrong"),
     "label counts missing": (lambda a: a.pop("label_counts"), "lacks the array 'label_counts'"),
     "the same label twice": (put("labels.text", 0, ord("c")), "entry 1, 'c', occurs twice"),
-    "labels not UTF-8": (
-        put("labels.text", -8, 0xFF),
-        "entry 7, .* is not UTF-8",
-    ),
+    "labels not UTF-8": (put("labels.text", -8, 0xFF), "entry 7, .* is not UTF-8"),
     "label offsets fall": (put("labels.offsets", 2, 9), "'labels.offsets' decreases"),
     "label offsets too long": (put("labels.offsets", -1, 99), "'labels.offsets' does not go"),
     "label offsets too few": (become("labels.offsets", lambda a: np.delete(a, 1)), "labels do not"),
@@ -203,17 +182,15 @@ def test_arrays_that_are_no_forest(tmp_path, case):
     change, message = BROKEN[case]
     arrays = dict(ARRAYS)
     change(arrays)
-    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **HEADER}, arrays)
-    refuse(tmp_path, (tmp_path / "m.ldsm").read_bytes(), message)
+    path = written(tmp_path, HEADER, arrays)
+    refuse(path, message)
     # Unverified, it is refused as well, or answers, or says at predict what is wrong.
-    try:
-        clf = load(tmp_path / "m.ldsm", verify=False)
+    with suppress(ValueError):
+        clf = load(path, verify=False)
         rows = sp.csr_array(X)
         clf.model_ = replace(clf.model_, feature_names=None)
         clf.predict_topk(rows, k=3), clf.predict_proba(rows), clf.predict(rows)
         clf.decision_path(rows), clf.explain(rows[:1])
-    except ValueError:
-        pass
 
 
 @pytest.mark.parametrize("case", [case for case in BROKEN if "child" in case or "parent" in case])
@@ -221,9 +198,7 @@ def test_trees_that_never_end_are_refused_without_verifying_too(tmp_path, case):
     """With two parents to a node, a row's ways could double at every level."""
     arrays = dict(ARRAYS)
     BROKEN[case][0](arrays)
-    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **HEADER}, arrays)
-    with pytest.raises(ModelFileError, match=BROKEN[case][1]):
-        load(tmp_path / "m.ldsm", verify=False)
+    refuse(written(tmp_path, HEADER, arrays), BROKEN[case][1], verify=False)
 
 
 def test_explaining_says_what_is_damaged(tmp_path):
@@ -243,15 +218,14 @@ def test_explaining_says_what_is_damaged(tmp_path):
         (put("forest.histogram_offsets", leaf, -9), "its histogram lies outside"),
         (put("forest.node_rows", leaf, 0), "it has labels but no rows"),
     ]:
-        changed = dict(arrays)
-        change(changed)
-        model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
+        other = dict(arrays)
+        change(other)
+        path = written(tmp_path, header, other)
         with pytest.raises(ValueError, match=f"The forest is damaged at node .*{message}"):
-            load(tmp_path / "m.ldsm", verify=False).explain(row)
+            load(path, verify=False).explain(row)
     # Weights that are no numbers are answered with, as by the router.
-    changed = {**arrays, "forest.weights": arrays["forest.weights"] * np.float32(np.nan)}
-    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
-    assert load(tmp_path / "m.ldsm", verify=False).explain(row)[0].leaves
+    other = {**arrays, "forest.weights": arrays["forest.weights"] * np.float32(np.nan)}
+    assert load(written(tmp_path, header, other), verify=False).explain(row)[0].leaves
 
 
 def test_every_tree_and_block_is_looked_at(tmp_path):
@@ -273,11 +247,9 @@ def test_every_tree_and_block_is_looked_at(tmp_path):
         (put("forest.histogram_counts", -1, 0), f"of tree {tree}"),
         (put("forest.node_rows", leaf, -1), f"of tree {tree}"),
     ]:
-        changed = dict(arrays)
-        change(changed)
-        model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
-        with pytest.raises(ModelFileError, match=message):
-            load(tmp_path / "m.ldsm")
+        other = dict(arrays)
+        change(other)
+        refuse(written(tmp_path, header, other), message)
 
 
 # -- headers ------------------------------------------------------------------------------------
@@ -301,12 +273,7 @@ def tensor(name, **changes):
 
 
 def facts(**changes):
-    def change(data):
-        header, body = take_apart(data)
-        header["__metadata__"].update(changes)
-        return put_together(header, body)
-
-    return change
+    return tensor("__metadata__", **changes)
 
 
 def raw(change):
@@ -399,13 +366,13 @@ HEADERS = {
 @pytest.mark.parametrize("case", HEADERS)
 def test_headers_that_are_wrong(tmp_path, data, case):
     change, message = HEADERS[case]
-    refuse(tmp_path, change(data), message)
+    refuse(changed(tmp_path, change(data)), message)
 
 
 def test_headers_are_checked_without_verifying_too(tmp_path, data):
     for case, (change, message) in HEADERS.items():
         if "checksum does not match" not in message:
-            refuse(tmp_path, change(data), message, verify=False)
+            refuse(changed(tmp_path, change(data)), message, verify=False)
             assert case
 
 
@@ -415,7 +382,7 @@ def test_a_missing_threshold(tmp_path):
     data = (tmp_path / "m.ldsm").read_bytes()
     for value in (None, "0.5", True):
         change = entry("model", threshold=value)
-        refuse(tmp_path, change(data), "no proper entry 'threshold'")
+        refuse(changed(tmp_path, change(data)), "no proper entry 'threshold'")
     text = data.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 1e9', 1)
     assert len(text) == len(data)
     path = tmp_path / "m.ldsm"
@@ -426,16 +393,13 @@ def test_a_missing_threshold(tmp_path):
 def test_numbers_as_labels_that_are_none(tmp_path):
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, np.argmax(Y, axis=1) + 100)
     header, arrays = model_to_state(clf.model_, clf.get_params())
-    path = tmp_path / "m.ldsm"
     for text in (b"1_0", b" 10", b"+10", b"007", b"1.0", b"-00"):
-        changed = arrays["labels.text"].copy()
-        changed[:3] = np.frombuffer(text, dtype=np.uint8)
-        model_file.write(
-            path, {"kind": "LdSMClassifier", **header}, {**arrays, "labels.text": changed}
-        )
-        refuse(tmp_path, path.read_bytes(), re.escape(f"{text.decode()!r}, is not a whole number"))
+        other = arrays["labels.text"].copy()
+        other[:3] = np.frombuffer(text, dtype=np.uint8)
+        path = written(tmp_path, header, {**arrays, "labels.text": other})
+        refuse(path, re.escape(f"{text.decode()!r}, is not a whole number"))
     small = with_entry(path.read_bytes(), "model", lambda m: m.update(label_dtype="int8"))
-    refuse(tmp_path, small, "is not a whole number|is out of range")
+    refuse(changed(tmp_path, small), "is not a whole number|is out of range")
 
 
 def test_one_long_label_does_not_widen_all(tmp_path):

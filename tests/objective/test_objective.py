@@ -1,6 +1,5 @@
 """The calculators of ldsm.objective against hand-computed values and the paper's (true) claims."""
 
-import doctest
 import itertools
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldsm import objective
 from ldsm.objective import (
     balancedness_bound,
     balancedness_factor,
@@ -274,12 +272,3 @@ def test_purity_gap_bound_is_tight(split, multiway_penalty):
     terms = objective_terms(*split, 2.0, multiway_penalty)
     bound = purity_gap_bound(terms.purity, arity, 2.0, multiway_penalty)
     assert bound == pytest.approx(purity_factor(*split), abs=TOLERANCE)
-
-
-# --- examples
-
-
-def test_examples_in_docstrings_run():
-    result = doctest.testmod(objective)
-    assert result.attempted >= 5
-    assert result.failed == 0

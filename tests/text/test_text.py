@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
 import re
 from itertools import islice
@@ -20,10 +19,8 @@ import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm._model import thresholds
 from ldsm.datasets import Dataset, Strings
-from ldsm.text import corpus as text_inputs
-from ldsm.text import default_vectorizer, features
+from ldsm.text import default_vectorizer
 from ldsm.text import fitted as fitted_module
-from ldsm.text import tagger as tagger_module
 from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, small
 
 
@@ -401,11 +398,3 @@ def test_eurlex_from_file_to_tags(benchmark_data, tmp_path):
     tagger.save(tmp_path / "eurlex.ldsm")
     documents = [document for document, _ in held_out[:50]]
     assert ldsm.load(tmp_path / "eurlex.ldsm").predict(documents) == tagger.predict(documents)
-
-
-def test_doctests(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    modules = (tagger_module, features, thresholds, text_inputs)
-    results = [doctest.testmod(module) for module in modules]
-    assert sum(result.attempted for result in results) >= 10
-    assert not any(result.failed for result in results)
