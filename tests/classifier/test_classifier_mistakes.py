@@ -83,14 +83,9 @@ def test_bad_data(X, Y, message):
         small().fit(X, Y)
 
 
-def test_prediction_with_another_number_of_features():
-    clf = small().fit(XS, YS)
-    with pytest.raises(ValueError, match="X has 39 features, but LdSMClassifier is expecting 40"):
-        clf.predict_topk(XS[:, :39])
-    with pytest.raises(ValueError, match=r"'k' parameter must be an int in \[1, 12\]. Got 0"):
-        clf.predict_topk(XS, k=0)
+def test_explain_takes_one_row():
     with pytest.raises(ValueError, match="exactly one row"):
-        clf.explain(XS[:2])
+        small().fit(XS, YS).explain(XS[:2])
 
 
 def test_failed_fit_leaves_a_fitted_model_alone():

@@ -127,7 +127,6 @@ def test_texts_and_names_of_labels(client, tmp_path):
     tagger.save(tmp_path / "tagger.ldsm")
     datasets.Dataset.from_texts(texts, [[*row, "unseen"] for row in tags]).save(tmp_path / "texts")
     labels, _ = ldsm.dask.predict(client, tmp_path / "tagger.ldsm", tmp_path / "texts", 1)
-    assert labels[:, 0].tolist() == [best[0][0] for best in tagger.predict(texts, k=1)]
     found = ldsm.dask.evaluate(client, tmp_path / "tagger.ldsm", tmp_path / "texts", [1])
     column = {name: i for i, name in enumerate(tagger.classifier_.classes_)}
     truth = [[column[tag] for tag in row] for row in tags]

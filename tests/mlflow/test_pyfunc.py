@@ -136,26 +136,9 @@ def test_requests_without_texts(loaded):
         assert len(loaded.predict(parsed(body))) == 0
 
 
-def test_params(loaded, tagger):
-    best = tagger.predict(NEW, 2)
-    assert pairs(loaded.predict(NEW, params={"k": 2})) == best
-    some = [[pair for pair in row if pair[1] >= 0.5] for row in best]
-    assert pairs(loaded.predict(NEW, params={"k": 2, "threshold": 0.5})) == some != best
-    rare = tagger.predict(NEW, 2, tail=1.0)
-    assert pairs(loaded.predict(NEW, params={"k": 2, "tail": 1.0})) == rare
-
-
-@pytest.mark.parametrize(
-    ("params", "said"),
-    [
-        ({"k": 0}, "'k' parameter must be an int >= 1. Got 0 instead"),
-        ({"threshold": 2.0}, r"'threshold' parameter must be a float in \[0, 1\]. Got 2.0"),
-        ({"k": "many"}, "k"),
-    ],
-)
-def test_wrong_params(loaded, params, said):
-    with pytest.raises((ValueError, mlflow.MlflowException), match=said):
-        loaded.predict(NEW, params=params)
+def test_param_that_is_no_number(loaded):
+    with pytest.raises(mlflow.MlflowException, match="k"):
+        loaded.predict(NEW, params={"k": "many"})
 
 
 def test_an_unknown_param(tagger):
@@ -211,8 +194,6 @@ def test_a_classifier(tmp_path):
         for row, (own, its) in enumerate(zip(labels.tolist(), scores.tolist(), strict=True)):
             n = int(np.sum(scores[row] > 0))
             assert answer.labels[row] == own[:n] and answer.scores[row] == its[:n]
-    with pytest.raises(ValueError, match="X has 3 features, but LdSMClassifier is expecting 20"):
-        model.predict(np.ones((1, 3)))
 
 
 def test_models_that_cannot_be_saved(tmp_path):

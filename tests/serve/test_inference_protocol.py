@@ -67,9 +67,6 @@ def test_chosen_outputs_and_columns_of_texts(client):
             request(["cod"]) | {"outputs": [{"name": "labels"}] * 2},
             "The outputs are labels and scores",
         ),
-        (request([7]), "The input 'text' must hold strings"),
-        (request(["cod"], parameters={"k": 0}), "The parameter 'k' is wrong"),
-        (request(["cod"], parameters={"tail": "nan"}), "The parameter 'tail' is wrong"),
         (
             {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [3], "data": ["cod"]}]},
             "The shape of 'text' must be [1]",
