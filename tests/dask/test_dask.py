@@ -20,7 +20,7 @@ from distributed import Client
 import dask
 import ldsm.dask
 from cli_runs import within
-from dask_clusters import N_TREES, cluster, make_store, settings, small, trees_in
+from dask_clusters import N_TREES, cluster, small, trees_in
 from ldsm import TextTagger, datasets
 from ldsm._trees.growing import joblib_executor
 from ldsm._trees.training_data import StoredTrainingData
@@ -34,22 +34,11 @@ SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
 SEEDS = (0, 1, 2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _settings():
-    with settings():
-        yield
-
-
 @pytest.fixture(scope="module")
 def client():
     """Two workers, which no test spoils."""
     with cluster(2) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return make_store(tmp_path_factory.mktemp("stores"))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from distributed import Client
 
 import ldsm.dask
-from dask_clusters import Spoilt, cluster, make_store, remote_cluster, settings, small, trees_in
+from dask_clusters import Spoilt, cluster, remote_cluster, small, trees_in
 from ldsm import datasets
 from ldsm.dask import ClusterError, tasks, workers
 from patience import PATIENCE
@@ -21,17 +21,6 @@ from patience import PATIENCE
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 
 N_LONG = 16  # trees of a fit that takes a while
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _settings():
-    with settings():
-        yield
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return make_store(tmp_path_factory.mktemp("stores"))
 
 
 # -- workers that die --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import ldsm.dask
-from dask_clusters import cluster, make_store, settings, small
+from dask_clusters import cluster, small
 from ldsm import TextTagger, datasets, load, metrics
 from ldsm.evaluation import Evaluation
 from ldsm.metrics.ranking import ranking_sums
@@ -27,13 +27,8 @@ def local_scores(model, data, ks, tail=0.0):
 
 @pytest.fixture(scope="module")
 def client():
-    with settings(), cluster(2) as client:
+    with cluster(2) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return make_store(tmp_path_factory.mktemp("stores"))
 
 
 def test_predictions_are_those_of_one_process(client, store, tmp_path):

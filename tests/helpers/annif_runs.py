@@ -18,6 +18,14 @@ SETTINGS = {
 }
 
 
+def project(
+    name: str, title: str, backend: str = "ldsm", vocab: str = "archaeology", **more: str
+) -> str:
+    """A project of projects.cfg; its name ends with its language."""
+    facts = {"name": title, "language": name[-2:], "backend": backend, "vocab": vocab, **more}
+    return f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in facts.items())
+
+
 class Annif:
     """Runs Annif in a folder that holds its projects and data."""
 

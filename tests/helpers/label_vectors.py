@@ -34,6 +34,10 @@ def checked(matrix: sp.csr_array) -> _core.CheckedFeatures:
     )
 
 
+def train_ranker(x: sp.csr_array, *pairs: Any, first_label: int = 0, **settings: Any) -> Any:
+    return _core.train_ranker(checked(x), *pairs, first_label=first_label, **settings)
+
+
 def label_pairs(lists: Any, y: Any, **settings: Any) -> Any:
     rows = (_core.CheckedLabels(*labels, N_LABELS) for labels in (lists, y))
     return _core.label_pairs(*rows, **settings)
