@@ -211,7 +211,7 @@ def test_many_labels(run):
 
 
 @pytest.mark.long
-def test_learning_on(run):
+def test_incremental_learning(run):
     (facts,) = run("learning_on", "--seeds=1")["quick"]
     assert facts.keys() == {"whole", "half", "tenth", "labels", "one", "document"}
     assert len(facts["half"]["seconds"]) == 5 and len(facts["tenth"]["seconds"]) == 1
