@@ -1,7 +1,5 @@
 """Annif with our backend: a folder with trained projects."""
 
-from __future__ import annotations
-
 import pytest
 
 from annif_runs import Annif, project, split_corpus

@@ -1,7 +1,5 @@
 """The commands of `docs/annif.md` are run, with the projects that it shows."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

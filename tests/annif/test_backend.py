@@ -4,8 +4,6 @@ The documents are titles of works on archaeology with subjects of the YSO, from 
 Annif.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 

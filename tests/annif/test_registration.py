@@ -1,7 +1,5 @@
 """Roads by which Annif finds the backend `ldsm`: its configuration, and a patch for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

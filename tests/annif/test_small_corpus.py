@@ -1,7 +1,5 @@
 """All of Annif's commands on documents made here, for machines without the benchmark data."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Inputs that change while the core reads them."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -1,7 +1,5 @@
 """X and Y in every form: never changed, and all forms alike."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import joblib

@@ -1,7 +1,5 @@
 """Labels that look like several in one."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

@@ -1,7 +1,5 @@
 """Y in its forms, and what comes back for each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

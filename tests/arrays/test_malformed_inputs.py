@@ -1,7 +1,5 @@
 """Matrices that are none: scipy checks nothing when arrays are replaced, and would follow them."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

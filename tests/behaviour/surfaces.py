@@ -5,8 +5,6 @@ ValueError for whatever it refuses, with the message that its users see. What it
 missing from its `options`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

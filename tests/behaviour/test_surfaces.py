@@ -1,7 +1,5 @@
 """All surfaces answer alike: the same labels, order, scores, sets, explanations and errors."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

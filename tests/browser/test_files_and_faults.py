@@ -1,7 +1,5 @@
 """Files of texts in the browser; and what the page says when something is wrong."""
 
-from __future__ import annotations
-
 import csv
 import json
 

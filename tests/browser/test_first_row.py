@@ -1,7 +1,5 @@
 """The first row of a table in the browser: names of columns, or a row like the others."""
 
-from __future__ import annotations
-
 import pytest
 
 from ldsm.datasets.tables import looks_like_data

@@ -1,7 +1,5 @@
 """Pages of other sites in a real browser: they read nothing, and nothing is learned from them."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import threading

@@ -1,7 +1,5 @@
 """The page in a real browser: what people do with it, and what it looks like to them."""
 
-from __future__ import annotations
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

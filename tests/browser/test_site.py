@@ -1,7 +1,5 @@
 """The documentation as files in a real browser; `make docs` builds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote
 

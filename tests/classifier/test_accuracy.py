@@ -1,7 +1,5 @@
 """Accuracy on the paper's data, beside the authors' program."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

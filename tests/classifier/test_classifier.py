@@ -1,7 +1,5 @@
 """LdSMClassifier as its users meet it."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

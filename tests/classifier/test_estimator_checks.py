@@ -1,7 +1,5 @@
 """scikit-learn's own checks of the estimator contract."""
 
-from __future__ import annotations
-
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks

@@ -1,7 +1,5 @@
 """Extreme but finite numbers, and odd labels: always an answer, never NaN or infinity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """The forms of predictions: tables, JSON Lines and lines, with ids, and as many labels as asked."""
 
-from __future__ import annotations
-
 import csv
 import json
 

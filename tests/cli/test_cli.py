@@ -1,7 +1,5 @@
 """`ldsm` from outside: a process, its exit code, its streams, a terminal, a pipe, Ctrl-C."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """What each command does, run within this process; tests/test_cli.py has it from outside."""
 
-from __future__ import annotations
-
 import gzip
 import inspect
 import io

@@ -1,7 +1,5 @@
 """The commands on models with a second stage, run within this process."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ Each mistake is a file that somebody might train on. Every surface refuses it, o
 words, and names the remedy as its user would give it: an argument in Python, an option in a shell.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """The first hour with the command: what was read is said, and mistakes are seen."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """`ldsm learn`: new rows for an existing model."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """No command writes over what it reads, nor over a file of another kind."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

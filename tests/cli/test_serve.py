@@ -1,7 +1,5 @@
 """`ldsm serve` and `ldsm demo --serve`: as processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

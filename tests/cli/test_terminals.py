@@ -1,7 +1,5 @@
 """Terminals that lack characters, labels that move the cursor, pipes that are closed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The file of `ldsm tune --storage`: odd names, foreign and damaged databases, a full disk."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A vectorized store in place of its texts: every command gives the same answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The terms and scores of a blend against their formulas in NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The boundary of the core: what is checked on the way in, and views of some of the rows."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The compiled core against its naive twin, by hand-made trees, and path against path."""
 
-from __future__ import annotations
-
 import os
 from itertools import pairwise
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ A test here can only see errors that are raised. Under `make sanitize` the same 
 the first access outside an array, and at the first misaligned one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from test_core import X3, three_node_tree

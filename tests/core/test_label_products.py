@@ -1,7 +1,5 @@
 """Products of rows with the vectors of labels: in batches, for single rows, from damaged files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Feature indexes, shortlists and the best of lists against plain twins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Shortlists with sub-words and names against plain twins."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

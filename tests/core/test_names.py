@@ -1,7 +1,5 @@
 """Names in files, checked by the core, against Python's own rules."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The compiled parts of the second stage against plain twins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

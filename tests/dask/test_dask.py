@@ -1,7 +1,5 @@
 """Trees by other processes, which may be killed: the same bits as in this one."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Workers, schedulers and tasks that die: the same model, or a clear word in time."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

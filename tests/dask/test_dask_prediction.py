@@ -1,7 +1,5 @@
 """Prediction and evaluation on clusters: the answers of one process, block by block."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

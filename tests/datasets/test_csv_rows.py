@@ -1,7 +1,5 @@
 """Rows of CSV as Python's csv module reads them, but for its limit."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

@@ -1,7 +1,5 @@
 """Lines, rows and items that are too long, and compressed files that unpack to far too much."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

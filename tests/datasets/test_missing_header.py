@@ -1,7 +1,5 @@
 """Tables whose first row is a document: it is never lost without a word."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

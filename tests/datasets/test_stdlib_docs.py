@@ -1,7 +1,5 @@
 """The standard library's docstrings as a corpus: what is in it, what not, and what it teaches."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess

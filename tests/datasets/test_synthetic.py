@@ -1,7 +1,5 @@
 """Synthetic data: shapes, power laws, the same rows for the same seed, and something to learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """What labels are called: tables and SKOS."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

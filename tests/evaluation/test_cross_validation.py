@@ -1,7 +1,5 @@
 """Cross-validation in every form of X and y, against a loop; scikit-learn's own where it goes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """The evaluator: rows in every form, in the columns of the model, against the metrics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """`n_jobs` beyond all reason, and what the system says when it can do no more."""
 
-from __future__ import annotations
-
 import joblib
 import numpy as np
 import pytest

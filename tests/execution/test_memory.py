@@ -1,7 +1,5 @@
 """Training with little memory: the same model, whatever the limit."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Too little memory: an error that says for what, never an abort."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

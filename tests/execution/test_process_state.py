@@ -1,7 +1,5 @@
 """Threads leave the process as it was, and answer as one thread alone does."""
 
-from __future__ import annotations
-
 import csv
 import locale
 import os

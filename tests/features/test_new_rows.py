@@ -1,7 +1,5 @@
 """What a batch says about labels: how often they occur, and what their absence means."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Commands of Annif, from the environment that `make test-annif` makes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ways to damage the arrays of a model, and how the file must then be refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

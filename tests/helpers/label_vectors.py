@@ -1,7 +1,5 @@
 """Small problems for the ranker and the products of label vectors."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The house rules that a machine can check: imports point one way, public names are guarded."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The tests themselves: they do not look at the clock, and whatever they start, they end."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

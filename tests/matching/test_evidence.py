@@ -1,7 +1,5 @@
 """Rows that tell little or nothing: their scores are, or are close to, the labels' base rates."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The ranking metrics against the golden file, slow twins and scikit-learn."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

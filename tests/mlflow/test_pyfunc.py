@@ -1,7 +1,5 @@
 """Model files under MLflow: saved, loaded, served. `make test-mlflow` installs MLflow."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Models that learn from new rows: each part beside what all rows together would give."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from functools import cache

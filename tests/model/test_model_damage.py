@@ -1,7 +1,5 @@
 """Model files that are wrong in every way we could think of."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

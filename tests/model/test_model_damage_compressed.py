@@ -3,8 +3,6 @@
 What they share with other files is in `test_model_damage`.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache

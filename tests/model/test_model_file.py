@@ -1,7 +1,5 @@
 """Model files: what is saved comes back, bit for bit, and saving leaves the old file or the new."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

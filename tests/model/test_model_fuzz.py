@@ -1,7 +1,5 @@
 """Model files that are wrong in thousands of ways; what loading takes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Labels that are forgotten or renamed: everything else stays as it was."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Labels that are dropped or renamed change no bit of any other score, whatever the blend."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Why labels score as they do: parts that add up, for every kind of second stage."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Batches of one label: the model learns the label, and its answers to other rows stay."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 

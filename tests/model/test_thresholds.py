@@ -1,7 +1,5 @@
 """Thresholds tuned for F1 against an exhaustive twin, and set prediction by them."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures: what is drawn against numbers that are calculated here in another way."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """The second stage in one fit: what is chosen, that it helps, and that it survives everything."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from functools import cache

@@ -1,7 +1,5 @@
 """The report: every section, numbers checked in another way, one safe and self-contained page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

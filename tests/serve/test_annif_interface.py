@@ -1,7 +1,5 @@
 """Annif's interface: the same shapes, and the answers of the model itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from services import SCRIPT, documents

@@ -1,7 +1,5 @@
 """Questions that wait together are answered together."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

@@ -1,7 +1,5 @@
 """Bodies of requests: which charsets are read, and where."""
 
-from __future__ import annotations
-
 import encodings
 import http.client
 import json

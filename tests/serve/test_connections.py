@@ -1,7 +1,5 @@
 """What a single connection may cost: heads, queued requests, answers that nobody reads."""
 
-from __future__ import annotations
-
 import re
 import select
 import socket

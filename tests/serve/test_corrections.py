@@ -1,7 +1,5 @@
 """Corrections are on the disk before they are acknowledged, and `ldsm learn` reads them."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """What answers do not say: places on the disk, and names of models to those without the key."""
 
-from __future__ import annotations
-
 import logging
 import os
 

@@ -1,7 +1,5 @@
 """What stands before a request: size, key, time, number; and what browsers may do."""
 
-from __future__ import annotations
-
 import logging
 import select
 import socket

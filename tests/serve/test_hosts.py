@@ -1,7 +1,5 @@
 """Pages of other origins, and host names that were made to point here."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """The Open Inference Protocol, as KServe's clients speak it."""
 
-from __future__ import annotations
-
 import pytest
 
 MODEL = "/v2/models/tags"

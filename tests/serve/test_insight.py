@@ -1,7 +1,5 @@
 """Explanations and labels: what is behind the tags."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`--learn`: corrections are learned in the order of their file, none is lost or learned twice."""
 
-from __future__ import annotations
-
 import os
 import threading
 

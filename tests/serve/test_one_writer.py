@@ -3,8 +3,6 @@
 Each row has a tag of its own, so the model's counts show how often it was learned.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Metrics for Prometheus, the reference of the interface, and the page's own files."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """When a model's file changes, the next request is answered by the new one, if that is sound."""
 
-from __future__ import annotations
-
 import logging
 import os
 

@@ -1,7 +1,5 @@
 """One process at a time changes a file, whatever happens to the file or to the process."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import multiprocessing

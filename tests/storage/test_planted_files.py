@@ -1,7 +1,5 @@
 """Files that somebody put where ours are about to be written."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

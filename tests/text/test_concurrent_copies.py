@@ -1,7 +1,5 @@
 """Models are pickled and copied while other threads learn and predict."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

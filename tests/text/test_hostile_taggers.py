@@ -1,7 +1,5 @@
 """Files of taggers that were made to hang or to swell."""
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings

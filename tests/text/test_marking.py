@@ -1,7 +1,5 @@
 """Where in a text its words are."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

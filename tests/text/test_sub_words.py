@@ -1,7 +1,5 @@
 """Sub-words as features of texts."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

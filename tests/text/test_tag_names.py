@@ -1,7 +1,5 @@
 """Taggers that know what tags are called, also of tags that no document has."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from functools import cache

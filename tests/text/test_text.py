@@ -1,7 +1,5 @@
 """TextTagger: from documents and tags to tags, through every form, file and mistake."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from itertools import islice

@@ -1,7 +1,5 @@
 """Taggers that learn from new documents: words, idf, tags and their names."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 

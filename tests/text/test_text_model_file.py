@@ -1,7 +1,5 @@
 """Taggers in files: the same again, and what is no tagger refused."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

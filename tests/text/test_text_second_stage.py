@@ -1,7 +1,5 @@
 """TextTagger with a second stage: scores, explanations in words, rare tags, files."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Regular expressions of files: none runs that might never end."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts of no known word, or of one that says nothing: no tag is claimed with confidence."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 

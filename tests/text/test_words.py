@@ -1,7 +1,5 @@
 """Words counted by the core, against scikit-learn's vectorizer: the same to the last bit."""
 
-from __future__ import annotations
-
 import sys
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Checkpoints: a fit that is killed at any moment goes on and ends with the same model."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """Checkpoints that were damaged, and folders and disks that are in the way."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The same bits however the work is spread: over threads, processes, SIMD paths, batches, forks."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle
