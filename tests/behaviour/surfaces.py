@@ -385,7 +385,7 @@ class Annif(Surface):
             raise ValueError(done.stderr.strip().splitlines()[-1])
         parts = re.split(r"Suggestions for .*\n", done.stdout)[1:]
         found = [re.findall(r"^<(.*?)>\t.*\t([\d.]+)$", part, re.M) for part in parts]
-        return [[(uri, float(score)) for uri, score in rows] for rows in found]
+        return [[(uri, float(score)) for uri, score in rows if float(score)] for rows in found]
 
 
 SURFACES: dict[str, dict[str, type[Surface]]] = {
