@@ -47,7 +47,7 @@ def run(module, monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_a_fit_in_a_process_of_its_own(module, tmp_path):
+def test_fit_in_own_process(module, tmp_path):
     kept_runs = module("kept_runs")
     settings = {"rerank": None}
     run = kept_runs.kept_run(tmp_path, "quick", "x", settings, trees=[1, 2], seed=0)
@@ -158,7 +158,7 @@ def test_shapes(run, module, monkeypatch, tmp_path):
     assert "training, 50 trees, extrapolated" in (tmp_path / "shapes.md").read_text()
 
 
-def test_differences_are_those_of_the_metrics(module):
+def test_judge_agrees_with_metrics(module):
     """The judge of rows agrees with `ldsm.metrics` on their mean."""
     train, test = module("data").load("quick")
     labels = np.random.default_rng(0).permuted(np.tile(np.arange(20), (200, 1)), axis=1)[:, :5]
@@ -184,7 +184,7 @@ def test_pages(module, tmp_path):
     assert pages.mean_spread([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
 
 
-def test_pages_have_the_marks_that_programs_write(module):
+def test_page_marks(module):
     pages = module("pages")
     for page, names in (
         (pages.BENCHMARKS, ("peers", "frontier", "scaling")),

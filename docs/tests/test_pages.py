@@ -46,7 +46,7 @@ def test_readme_python(code, tmp_path, monkeypatch):
         assert eval(call, names) == eval(shown), call
 
 
-def test_every_promise_names_tests_that_exist():
+def test_promises_name_existing_tests():
     page = (ROOT / "docs" / "reliability.md").read_text()
     tests = {
         path.stem: set(re.findall(r"^def (test_\w+)", path.read_text(), re.M)) for path in TESTS
@@ -99,7 +99,7 @@ def write_matrices(folder):
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.filterwarnings("default")
-def test_pages_run_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_tickets(tmp_path)
     write_matrices(tmp_path)
@@ -202,7 +202,7 @@ def test_serving_page(tmp_path, monkeypatch):
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-def test_there_are_examples():
+def test_number_of_examples():
     assert len(EXAMPLES) == 8
 
 
@@ -236,7 +236,7 @@ def write_papers(name, rows, words, tag):
             print(json.dumps({"text": text, "labels": tags}), file=file)
 
 
-def test_learning_on_page(tmp_path, monkeypatch, capsys):
+def test_incremental_learning_page(tmp_path, monkeypatch, capsys):
     """Its Python goes on from block to block; its commands learn."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "learning_on.md").read_text()

@@ -28,7 +28,7 @@ def write_corpus(path, texts, tags):
     path.write_text("".join(lines))
 
 
-def test_every_command(tmp_path):
+def test_all_commands(tmp_path):
     annif = Annif(tmp_path)
     texts, tags = titles(1000)
     known = sorted({tag for own in tags for tag in own})

@@ -86,7 +86,7 @@ def test_explain_takes_one_row():
         small().fit(XS, YS).explain(XS[:2])
 
 
-def test_failed_fit_leaves_a_fitted_model_alone():
+def test_failed_fit_keeps_model():
     clf = small().fit(XS, YS)
     before = clf.fingerprint_
     with pytest.raises(ValueError):
@@ -97,7 +97,7 @@ def test_failed_fit_leaves_a_fitted_model_alone():
     assert clf.predict_topk(XS, k=1)[0].shape == (300, 1)
 
 
-def test_an_error_of_the_callback_ends_the_fit():
+def test_callback_error_ends_fit():
     def fail(done, total):
         raise RuntimeError("no more")
 

@@ -70,7 +70,7 @@ def test_compression_is_a_parameter(run, folder, tmp_path):
         ("--tail-min-rows", "0.5", "an int >= 1"),
     ],
 )
-def test_values_that_are_not_allowed_are_wrong_use(run, folder, tmp_path, option, text, allowed):
+def test_invalid_option_values(run, folder, tmp_path, option, text, allowed):
     done = run("train", folder / "train.txt", "-o", tmp_path / "m", option, text)
     assert done.code == 2 and f"Invalid value for {option}" in done.err and allowed in done.err
 
@@ -82,7 +82,7 @@ def test_tail_is_for_orders_alone(run, folder):
         assert wrong.code == 2 and "--tail" in wrong.err and "depend on the scores" in wrong.err
 
 
-def test_evaluation_in_an_order_for_rare_labels(run, folder):
+def test_evaluation_with_tail(run, folder):
     train, test = (datasets.load_xmlrepo(folder / f"{part}.txt") for part in ("train", "test"))
     clf = ldsm.load(folder / "linear.ldsm")
     done = run("evaluate", folder / "linear.ldsm", folder / "test.txt", "--tail", 1, "--json").json
@@ -142,7 +142,7 @@ def test_explanation_of_a_text_by_stages(run, folder):
     assert "cod +" in fish[3] and "court" not in fish[3]
 
 
-def test_explain_reports_a_text_of_no_known_word(run, folder):
+def test_explain_text_without_known_words(run, folder):
     shown = run("explain", folder / "notes.ldsm", "xyzzy qwrtz")
     assert "no known word" in shown.err
     done = run("explain", folder / "notes.ldsm", "xyzzy qwrtz", "--json").json
@@ -166,14 +166,14 @@ def test_explanation_of_a_row_by_stages(run, folder):
     assert shown.code == 0 and "log-odds" not in shown.out
 
 
-def test_a_search_with_a_second_stage(run, folder):
+def test_search_with_second_stage(run, folder):
     pytest.importorskip("optuna")
     options = ["--trials", 2, "--n-estimators", 2, "--rerank", "linear", "--json"]
     done = run("tune", folder / "train.txt", *options)
     assert done.code == 0 and done.json["best"]["rerank"] == "linear"
 
 
-def test_a_vocabulary_names_labels_that_no_row_has(run, tmp_path):
+def test_vocabulary_adds_unseen_labels(run, tmp_path):
     texts, tags = titles(900)
     hidden = min(tag for some in tags for tag in some)
     known = [[tag for tag in some if tag != hidden] for some in tags]
@@ -197,7 +197,7 @@ def test_a_vocabulary_names_labels_that_no_row_has(run, tmp_path):
     assert hidden in again.classes_ and again.classifier_.second_stage_.blend.unseen
 
 
-def test_a_vocabulary_is_for_texts(run, folder, tmp_path):
+def test_vocabulary_needs_texts(run, folder, tmp_path):
     (tmp_path / "v.tsv").write_text("a\tb\n")
     vocabulary = ("--vocabulary", tmp_path / "v.tsv")
     done = run("train", folder / "train.txt", "-o", tmp_path / "m.ldsm", *vocabulary)

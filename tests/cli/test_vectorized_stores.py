@@ -63,7 +63,7 @@ def test_train_with_validation_and_threshold(run, store, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--min-tag-count", 200]])
-def test_tune_scores_the_model_that_train_builds(run, store, folder, tmp_path, options):
+def test_tune_matches_train(run, store, folder, tmp_path, options):
     more = [*TREES, *options, "--validation", 0.2, "--seed", 1, "--json"]
     for data, fields in ((store, []), (folder / "train.jsonl", FIELDS)):
         tuned = run("tune", data, *fields, *more, "--trials", 1, "-o", tmp_path / "p.json").json
@@ -125,7 +125,7 @@ def reading(path):
     return ldsm.load(path).classifier_.training_["reading"]
 
 
-def test_model_remembers_the_fields_of_its_store(run, folder, store, model, tmp_path):
+def test_model_remembers_store_fields(run, folder, store, model, tmp_path):
     assert reading(model) == {"text_field": ["body"], "label_field": "tags"}
     assert run("evaluate", model, folder / "test.jsonl").code == 0
     # So does a model from a store of texts, and from a store that was made of a store.
@@ -138,7 +138,7 @@ def test_model_remembers_the_fields_of_its_store(run, folder, store, model, tmp_
         assert run("evaluate", output, folder / "test.jsonl").code == 0
 
 
-def test_crafted_reading_of_a_store_is_ignored(run, store, tmp_path):
+def test_crafted_reading_is_ignored(run, store, tmp_path):
     meta = read_manifest(store / "meta.json", "ldsm-store", 2)
     crafted = {"text_field": "body", "label_field": 3, "label_names": "x", "separator": ";"}
     write_manifest(store / "meta.json", {**meta, "reading": crafted}, replace=True)
@@ -149,7 +149,7 @@ def test_crafted_reading_of_a_store_is_ignored(run, store, tmp_path):
         datasets.open_store(store)
 
 
-def test_store_with_other_words_is_refused_before_any_work(run, folder, model, tmp_path):
+def test_foreign_words_refused_early(run, folder, model, tmp_path):
     other = tmp_path / "other"
     assert run("convert", folder / "test.jsonl", other, "--vectorize", *FIELDS).code == 0
     before = model.read_bytes()
@@ -168,7 +168,7 @@ def test_store_with_other_words_is_refused_before_any_work(run, folder, model, t
     assert model.read_bytes() == before and not (tmp_path / "r.html").exists()
 
 
-def test_what_like_refuses(run, folder, model, tmp_path):
+def test_invalid_like(run, folder, model, tmp_path):
     texts = folder / "test.jsonl"
     LdSMClassifier(1).fit([[0, 1], [1, 0]] * 5, [["a"], ["b"]] * 5).save(tmp_path / "f.ldsm")
     for options, problem in (
@@ -181,7 +181,7 @@ def test_what_like_refuses(run, folder, model, tmp_path):
         assert not (tmp_path / "s").exists()
 
 
-def test_more_trees_for_a_model_of_a_store(run, store, model, tmp_path):
+def test_warm_start_on_store(run, store, model, tmp_path):
     assert run("train", store, "-o", model, "--warm-start", "--n-estimators", 5).code == 0
     assert run("train", store, "-o", tmp_path / "five.ldsm", "--n-estimators", 5).code == 0
     assert ldsm.load(model).fingerprint_ == ldsm.load(tmp_path / "five.ldsm").fingerprint_
@@ -210,7 +210,7 @@ def test_threshold_needs_held_out_labels(run, tmp_path):
         assert "done in" not in done.err and not (tmp_path / "m.ldsm").exists()
 
 
-def test_validation_without_a_single_predicted_set(run, tmp_path):
+def test_validation_without_predicted_sets(run, tmp_path):
     """Figures that do not exist, such as the precision of no sets, must not cost the model."""
     texts, tags = make_documents(40, seed=0)
     few = [own if i < 3 else [] for i, own in enumerate(tags)]
@@ -233,7 +233,7 @@ def corpus(tmp_path_factory):
     return folder / "d.jsonl"
 
 
-def test_a_model_of_a_vectorized_store_is_the_model_of_the_texts(run, corpus, tmp_path):
+def test_vectorized_store_same_model(run, corpus, tmp_path):
     store, words = tmp_path / "store", ["--ngrams", "2", "--min-df", "3"]
     assert run("convert", corpus, store, "--vectorize", *words).code == 0
     for data, more in ((corpus, words), (store, [])):
@@ -247,7 +247,7 @@ def test_a_model_of_a_vectorized_store_is_the_model_of_the_texts(run, corpus, tm
     assert in_python.fingerprint_ == from_texts.fingerprint_
 
 
-def test_rare_tags_of_a_vectorized_store_are_left_out(run, corpus, tmp_path):
+def test_vectorized_store_rare_tags(run, corpus, tmp_path):
     assert run("convert", corpus, tmp_path / "store", "--vectorize").code == 0
     least = ["--min-tag-count", "200", "--n-estimators", 2]
     for data in (corpus, tmp_path / "store"):
@@ -257,7 +257,7 @@ def test_rare_tags_of_a_vectorized_store_are_left_out(run, corpus, tmp_path):
     assert a.fingerprint_ == b.fingerprint_
 
 
-def test_what_vectorize_refuses(run, corpus, tmp_path):
+def test_invalid_vectorize(run, corpus, tmp_path):
     features = tmp_path / "f.svm"
     features.write_text("0 1:1\n")
     for arguments, problem in (
@@ -276,7 +276,7 @@ def test_what_vectorize_refuses(run, corpus, tmp_path):
     assert done.code == 2 and "made already" in done.err
 
 
-def test_crafted_words_of_a_store_are_refused(run, corpus, tmp_path):
+def test_crafted_words_refused(run, corpus, tmp_path):
     store = tmp_path / "store"
     assert run("convert", corpus, store, "--vectorize").code == 0
     meta = read_manifest(store / "meta.json", "ldsm-store", 2)
@@ -294,7 +294,7 @@ def test_crafted_words_of_a_store_are_refused(run, corpus, tmp_path):
         datasets.open_store(store)
 
 
-def test_a_tagger_that_brings_a_vectorizer_needs_texts(corpus, tmp_path, run):
+def test_own_vectorizer_needs_texts(corpus, tmp_path, run):
     assert run("convert", corpus, tmp_path / "store", "--vectorize").code == 0
     data = datasets.open_store(tmp_path / "store")
     tagger = ldsm.TextTagger(vectorizer=ldsm.text.default_vectorizer())

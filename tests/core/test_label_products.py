@@ -40,7 +40,7 @@ def check_batches(
 
 
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
-def test_products_do_not_depend_on_the_batch(batch: int) -> None:
+def test_products_independent_of_batch(batch: int) -> None:
     x, pairs = make_rows(), all_pairs()
     vectors, _ = train_ranker(x, *pairs, **SETTINGS)
     weights = dense(vectors)
@@ -56,9 +56,7 @@ def test_products_do_not_depend_on_the_batch(batch: int) -> None:
 
 @pytest.mark.parametrize("n_features", WIDTHS)
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
-def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
-    n_features: int, batch: int
-) -> None:
+def test_compressed_products(n_features: int, batch: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True, "prune": 0.05}
     vectors, _ = train_ranker(x, *pairs, **settings)
@@ -77,7 +75,7 @@ def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("prune", [0.0, 0.6])
-def test_single_rows_by_feature_have_the_same_bits(compress: bool, prune: float) -> None:
+def test_single_rows_same_bits(compress: bool, prune: float) -> None:
     x = make_rows()
     settings = SETTINGS | {"compress": compress, "prune": prune}
     vectors, _ = train_ranker(x, *all_pairs(), **settings)
@@ -106,7 +104,7 @@ def test_vectors_by_feature_must_fit() -> None:
         _core.label_products(named(vectors), checked(x), indptr, lists, by_feature=other)
 
 
-def test_vectors_from_a_damaged_file_are_refused() -> None:
+def test_damaged_vectors() -> None:
     x, pairs = make_rows(), all_pairs()
     vectors, _ = train_ranker(x, *pairs, **SETTINGS)
     lists, labels = make_lists(4, 6)
@@ -139,7 +137,7 @@ def test_vectors_from_a_damaged_file_are_refused() -> None:
 
 
 @pytest.mark.parametrize("n_features", [N_FEATURES, 200_000])
-def test_compressed_vectors_from_a_damaged_file_are_refused(n_features: int) -> None:
+def test_damaged_compressed_vectors(n_features: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True}
     vectors, _ = train_ranker(x, *pairs, **settings)

@@ -34,7 +34,7 @@ from ldsm import _core
 
 
 @pytest.mark.parametrize("fill_to", [0, 3, 5, 8, 100])
-def test_pairs_are_the_lists_the_labels_and_the_fill(fill_to: int) -> None:
+def test_pairs_cover_lists_labels_and_fill(fill_to: int) -> None:
     lists, y = make_lists(1, 3), make_lists(2, 2)
     offsets, rows, positive = label_pairs(lists, y, fill_to=fill_to, seed=7)
     assert offsets[-1] == len(rows) == len(positive)
@@ -58,7 +58,7 @@ def test_pairs_are_the_lists_the_labels_and_the_fill(fill_to: int) -> None:
         assert len(got[row]) == (len(own | listed) if enough else wanted)
 
 
-def test_the_lists_must_fit_the_labels() -> None:
+def test_mismatched_lists() -> None:
     lists, y = (_core.CheckedLabels(*make_lists(1, 3), N_LABELS + more) for more in (0, 1))
     with pytest.raises(ValueError, match="same number of labels. Got 12 and 13"):
         _core.label_pairs(lists, y, fill_to=0, seed=0)
@@ -67,7 +67,7 @@ def test_the_lists_must_fit_the_labels() -> None:
         _core.label_pairs(lists, fewer, fill_to=0, seed=0)
 
 
-def test_the_fill_depends_on_the_seed_alone() -> None:
+def test_fill_depends_on_seed() -> None:
     lists, y = make_lists(1, 1), make_lists(2, 1)
     first, again, other = (label_pairs(lists, y, fill_to=4, seed=seed)[1] for seed in (5, 5, 6))
     assert np.array_equal(first, again)
@@ -118,7 +118,7 @@ def objective(weights: NDArray[Any], x: NDArray[Any], positive: NDArray[Any], co
 
 @pytest.mark.parametrize("kind", COSTS)
 @pytest.mark.parametrize("every", [0, 3])
-def test_the_classifiers_are_those_of_liblinear(every: int, kind: str) -> None:
+def test_classifiers_match_liblinear(every: int, kind: str) -> None:
     """The same weights on the rows learned from, and next to the best objective on all rows.
 
     Rows that wait may still come to lie on the wrong side, so liblinear on all rows is no twin.
@@ -146,7 +146,7 @@ def test_the_classifiers_are_those_of_liblinear(every: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_any_division_of_the_labels_gives_the_same_bits(compress: bool) -> None:
+def test_label_ranges_same_bits(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 4 == 0).astype(np.uint8)
     settings = SETTINGS | {"compress": compress}
@@ -173,7 +173,7 @@ def test_any_division_of_the_labels_gives_the_same_bits(compress: bool) -> None:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_held_out_margins_come_from_a_classifier_that_never_saw_these_rows(compress: bool) -> None:
+def test_held_out_margins(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 3 == 0).astype(np.uint8)
     label = np.repeat(np.arange(N_LABELS), np.diff(offsets))
@@ -213,7 +213,7 @@ def test_pruning_drops_small_weights_only() -> None:
 
 @pytest.mark.parametrize("n_features", WIDTHS)
 @pytest.mark.parametrize("prune", [0.0, 0.1])
-def test_compressed_vectors_are_the_exact_ones_rounded(n_features: int, prune: float) -> None:
+def test_compressed_vectors_are_rounded(n_features: int, prune: float) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
     forms = [{"compress": compress, "prune": prune} for compress in (False, True)]
@@ -272,7 +272,7 @@ def test_centroids_are_means_of_unit_rows() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1e30, 3e38])
-def test_rows_of_any_size_count_the_same(scale: float) -> None:
+def test_row_scale_does_not_matter(scale: float) -> None:
     x = make_rows()
     extreme = sp.csr_array(
         ((x.data / x.data.max() * scale).astype(np.float32), x.indices, x.indptr), shape=x.shape
@@ -324,7 +324,7 @@ def test_pairs_are_checked() -> None:
             _core.train_centroids(checked(x), *pairs, min_rows=1, prune=0.0, compress=False)
 
 
-def test_training_can_be_called_back() -> None:
+def test_training_can_be_cancelled() -> None:
     cancel = np.ones(1, np.int32)
     with pytest.raises(KeyboardInterrupt):
         train_ranker(make_rows(), *all_pairs(), cancel=cancel, **SETTINGS)
@@ -355,7 +355,7 @@ def proximal(
     )
 
 
-def test_weights_go_on_from_what_they_were() -> None:
+def test_updates_start_from_weights() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     data = (checked(x), offsets, rows, np.ones_like(positive) - positive)
     start, _ = _core.train_ranker(*data, first_label=0, **EXACT)
@@ -394,7 +394,7 @@ def test_weights_go_on_from_what_they_were() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
 
 
-def test_what_goes_on_must_fit() -> None:
+def test_mismatched_updates() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     start, _ = train_ranker(x, offsets, rows, positive, **SETTINGS)
     good: dict[str, Any] = {

@@ -74,7 +74,7 @@ def test_public_names():
     assert all(hasattr(ldsm, name) for name in public)
 
 
-def test_the_version_is_a_constant(tmp_path):
+def test_version_is_constant(tmp_path):
     """Neither missing nor stale metadata of some installation may change it."""
     stale = tmp_path / "ldsm-9.9.dist-info"
     stale.mkdir()
@@ -98,7 +98,7 @@ def test_import_is_light():
 
 
 @pytest.mark.lint
-def test_every_file_of_tests_has_a_name_of_its_own():
+def test_test_files_have_unique_names():
     """Two of one name cannot be collected together, and some are only where a browser is."""
     names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

@@ -176,7 +176,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_arrays_that_are_no_forest(tmp_path, case):
+def test_damaged_forest_arrays(tmp_path, case):
     change, message = BROKEN[case]
     arrays = dict(ARRAYS)
     change(arrays)
@@ -192,14 +192,14 @@ def test_arrays_that_are_no_forest(tmp_path, case):
 
 
 @pytest.mark.parametrize("case", [case for case in BROKEN if "child" in case or "parent" in case])
-def test_trees_that_never_end_are_refused_without_verifying_too(tmp_path, case):
+def test_cycles_refused_without_verifying(tmp_path, case):
     """With two parents to a node, a row's ways could double at every level."""
     arrays = dict(ARRAYS)
     BROKEN[case][0](arrays)
     refuse(written(tmp_path, HEADER, arrays), BROKEN[case][1], verify=False)
 
 
-def test_explaining_says_what_is_damaged(tmp_path):
+def test_explain_reports_damage(tmp_path):
     """What the router need not read, in a file that was opened unverified."""
     clf = LdSMClassifier(n_estimators=1, random_state=3, standardize=False).fit(X, Y)
     header, arrays = model_to_state(clf.model_, clf.get_params())
@@ -226,7 +226,7 @@ def test_explaining_says_what_is_damaged(tmp_path):
     assert load(written(tmp_path, header, other), verify=False).explain(row)[0].leaves
 
 
-def test_every_tree_and_block_is_looked_at(tmp_path):
+def test_all_trees_are_checked(tmp_path):
     """The same faults in the last tree of a forest that is checked in several blocks."""
     clf = LdSMClassifier(n_estimators=3, random_state=3).fit(X, Y)
     while len(clf.forest_.weight_features) < 600_000:
@@ -362,19 +362,19 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("case", HEADERS)
-def test_headers_that_are_wrong(tmp_path, data, case):
+def test_damaged_headers(tmp_path, data, case):
     change, message = HEADERS[case]
     refuse(changed(tmp_path, change(data)), message)
 
 
-def test_headers_are_checked_without_verifying_too(tmp_path, data):
+def test_headers_checked_without_verifying(tmp_path, data):
     for case, (change, message) in HEADERS.items():
         if "checksum does not match" not in message:
             refuse(changed(tmp_path, change(data)), message, verify=False)
             assert case
 
 
-def test_a_missing_threshold(tmp_path):
+def test_missing_threshold(tmp_path):
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, Y)
     clf.save(tmp_path / "m.ldsm")
     data = (tmp_path / "m.ldsm").read_bytes()
@@ -388,7 +388,7 @@ def test_a_missing_threshold(tmp_path):
     assert load(path).threshold_ == 1e9  # odd, but a number
 
 
-def test_numbers_as_labels_that_are_none(tmp_path):
+def test_malformed_integer_labels(tmp_path):
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, np.argmax(Y, axis=1) + 100)
     header, arrays = model_to_state(clf.model_, clf.get_params())
     for text in (b"1_0", b" 10", b"+10", b"007", b"1.0", b"-00"):
@@ -400,7 +400,7 @@ def test_numbers_as_labels_that_are_none(tmp_path):
     refuse(changed(tmp_path, small), "is not a whole number|is out of range")
 
 
-def test_one_long_label_does_not_widen_all(tmp_path):
+def test_long_label_memory(tmp_path):
     names = ["x" * 10**5, *map(str, range(100))]
     Y = sp.csr_array((np.ones(200), (np.arange(200), np.arange(200) % 101)), shape=(200, 101))
     rows = [[names[k]] for k in Y.indices]

@@ -246,7 +246,7 @@ def written(tmp_path, header, arrays, **stage):
 
 
 @pytest.mark.parametrize("form", STEPS)
-def test_the_models_themselves_are_good(tmp_path, form):
+def test_undamaged_models_load(tmp_path, form):
     header, arrays, forest, X = saved(form)
     gaps = np.uint16 if form == "shorts" else np.uint8
     assert arrays["forest.weight_features"].dtype == gaps and forest.is_compressed
@@ -273,7 +273,7 @@ ONLY_BYTES = ("one gap out of range",)
     ("case", "form"),
     [(c, form) for c in BROKEN for form in STEPS if form == "bytes" or c not in ONLY_BYTES],
 )
-def test_arrays_that_are_no_compressed_model(tmp_path, case, form):
+def test_damaged_compressed_arrays(tmp_path, case, form):
     change, message = BROKEN[case]
     header, arrays, _, X = saved(form)
     arrays = dict(arrays)
@@ -288,7 +288,7 @@ def test_arrays_that_are_no_compressed_model(tmp_path, case, form):
 @pytest.mark.parametrize(
     "length", [0, -1, 10**7, 10**9, 2**63, "100", 10.0, True, None, [100]], ids=str
 )
-def test_lengths_of_shortlists_that_make_no_sense(tmp_path, length):
+def test_invalid_shortlist_lengths(tmp_path, length):
     header, arrays, _, _ = saved("bytes")
     path = written(tmp_path, header, arrays, length=length)
     for verify in (True, False):
@@ -296,7 +296,7 @@ def test_lengths_of_shortlists_that_make_no_sense(tmp_path, length):
 
 
 @pytest.mark.parametrize("length", [1, 3, 10**6])
-def test_lengths_of_shortlists_that_do(tmp_path, length):
+def test_valid_shortlist_lengths(tmp_path, length):
     header, arrays, _, X = saved("bytes")
     path = written(tmp_path, header, arrays, length=length)
     for verify in (True, False):
@@ -318,7 +318,7 @@ def test_lengths_of_shortlists_that_do(tmp_path, length):
     ],
     ids=str,
 )
-def test_blends_that_do_not_fit_the_parts(tmp_path, changes, message):
+def test_mismatched_blends(tmp_path, changes, message):
     header, arrays, _, _ = saved("bytes")
     path = written(tmp_path, header, arrays, **changes)
     for verify in (True, False):
@@ -341,7 +341,7 @@ def test_blends_that_do_not_fit_the_parts(tmp_path, changes, message):
         ("forest.weights", -128),
     ],
 )
-def test_numbers_that_are_odd_but_allowed(tmp_path, form, name, value):
+def test_extreme_allowed_values(tmp_path, form, name, value):
     """They give scores that are numbers from 0 to 1, however wrong, or an error that says so."""
     header, arrays, _, X = saved(form)
     path = written(tmp_path, header, {**arrays, name: arrays[name] * 0 + value})

@@ -35,7 +35,7 @@ def test_infer(client, tagger):
     assert scores["data"] == [score for row in expected for _, score in row]
 
 
-def test_rows_with_fewer_labels_are_filled_up(client, tagger):
+def test_short_rows_are_padded(client, tagger):
     texts = ["cod catch", "beef import tariff court"]
     answer = client.post(f"{MODEL}/infer", request(texts, parameters={"threshold": 0.5})).json
     rows = [[pair for pair in row if pair[1] >= 0.5] for row in tagger.predict(texts)]

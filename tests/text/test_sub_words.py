@@ -52,7 +52,7 @@ def learned(texts, names):
     )
 
 
-def test_features_of_short_texts_are_all_their_sub_words():
+def test_short_texts_use_all_sub_words():
     texts, _ = titles(400)
     X, features = learned(texts, ["zzz"])
     form = features.sub_words
@@ -89,7 +89,7 @@ def test_features_of_short_texts_are_all_their_sub_words():
     assert (copied.transform(texts[:5]) != again[:5]).nnz == 0
 
 
-def test_longer_texts_have_those_of_names_only(monkeypatch):
+def test_long_texts_use_name_sub_words(monkeypatch):
     texts, tags = titles(400)
     stem = tags[0][0][:-1]
     monkeypatch.setattr(sub_words, "MOST_PER_TEXT", 1)
@@ -102,5 +102,5 @@ def test_longer_texts_have_those_of_names_only(monkeypatch):
     assert not learned(texts, [stem])[1].sub_words.indexed
 
 
-def test_how_sub_words_are_shown():
+def test_displayed_sub_words():
     assert shown([" fi", "fish", "sh ", " ab "]) == ["fi-", "-fish-", "-sh", "'ab'"]

@@ -43,7 +43,7 @@ def test_tags_and_scores_come_out(tagger):
     assert tagger.classes_.tolist() == sorted(SUBJECTS)
 
 
-def test_one_pair_per_tag_with_a_score(tagger):
+def test_one_answer_per_scored_tag(tagger):
     """More than there are tags may be asked for; a tag without a score is not given."""
     everything = tagger.predict(NEW, k=50)
     scores = tagger.classifier_.predict_proba(tagger.vectorize(NEW))
@@ -97,7 +97,7 @@ def test_documents_without_known_words_are_fine(tagger):
     assert tagger.predict([]) == tagger.predict_sets([]) == []
 
 
-def test_rare_tags_are_left_out_and_named():
+def test_rare_tags():
     tags = [[*row, "once"] if i == 3 else row for i, row in enumerate(TAGS)]
     tags[5] = tags[9] = [*tags[5], "twice", "twice"]
     kept = small().fit(TEXTS, tags)
@@ -113,7 +113,7 @@ def test_rare_tags_are_left_out_and_named():
 # -- forms of input ----------------------------------------------------------------------------
 
 
-def test_all_forms_of_a_corpus_give_the_same_model(tagger, tmp_path):
+def test_forms_of_corpus(tagger, tmp_path):
     data = Dataset.from_texts(TEXTS, TAGS)
     datasets.save_jsonl(data, tmp_path / "corpus.jsonl.gz")
     data.save(tmp_path / "store")
@@ -138,7 +138,7 @@ def test_all_forms_of_a_corpus_give_the_same_model(tagger, tmp_path):
     assert all(type(tag) is str for tag in small().fit(*forms["dataset"]).classes_.tolist())
 
 
-def test_columns_without_names_are_called_by_their_numbers():
+def test_unnamed_columns():
     data = Dataset(None, tagged(TAGS), texts=TEXTS)
     assert small().fit(data).classes_.tolist() == ["0", "1", "2", "3", "4"]
 
@@ -194,7 +194,7 @@ def test_chunks_do_not_show(tagger, monkeypatch):
 TWO = ["cod quota", "cod import"]
 
 
-def test_scores_of_all_tags_are_those_of_the_classifier():
+def test_predict_proba_matches_classifier():
     tagger = small().fit(TEXTS, TAGS)
     scores = tagger.predict_proba(NEW)
     assert scores.shape == (len(NEW), len(tagger.classes_))
@@ -272,7 +272,7 @@ def test_bad_parameters(name, value, allowed):
         small(**{name: value}).fit(TEXTS, TAGS)
 
 
-def test_a_failed_fit_leaves_a_fitted_tagger_alone(tagger):
+def test_failed_fit_keeps_tagger(tagger):
     before = tagger.fingerprint_
     for arguments in ((TEXTS, TAGS[:10]), (["x", "y"], [["a"], ["b"]]), (TEXTS, [[]] * 200)):
         with pytest.raises(ValueError):
