@@ -60,6 +60,7 @@ class Surface:
     needs_k_labels = False  # answers are arrays: k cannot be above the number of labels
     answers_nothing = True  # no rows are answered with no answers
     skips_empty = False  # a text without a word has no answers
+    checks_threshold = True  # a threshold that no score can reach is refused
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self.folder, self.stack = case, folder, ExitStack()
@@ -359,6 +360,7 @@ class Annif(Surface):
 
     options = frozenset({"threshold"})
     skips_empty = True
+    checks_threshold = False  # Annif compares the scores itself, with any number
     called = {"k": "limit"}  # noqa: RUF012
     least = 0.5e-4
 
