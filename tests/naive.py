@@ -13,8 +13,6 @@ precision, with these choices where the paper leaves one:
   rows are routed.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -5,8 +5,6 @@
 changes predictions on purpose. Two machines that print the same train the same models, bit for bit.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import sys

@@ -1,7 +1,5 @@
 """The commands of `docs/annif.md` are run, with the projects that it shows."""
 
-from __future__ import annotations
-
 import re
 import shutil
 
@@ -13,7 +11,7 @@ pytestmark = pytest.mark.annif
 PAGE = (ROOT / "docs" / "annif.md").read_text()
 
 
-def test_the_page(benchmark_data, tmp_path):
+def test_page(benchmark_data, tmp_path):
     annif = Annif(tmp_path)
     split_corpus(benchmark_data, tmp_path)
     shutil.copy(benchmark_data / "annif-archaeology" / "yso-archaeology.ttl", tmp_path)
@@ -43,7 +41,7 @@ def test_the_page(benchmark_data, tmp_path):
     assert "<http://www.yso.fi/" in annif("suggest", "archaeology-ensemble-fi", stdin="Hautoja")
 
 
-def test_the_parameters_of_the_page():
+def test_documented_parameters():
     """The table has every parameter of the backend with its default."""
     listed = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", PAGE, re.M))
     code = "from ldsm.annif.backend import LdSMBackend as b; print(b.DEFAULT_PARAMETERS)"

@@ -4,8 +4,6 @@ The documents are titles of works on archaeology with subjects of the YSO, from 
 Annif.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 
@@ -46,7 +44,7 @@ def values(report):
 # -- the usual way ----------------------------------------------------------------------------
 
 
-def test_the_project_is_trained(trained):
+def test_project_is_trained(trained):
     shown = trained("show-project", "ldsm-fi")
     assert re.search(r"Backend: +ldsm", shown) and re.search(r"Trained: +True", shown)
     listed = trained("list-projects")
@@ -54,14 +52,14 @@ def test_the_project_is_trained(trained):
     assert re.search(r"^new-fi .* False ", listed, re.M)
 
 
-def test_what_a_project_keeps(trained):
+def test_project_files(trained):
     """One model file, and the documents for --cached in a folder that Annif never uploads."""
     folder = trained.folder / "data" / "projects" / "ldsm-fi"
     assert sorted(path.name for path in folder.iterdir()) == ["ldsm-model.ldsm", "ldsm-train"]
     assert len(ldsm.datasets.open_store(folder / "ldsm-train")) == 5400
 
 
-def test_suggest_answers_as_the_model_file(trained, benchmark_data):
+def test_suggest_matches_model(trained, benchmark_data):
     ours = found(trained("suggest", "ldsm-fi", stdin=TEXT))
     expected = model(trained).predict([TEXT], 10)[0]
     assert [uri for uri, *_ in ours] == [uri for uri, _ in expected]
@@ -85,7 +83,7 @@ def test_limit_and_threshold(trained):
     assert found(few) == everything[:2]
 
 
-def test_files_are_answered_like_single_texts(trained, tmp_path):
+def test_files_match_single_texts(trained, tmp_path):
     texts = {"a.txt": TEXT, "b.txt": "Kalliomaalaukset Suomessa", "empty.txt": ""}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -132,7 +130,7 @@ def test_cached_training(annif):
     assert after.classifier_.forest_.n_trees == 3 and after.fingerprint_ != before.fingerprint_
 
 
-def test_an_analyzer_is_honoured(annif):
+def test_analyzer(annif):
     annif("train", "stems-fi", "train.tsv")
     texts = ldsm.datasets.open_store(annif.folder / "data/projects/stems-fi/ldsm-train").texts
     assert texts[0] == "läntin kristillistymisproses vuode jälk"
@@ -181,7 +179,7 @@ def test_hyperopt(annif):
     assert reached == pytest.approx(score, abs=1e-4)
 
 
-def test_hyperopt_of_an_unknown_metric(annif):
+def test_hyperopt_unknown_metric(annif):
     said = annif.error("hyperopt", "ldsm-fi", "test.tsv", "-T", 1, "-d", 9, "-m", "Beauty")
     assert said.startswith("Error: Not supported project 'ldsm-fi': The metric must be one of ")
     assert ", NDCG, " in said and said.endswith("Got 'Beauty'.")
@@ -190,7 +188,7 @@ def test_hyperopt_of_an_unknown_metric(annif):
 # -- vocabularies that change -----------------------------------------------------------------
 
 
-def test_subjects_that_the_project_excludes(annif):
+def test_excluded_subjects(annif):
     annif("train", "fewer-fi", "train.tsv")
     excavations = "http://www.yso.fi/onto/yso/p14173"
     text = "Kaivaukset Turussa"
@@ -199,7 +197,7 @@ def test_subjects_that_the_project_excludes(annif):
     assert len(ours) == 10 and excavations not in ours
 
 
-def test_a_vocabulary_that_has_grown_since_the_training(annif):
+def test_grown_vocabulary(annif):
     """Nothing moves for the old subjects; new ones are learned as soon as they have documents."""
     before = found(annif("suggest", "ldsm-fi", stdin=TEXT))
     table = (annif.folder / "data" / "vocabs" / "archaeology" / "subjects.csv").read_text("utf-8")
@@ -220,7 +218,7 @@ def test_a_vocabulary_that_has_grown_since_the_training(annif):
 # -- errors -----------------------------------------------------------------------------------
 
 
-def test_a_project_that_is_not_trained(trained):
+def test_untrained_project(trained):
     assert trained.error("suggest", "new-fi", stdin=TEXT) == (
         "Error: Couldn't initialize: Project is not trained."
     )
@@ -244,7 +242,7 @@ def test_parameters_out_of_range(trained, option, said):
     assert trained.error("train", "new-fi", "train.tsv", "-b", f"ldsm.{option}").startswith(said)
 
 
-def test_a_limit_out_of_range(trained):
+def test_limit_out_of_range(trained):
     said = trained.error("suggest", "ldsm-fi", "-b", "ldsm.limit=0", stdin=TEXT)
     assert said.endswith("the parameter limit must be an int >= 1, got '0'")
 
@@ -281,7 +279,7 @@ def test_damaged_files(annif):
     assert said.startswith("Error: Operation failed backend 'ldsm': The store ")
 
 
-def test_a_model_of_another_kind(annif):
+def test_wrong_model_kind(annif):
     ldsm.LdSMClassifier(1).fit([[1], [2]], [["a"], ["b"]]).save(
         annif.folder / "data" / "projects" / "ldsm-fi" / "ldsm-model.ldsm"
     )

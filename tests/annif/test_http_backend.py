@@ -4,8 +4,6 @@ The documents are titles of works on archaeology with subjects of the YSO, from 
 Annif.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -41,7 +39,7 @@ def annif(benchmark_data, tmp_path_factory):
         yield run
 
 
-def test_the_project_is_trained(annif):
+def test_project_is_trained(annif):
     assert re.search(r"Trained: +True", annif("show-project", "tags-fi"))
 
 

@@ -1,7 +1,5 @@
 """Roads by which Annif finds the backend `ldsm`: its configuration, and a patch for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -21,12 +19,12 @@ TEXT = "Keskiajan hautoja"
 PYTHON = ENVIRONMENT / "bin" / "python"
 
 
-def test_without_any_configuration(trained):
+def test_without_configuration(trained):
     said = trained.run("suggest", "ldsm-fi", stdin=TEXT, ANNIF_CONFIG=None).stderr
     assert "Could not create backend ldsm" in said
 
 
-def test_a_configuration_of_ones_own(trained, tmp_path):
+def test_own_configuration(trained, tmp_path):
     (tmp_path / "house.py").write_text(
         "import annif.default_config\nimport ldsm.annif\n\n\n"
         "class Config(annif.default_config.Config):\n    DEBUG = True\n"
@@ -36,7 +34,7 @@ def test_a_configuration_of_ones_own(trained, tmp_path):
     assert trained("suggest", "ldsm-fi", stdin=TEXT, **own) == expected != ""
 
 
-def test_a_file_of_settings(trained, tmp_path):
+def test_settings_file(trained, tmp_path):
     (tmp_path / "settings.py").write_text("import ldsm.annif\n")
     own = {"ANNIF_CONFIG": None, "ANNIF_SETTINGS": str(tmp_path / "settings.py")}
     expected = trained("suggest", "ldsm-fi", stdin=TEXT)
@@ -88,7 +86,7 @@ def suggested(url, running):
     return wait_until(answer, "the server does not answer")
 
 
-def test_the_patch_for_annif(trained, tmp_path):
+def test_annif_patch(trained, tmp_path):
     """It applies to Annif as it is, and then no configuration is needed."""
     where = "import annif, pathlib; print(pathlib.Path(annif.__file__).parent)"
     folder = subprocess.run([PYTHON, "-c", where], capture_output=True, text=True, check=True)

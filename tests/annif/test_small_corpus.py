@@ -1,37 +1,18 @@
 """All of Annif's commands on documents made here, for machines without the benchmark data."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
-from annif_runs import Annif
+from annif_runs import Annif, project
 from text_corpus import titles
 
 pytestmark = pytest.mark.annif
-PROJECTS = """
-[ldsm-en]
-name=ldsm
-language=en
-backend=ldsm
-vocab=tags
-allow_learn=true
-
-[tfidf-en]
-name=TF-IDF
-language=en
-backend=tfidf
-vocab=tags
-analyzer=snowball(english)
-
-[both-en]
-name=Both
-language=en
-backend=ensemble
-vocab=tags
-sources=ldsm-en:2,tfidf-en:1
-"""
+PROJECTS = [
+    project("ldsm-en", "ldsm", vocab="tags", allow_learn="true"),
+    project("tfidf-en", "TF-IDF", "tfidf", "tags", analyzer="snowball(english)"),
+    project("both-en", "Both", "ensemble", "tags", sources="ldsm-en:2,tfidf-en:1"),
+]
 
 
 def address(tag):
@@ -47,11 +28,11 @@ def write_corpus(path, texts, tags):
     path.write_text("".join(lines))
 
 
-def test_every_command(tmp_path):
+def test_all_commands(tmp_path):
     annif = Annif(tmp_path)
     texts, tags = titles(1000)
     known = sorted({tag for own in tags for tag in own})
-    (tmp_path / "projects.cfg").write_text(PROJECTS)
+    (tmp_path / "projects.cfg").write_text("".join(PROJECTS))
     (tmp_path / "tags.tsv").write_text("".join(f"<{address(tag)}>\t{tag}\n" for tag in known))
     for name, part in (("train", slice(800)), ("test", slice(800, 900)), ("new", slice(900, None))):
         write_corpus(tmp_path / f"{name}.tsv", texts[part], tags[part])
@@ -61,8 +42,8 @@ def test_every_command(tmp_path):
         return float(re.search(r"^F1@5: +\t([\d.]+)$", report, re.M)[1])
 
     annif("load-vocab", "--language", "en", "tags", "tags.tsv")
-    for project in ("ldsm-en", "tfidf-en"):
-        annif("train", project, "train.tsv")
+    for name in ("ldsm-en", "tfidf-en"):
+        annif("train", name, "train.tsv")
     assert len(annif("suggest", "ldsm-en", stdin=texts[850]).splitlines()) > 0
     assert f1("ldsm-en") > 0.9 * f1("tfidf-en") > 0
     assert f1("both-en") > 0

@@ -1,7 +1,5 @@
 """Inputs that change while the core reads them."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -20,7 +18,7 @@ def data():
     return X, Y
 
 
-def test_a_callback_may_change_what_it_was_given():
+def test_callback_may_change_inputs():
     X, Y = data()
     expected = LdSMClassifier(n_estimators=3, random_state=0).fit(X, Y).fingerprint_
     called = []
@@ -37,7 +35,7 @@ def test_a_callback_may_change_what_it_was_given():
     assert model.fingerprint_ == expected
 
 
-def test_what_cannot_be_changed_is_not_copied(tmp_path):
+def test_immutable_inputs_are_not_copied(tmp_path):
     from ldsm._arrays.features import feature_arrays
 
     X, Y = data()

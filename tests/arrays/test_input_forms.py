@@ -1,7 +1,5 @@
 """X and Y in every form: never changed, and all forms alike."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import joblib
@@ -92,7 +90,7 @@ def used_in_every_way(X, Y):
     data.select([3, 1]), data.labels
 
 
-def test_read_only_unsorted_input_is_never_changed():
+def test_input_is_never_changed():
     count = 0
     for matrix, labels in frozen_inputs():
         before = joblib.hash(arrays_of(matrix) + arrays_of(labels))
@@ -220,7 +218,7 @@ def other_forms():
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.filterwarnings("ignore:.*(dok|dia|lil).*")
-def test_all_forms_of_the_same_input_give_the_same_bits(standardize):
+def test_feature_forms_same_bits(standardize):
     clf = small(standardize=standardize).fit(sp.csr_array(X), Y)
     expected = clf.fingerprint_
     proba = clf.predict_proba(sp.csr_array(X)).tobytes()
@@ -238,7 +236,7 @@ def test_all_forms_of_the_same_input_give_the_same_bits(standardize):
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint16, np.int64, np.float16])
-def test_whole_numbers_of_any_type_give_the_same_bits(dtype):
+def test_integer_types_same_bits(dtype):
     ones = (X > 0).astype(dtype)
     expected = small().fit((X > 0).astype(np.float32), Y).fingerprint_
     assert small().fit(ones, Y).fingerprint_ == expected
@@ -248,7 +246,7 @@ def test_whole_numbers_of_any_type_give_the_same_bits(dtype):
         assert small().fit(form(ones), Y).fingerprint_ == expected
 
 
-def test_all_forms_of_labels_give_the_same_bits():
+def test_label_forms_same_bits():
     expected = small().fit(X, sp.csr_array(Y)).fingerprint_
     for form, kind in product(("csr", "csc", "coo", "lil", "dok", "bsr"), ("matrix", "array")):
         for dtype in (bool, np.int8, np.float32, np.float64):

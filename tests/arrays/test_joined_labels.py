@@ -1,7 +1,5 @@
 """Labels that look like several in one."""
 
-from __future__ import annotations
-
 import json
 import warnings
 
@@ -21,7 +19,7 @@ def joined(separator: str) -> list[str]:
 
 
 @pytest.mark.parametrize("separator", ["|", ";", ", ", "/", "\t"])
-def test_every_surface_warns_with_the_count_and_two_examples(separator, tmp_path):
+def test_joined_labels_warn(separator, tmp_path):
     labels = joined(separator)
     expected = rf"12 of 12 labels contain '{separator.strip(' ') or separator}'"
     expected = expected.replace("|", r"\|").replace("\t", r"\\t")
@@ -51,7 +49,7 @@ def test_every_surface_warns_with_the_count_and_two_examples(separator, tmp_path
         ["1,000", "2,000", "3,500"],
     ],
 )
-def test_names_that_only_happen_to_have_a_separator_are_left_alone(labels):
+def test_separators_within_names_are_kept(labels):
     assert find_joined(labels) is None
 
 
@@ -61,7 +59,7 @@ def write_table(path, separator: str, rows: int = 36) -> None:
 
 
 @pytest.mark.parametrize("separator", ["|", ";", "/"])
-def test_a_table_is_split_where_it_is_beyond_doubt_and_says_so(tmp_path, separator):
+def test_obvious_joined_cells_are_split(tmp_path, separator):
     path = tmp_path / "d.csv"
     write_table(path, separator)
     with pytest.warns(UserWarning, match=r"column 'labels' are split at"):
@@ -72,7 +70,7 @@ def test_a_table_is_split_where_it_is_beyond_doubt_and_says_so(tmp_path, separat
         assert datasets.load_table(path, separator=separator).labels == data.labels
 
 
-def test_a_comma_is_never_doubted(tmp_path):
+def test_comma_is_the_default_separator(tmp_path):
     path = tmp_path / "d.csv"
     write_table(path, ", ")
     with warnings.catch_warnings():

@@ -1,7 +1,5 @@
 """Y in its forms, and what comes back for each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,7 +27,7 @@ def test_sparse_matrix_gives_columns_and_csr():
     assert clf.classes_.tolist() == list(range(12))
 
 
-def test_dense_matrix_gives_dense_arrays_and_the_same_trees():
+def test_dense_labels_give_dense_answers():
     sparse, dense = small().fit(XS, YS), small().fit(X, Y)
     assert dense.forest_.fingerprint() == sparse.forest_.fingerprint()
     proba = dense.predict_proba(X)
@@ -50,7 +48,7 @@ def test_dense_matrix_gives_dense_arrays_and_the_same_trees():
         [frozenset([i]) for i in range(12)],  # hashable, but not ordered
     ],
 )
-def test_lists_of_labels_come_back_by_name(names):
+def test_label_lists_round_trip(names):
     clf = small().fit(XS, lists_of(Y, names))
     labels, _ = clf.predict_topk(XS, k=2)
     assert all(label in names for label in labels.ravel().tolist())
@@ -62,7 +60,7 @@ def test_lists_of_labels_come_back_by_name(names):
     assert small().fit(XS, rows).fingerprint_ == clf.fingerprint_
 
 
-def test_a_label_named_twice_counts_once():
+def test_duplicate_labels_count_once():
     twice = [[*labels, *labels] for labels in lists_of(Y, "abcdefghijkl")]
     assert (
         small().fit(XS, twice).fingerprint_
@@ -70,7 +68,7 @@ def test_a_label_named_twice_counts_once():
     )
 
 
-def test_one_label_per_row():
+def test_single_labels():
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
     clf = small(n_estimators=20).fit(XS, y)
     predicted = clf.predict(XS)
@@ -107,7 +105,7 @@ def test_only_some_labels_compete():
         clf.predict_topk(XS, k=3, labels=["b", "k"])
 
 
-def test_a_dataset_brings_labels_and_their_names():
+def test_dataset_label_names():
     names = [f"tag {i:02}" for i in range(12)]
     data = Dataset(XS, YS, label_names=names)
     clf = small().fit(data)
@@ -121,7 +119,7 @@ def test_a_dataset_brings_labels_and_their_names():
         small().fit(data, callback=3)
 
 
-def test_shortage_is_filled_by_frequency_at_score_zero():
+def test_missing_labels_filled_by_frequency():
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(
         [[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]], [["a"], ["a"], ["b"], ["b", "c"], ["b"]]
     )
@@ -130,7 +128,7 @@ def test_shortage_is_filled_by_frequency_at_score_zero():
     assert scores[0].tolist() == [1, 0, 0]
 
 
-def test_labels_come_back_as_they_went_in():
+def test_label_types_round_trip():
     for names in (["a\0", "a"], [2**63, -1], [1, "a"], [True, "b"]):
         y = [names[i % 2] for i in range(20)]
         clf = small(n_estimators=1).fit(X[:20], y)
@@ -140,7 +138,7 @@ def test_labels_come_back_as_they_went_in():
         assert set(clf.classes_.tolist()) == set(names)
 
 
-def test_probabilities_of_labels_that_exclude_each_other_sum_up_to_1():
+def test_single_label_probabilities_sum_to_1():
     """Also with a second stage, which judges each label by itself."""
     data = make_xmc(600, 80, 12, labels_per_row=2, seed=0)
     one_each = np.array([labels[0] if labels else 0 for labels in data.labels])
@@ -151,7 +149,7 @@ def test_probabilities_of_labels_that_exclude_each_other_sum_up_to_1():
         assert np.array_equal(clf.classes_[scores.argmax(axis=1)], clf.predict(data.X))
 
 
-def test_score_of_single_labels_wants_one_for_each_row():
+def test_single_label_score_shape():
     y = np.arange(300) % 3
     clf = small().fit(XS, y)
     for wrong in (y[:10], [1], None, YS):
@@ -162,7 +160,7 @@ def test_score_of_single_labels_wants_one_for_each_row():
 # -- names ----------------------------------------------------------------------------------------
 
 
-def test_a_fit_on_lists_predicts_lists():
+def test_lists_predict_lists():
     names = [f"tag {i:02}" for i in range(12)]
     clf, columns = small().fit(XS, lists_of(Y, names)), small().fit(XS, YS)
     predicted, matrix = clf.predict(XS), columns.predict(XS)
@@ -175,7 +173,7 @@ def test_a_fit_on_lists_predicts_lists():
         assert values == sorted(values, reverse=True)
 
 
-def test_a_round_trip_through_the_label_binarizer():
+def test_label_binarizer_round_trip():
     names = [f"tag {i:02}" for i in range(12)]
     binarizer = MultiLabelBinarizer(sparse_output=True)
     matrix = binarizer.fit_transform(lists_of(Y, names))
@@ -185,7 +183,7 @@ def test_a_round_trip_through_the_label_binarizer():
     assert from_columns == [sorted(row) for row in by_names]
 
 
-def test_a_dataframe_of_labels_keeps_its_columns():
+def test_label_dataframe_columns():
     names = [f"tag {i:02}" for i in range(12)]
     frame = pd.DataFrame(Y, columns=names)
     clf = small().fit(X, frame)

@@ -1,7 +1,5 @@
 """Lists behind each other, beside plain lists."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Matrices that are none: scipy checks nothing when arrays are replaced, and would follow them."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -191,7 +189,7 @@ def test_malformed_sparse_matrices_give_value_errors(matrix):
 
 
 @pytest.mark.long
-def test_2000_malformed_sparse_matrices_give_value_errors():
+def test_2000_malformed_sparse_matrices():
     @given(sparse_matrices())
     @settings(max_examples=8000, **malformed_cases)
     def check(matrix):

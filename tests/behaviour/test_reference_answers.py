@@ -1,7 +1,5 @@
 """The same data and parameters give the same models and answers as before."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A real Chromium, and a service in a process of its own. `make test-browser` installs both."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """Files of texts in the browser; and what the page says when something is wrong."""
 
-from __future__ import annotations
-
 import csv
 import json
 
@@ -51,7 +49,7 @@ def downloaded(page, button, path):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_table(page, downloads, model_file, delimiter):
+def test_table(page, downloads, model_file, delimiter):
     path = downloads / f"notes.{'tsv' if delimiter == chr(9) else 'csv'}"
     texts = write_csv(path, 50, delimiter)
     expected = ldsm.load(model_file).predict(texts, 3)
@@ -108,7 +106,7 @@ def test_ids_stay_as_they_are_written(page, downloads):
     assert record["id (labels)"] == "12345678901234567891" and "fish" in record["labels"]
 
 
-def test_a_file_can_be_dropped(page):
+def test_drop_file(page):
     page.one("#tab-file").click()
     page.script("""
         const data = new DataTransfer();
@@ -121,7 +119,7 @@ def test_a_file_can_be_dropped(page):
     assert "fish" in page.one("#rows").text
 
 
-def test_a_long_file_can_be_stopped(page, tmp_path):
+def test_stop_long_file(page, tmp_path):
     path = tmp_path / "long.csv"
     write_csv(path, 3000)
     tag_all(page, path)
@@ -145,7 +143,7 @@ def test_a_long_file_can_be_stopped(page, tmp_path):
         ("a.csv", "id,text\n1,M\xfcller\n", "It is not UTF-8: save it with that encoding."),
     ],
 )
-def test_files_that_cannot_be_read(page, tmp_path, name, content, told):
+def test_unreadable_files(page, tmp_path, name, content, told):
     path = tmp_path / name
     path.write_text(content, "latin-1")
     page.one("#tab-file").click()
@@ -154,7 +152,7 @@ def test_files_that_cannot_be_read(page, tmp_path, name, content, told):
     assert page.one("#banner").text == f"{name} cannot be read. {told}"
 
 
-def test_when_the_service_goes_away_and_comes_back(driver, model_file):
+def test_service_restart(driver, model_file):
     with service(model_file, "--port", 0) as first:
         page = Page(driver, first.address).open()
         page.type("cod quota")
@@ -168,7 +166,7 @@ def test_when_the_service_goes_away_and_comes_back(driver, model_file):
     page.errors()  # of the requests that failed, which were meant to
 
 
-def test_a_key_is_asked_for(driver, model_file, tmp_path):
+def test_asks_for_key(driver, model_file, tmp_path):
     (tmp_path / "key").write_text("s3cret")
     with service(model_file, "--port", 0, "--api-key-file", tmp_path / "key") as served:
         page = Page(driver, served.address).open()
@@ -185,7 +183,7 @@ def test_a_key_is_asked_for(driver, model_file, tmp_path):
     page.errors()
 
 
-def test_a_key_that_is_not_given(driver, model_file, tmp_path):
+def test_missing_key(driver, model_file, tmp_path):
     (tmp_path / "key").write_text("s3cret")
     with service(model_file, "--port", 0, "--api-key-file", tmp_path / "key") as served:
         page = Page(driver, served.address).open()
@@ -200,7 +198,7 @@ def test_a_key_that_is_not_given(driver, model_file, tmp_path):
     page.errors()
 
 
-def test_a_text_that_is_too_long_to_explain(page):
+def test_overlong_text_to_explain(page):
     page.script("document.getElementById('text').value = 'cod quota '.repeat(11000)")
     page.one("#text").send_keys("x")
     page.until(lambda: page.texts("#tags .name"))
@@ -208,7 +206,7 @@ def test_a_text_that_is_too_long_to_explain(page):
     page.until(lambda: page.texts(".why .verdict") == ["This text is too long to be explained."])
 
 
-def test_a_text_that_is_too_large(driver, model_file):
+def test_oversized_text(driver, model_file):
     with service(model_file, "--port", 0, "--max-body", "2kB") as served:
         page = Page(driver, served.address).open()
         page.script("document.getElementById('text').value = 'cod '.repeat(1000)")
@@ -220,7 +218,7 @@ def test_a_text_that_is_too_large(driver, model_file):
     page.errors()
 
 
-def test_two_models_and_learning_at_once(driver, model_file, tmp_path):
+def test_two_learning_models(driver, model_file, tmp_path):
     paths = [tmp_path / "first.ldsm", tmp_path / "second.ldsm"]
     for path in paths:
         path.write_bytes(model_file.read_bytes())
@@ -240,7 +238,7 @@ def test_two_models_and_learning_at_once(driver, model_file, tmp_path):
     assert not (tmp_path / "first.corrections.jsonl").exists()
 
 
-def test_below_another_path(driver, model_file):
+def test_root_path(driver, model_file):
     with service(model_file, "--port", 0, "--root-path", "/tags") as served:
         assert served.address.endswith("/tags/")
         page = Page(driver, served.address).open()

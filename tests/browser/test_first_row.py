@@ -1,7 +1,5 @@
 """The first row of a table in the browser: names of columns, or a row like the others."""
 
-from __future__ import annotations
-
 import pytest
 
 from ldsm.datasets.tables import looks_like_data
@@ -24,7 +22,7 @@ def tagged(page, n_rows):
     return page.texts("#rows td:nth-child(2)")
 
 
-def test_row_that_looks_like_data_is_tagged(page, tmp_path):
+def test_headerless_first_row_is_tagged(page, tmp_path):
     choose(page, tmp_path / "notes.csv", WITHOUT_NAMES)
     assert page.one("#file-name").text == "notes.csv: 3 rows"
     assert not page.one("#named").is_selected()

@@ -1,7 +1,5 @@
 """Pages of other sites in a real browser: they read nothing, and nothing is learned from them."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import threading
@@ -90,7 +88,7 @@ def assert_nothing_learned(served, model):
     assert not file.exists() or not list(ldsm.datasets.iter_jsonl(file))
 
 
-def test_a_name_that_was_made_to_point_here(browser, own_model):
+def test_dns_rebinding(browser, own_model):
     """DNS rebinding: to the browser, page and service have the same origin."""
     with service(own_model, "--learn", "--port", 0) as served:
         browser.get(f"http://evil.example:{served.port}/")
@@ -103,7 +101,7 @@ def test_a_name_that_was_made_to_point_here(browser, own_model):
         assert_nothing_learned(served, own_model)
 
 
-def test_a_name_that_is_allowed(browser, own_model):
+def test_allowed_name(browser, own_model):
     """The same page and the same requests, with the name among those that are answered."""
     options = ["--learn", "--port", 0, "--allowed-host", "evil.example"]
     with service(own_model, *options) as served:
@@ -114,7 +112,7 @@ def test_a_name_that_is_allowed(browser, own_model):
 
 
 @pytest.mark.parametrize("host", FOREIGN)
-def test_pages_of_another_port(browser, own_model, host):
+def test_other_port(browser, own_model, host):
     with service(own_model, "--learn", "--port", 0) as served, site("<p>hello") as port:
         for base in (served.address, served.address.replace("127.0.0.1", "localhost")):
             browser.get(f"http://{host}:{port}/")

@@ -1,7 +1,5 @@
 """The page in a real browser: what people do with it, and what it looks like to them."""
 
-from __future__ import annotations
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -18,7 +16,7 @@ def corrections(model_file):
     return list(ldsm.datasets.iter_jsonl(file)) if file.exists() else []
 
 
-def test_it_begins_with_what_the_model_knows(page):
+def test_initial_page(page):
     page.until(lambda: len(page.texts("#empty .chips button")) == len(TOPICS))
     assert "knows 6 tags from 600 texts" in page.one("#empty").text
     assert not page.one("#results").is_displayed()
@@ -44,7 +42,7 @@ def test_tags_appear_while_typing(page, model_file):
     assert page.texts("#tags .name") == []
 
 
-def test_a_click_marks_the_words_in_the_text(page):
+def test_click_marks_words(page):
     page.type(TEXT)
     verdict = page.explain("fish")
     assert "It was learned from" in verdict
@@ -81,7 +79,7 @@ def test_sliders(page):
     page.until(lambda: sorted(page.texts("#tags .name")) == sorted(before))
 
 
-def test_a_correction(page, model_file):
+def test_correction(page, model_file):
     before = len(corrections(model_file))
     page.type(TEXT)
     page.tag("law").find_element(By.CSS_SELECTOR, ".icon").click()
@@ -104,7 +102,7 @@ def test_a_correction(page, model_file):
     assert not page.one("#correction").is_displayed()
 
 
-def test_a_correction_is_of_the_text_that_is_shown(page, model_file):
+def test_correction_uses_shown_text(page, model_file):
     """Not of its forerunner, whose tags are still there for a moment."""
     before = len(corrections(model_file))
     page.type(TEXT)
@@ -127,7 +125,7 @@ def test_a_correction_is_of_the_text_that_is_shown(page, model_file):
     assert len(corrections(model_file)) == before
 
 
-def test_changes_can_be_undone_and_a_correction_needs_a_tag(page, model_file):
+def test_undo_and_empty_correction(page, model_file):
     before = len(corrections(model_file))
     page.type(TEXT)
     for name in page.texts("#tags .name"):
@@ -139,7 +137,7 @@ def test_changes_can_be_undone_and_a_correction_needs_a_tag(page, model_file):
     assert len(corrections(model_file)) == before
 
 
-def test_a_tag_that_looks_like_a_script(page):
+def test_script_tag_is_escaped(page):
     page.script("window.alerts = 0; window.alert = () => { window.alerts += 1 }")
     page.type("browser cookie pixel cursor widget " + SCRIPT)
     assert page.texts("#tags .name")[0] == SCRIPT
@@ -152,7 +150,7 @@ def test_a_tag_that_looks_like_a_script(page):
     assert page.script("return [window.alerts, document.scripts.length]") == [0, 1]
 
 
-def test_the_tags_of_the_model(page):
+def test_tag_list(page):
     page.one("#tab-labels").click()
     page.until(lambda: len(page.texts("#labels th")) == len(TOPICS))
     assert page.one("#label-count").text == "6 tags"

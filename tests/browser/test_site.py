@@ -1,7 +1,5 @@
 """The documentation as files in a real browser; `make docs` builds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote
 
@@ -56,7 +54,7 @@ def test_search_works_from_files(site):
 
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize("path", PAGES)
-def test_no_page_is_wider_than_the_window(site, path, width):
+def test_no_page_overflows(site, path, width):
     site.size(width, 900)
     site.open(path)
     assert site.script("return document.documentElement.scrollWidth") <= width
@@ -75,7 +73,7 @@ def test_pages_follow_light_and_dark(site, path):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_the_browser_has_nothing_to_complain_about(site, path):
+def test_no_browser_errors(site, path):
     site.errors()  # of the pages before
     site.open(path)
     assert [message for message in site.errors() if "[PST]" not in message] == []  # the theme's

@@ -1,7 +1,5 @@
 """LdSMClassifier as its users meet it."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -99,7 +97,7 @@ def test_extreme_values_never_give_nan():
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_same_bits_for_any_parallelism_and_on_two_runs(seed):
+def test_same_bits_for_any_parallelism(seed):
     prints = {
         small(n_jobs=n_jobs, random_state=seed).fit(XS, YS).fingerprint_
         for n_jobs in (None, 1, 2, 4, -1)
@@ -127,7 +125,7 @@ def test_same_bits_for_any_batch_size(standardize):
     assert np.array_equal(clf.predict_topk(XS, k=4)[0], labels)
 
 
-def test_warm_start_adds_the_trees_that_a_cold_fit_has():
+def test_warm_start_matches_cold_fit():
     cold = small(n_estimators=8, subsample=0.7).fit(XS, YS)
     warm = small(n_estimators=3, subsample=0.7, warm_start=True).fit(XS, YS)
     warm.set_params(n_estimators=8).fit(XS, YS)
@@ -152,7 +150,7 @@ def test_random_state_forms():
 # -- out of bag --------------------------------------------------------------------------------
 
 
-def test_out_of_bag_scores_come_from_trees_that_never_saw_the_row():
+def test_out_of_bag_scores():
     clf = small(n_estimators=6, subsample=0.5).fit(XS, YS)
     bags = [set(bag(clf.model_.seed, tree, 300, 0.5)) for tree in range(6)]
     assert all(len(b) == 150 for b in bags)
@@ -242,7 +240,7 @@ def test_node_statistics_equal_the_definitions():
 
 
 @pytest.mark.parametrize("standardize", [False, True])
-def test_explain_names_path_margins_features_and_leaves(standardize):
+def test_explain_paths(standardize):
     clf = small(standardize=standardize).fit(XS, YS)
     paths = clf.explain(X[4])
     assert [path.tree for path in paths] == [0, 1, 2, 3]
@@ -297,7 +295,7 @@ def test_clone_pickle_pipeline_and_grid_search():
     assert search.best_estimator_.predict(XS).shape == (300, 12)
 
 
-def test_a_refit_forgets_what_no_longer_holds():
+def test_refit_resets_attributes():
     clf = small(subsample=0.5).fit(XS, YS)
     clf.set_params(subsample=1.0).fit(XS[:50], YS[:50])
     assert not hasattr(clf, "oob_scores_")
@@ -306,7 +304,7 @@ def test_a_refit_forgets_what_no_longer_holds():
     assert np.array_equal(clf.predict_proba(XS).toarray(), before)
 
 
-def test_explained_leaves_show_the_scores_in_use():
+def test_explained_leaves_match_scores():
     clf = small(leaf_scores="histogram").fit(XS, YS)
     score = np.zeros(12)
     for path in clf.explain(XS[[4]]):
@@ -318,7 +316,7 @@ def test_explained_leaves_show_the_scores_in_use():
         clf.explain(XS[[4]], max_reasons=-1)
 
 
-def test_small_integers_do_not_overflow_when_duplicates_are_added():
+def test_int8_duplicates_do_not_overflow():
     doubled = sp.csr_matrix((np.full(4, 100, dtype=np.int8), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
     assert feature_arrays(doubled).values.tolist() == [200, 200]
 

@@ -1,7 +1,5 @@
 """scikit-learn's own checks of the estimator contract."""
 
-from __future__ import annotations
-
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -49,14 +47,14 @@ def test_scikit_learn_contract_of_other_parameters(estimator, check):
     [LdSMClassifier(n_estimators=5, random_state=0)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
-def test_scikit_learn_contract_with_a_second_stage(estimator, check, monkeypatch):
+def test_scikit_learn_contract_second_stage(estimator, check, monkeypatch):
     """The checks' own data is too small for one, unless it is told otherwise."""
     monkeypatch.setattr(params, "RERANK_ROWS", 0)
     monkeypatch.setattr(ranking, "FEWEST_PAIRS", 1)
     check(estimator)
 
 
-def test_expected_failures_are_checks_that_exist_and_fail():
+def test_expected_failures_still_fail():
     """An exception that is no longer needed must go."""
     clf = LdSMClassifier(n_estimators=5, random_state=0)
     checks = {check.func.__name__: check for _, check in estimator_checks_generator(clf)}

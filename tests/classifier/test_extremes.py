@@ -1,7 +1,5 @@
 """Extreme but finite numbers, and odd labels: always an answer, never NaN or infinity."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -98,7 +96,7 @@ def test_1000_extreme_cases_give_finite_answers():
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array, sp.coo_array, list])
 @pytest.mark.parametrize("value", [LARGEST * 2, -1e39, 1e300])
-def test_what_float32_cannot_hold_is_refused(form, value):
+def test_float32_overflow_refused(form, value):
     X, Y = make_problem(0)
     clf = LdSMClassifier(n_estimators=1).fit(X, Y)
     X = X.astype(np.float64)
@@ -111,7 +109,7 @@ def test_what_float32_cannot_hold_is_refused(form, value):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array, sp.coo_array])
-def test_duplicates_that_add_up_to_too_much_are_refused(form):
+def test_overflowing_duplicates_refused(form):
     X = np.zeros((2, 3))
     X[0] = 3e38
     doubled = sp.coo_array(
@@ -185,7 +183,7 @@ def test_odd_labels_have_answers(labels, trees):
         assert 0 <= clf.score(X, Y) <= 1
 
 
-def test_a_label_on_every_row_is_certain():
+def test_universal_label_is_certain():
     clf = LdSMClassifier(n_estimators=3, random_state=0).fit(ROWS, indicator([EVERYTHING]))
     assert np.all(clf.predict_proba(ROWS) == 1) and np.all(clf.predict(ROWS) == 1)
     assert clf.forest_.n_nodes == 3  # nothing to split
@@ -193,7 +191,7 @@ def test_a_label_on_every_row_is_certain():
     assert set(clf.predict(ROWS)) == {"only"}
 
 
-def test_no_labels_at_all_are_refused():
+def test_empty_labels_refused():
     for Y in (np.zeros((40, 3)), sp.csr_array((40, 3)), [[]] * 40, np.zeros((40, 0))):
         with pytest.raises(ValueError, match=r"at least one (label|column)"):
             LdSMClassifier().fit(ROWS, Y)

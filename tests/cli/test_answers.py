@@ -1,14 +1,12 @@
 """The forms of predictions: tables, JSON Lines and lines, with ids, and as many labels as asked."""
 
-from __future__ import annotations
-
 import csv
 import json
 
 import pytest
 
 import ldsm
-from cli_runs import make_documents, within
+from cli_runs import make_documents
 from ldsm import datasets
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -30,12 +28,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
-
-
-def test_a_csv_file_is_a_table(run, folder, tmp_path):
+def test_csv_output(run, folder, tmp_path):
     output = tmp_path / "out.csv"
     data, model = folder / "new.csv", folder / "tags.ldsm"
     for _ in range(2):  # predictions may be written over
@@ -56,7 +49,7 @@ def test_a_csv_file_is_a_table(run, folder, tmp_path):
     assert len(datasets.load_table(output, text="key")) == N_ROWS
 
 
-def test_a_tsv_file_has_tabs_and_a_jsonl_file_json(run, folder, tmp_path):
+def test_tsv_and_jsonl_output(run, folder, tmp_path):
     model, data = folder / "tags.ldsm", folder / "new.jsonl"
     assert run("predict", model, data, "-o", tmp_path / "out.tsv").code == 0
     assert (tmp_path / "out.tsv").read_text().splitlines()[0] == "row\tlabels\tscores"
@@ -69,7 +62,7 @@ def test_a_tsv_file_has_tabs_and_a_jsonl_file_json(run, folder, tmp_path):
     assert conflict.code == 2 and "is a table" in conflict.err
 
 
-def test_labels_in_a_table_never_contain_their_separator(run, tmp_path):
+def test_table_separator_avoids_labels(run, tmp_path):
     texts = ["cod quota", "beef import"] * 10
     names = [["a,b", "c|d"], ["e;f"]] * 10
     ldsm.TextTagger(ldsm.LdSMClassifier(1)).fit(texts, names).save(tmp_path / "m.ldsm")
@@ -82,7 +75,7 @@ def test_labels_in_a_table_never_contain_their_separator(run, tmp_path):
     assert done.code == 2 and ".jsonl" in done.err and not (tmp_path / "none.csv").exists()
 
 
-def test_k_labels_are_given_if_k_are_asked_for(run, tmp_path):
+def test_exactly_k_labels(run, tmp_path):
     texts, tags = make_documents(120, seed=0)
     single = [[names[0]] for names in tags]
     model, n_labels = tmp_path / "m.ldsm", len({names[0] for names in tags})
@@ -101,7 +94,7 @@ def test_plain_lines_begin_with_the_id(run, folder):
     assert [line.split("\t")[0] for line in done.lines] == [f"doc {i}" for i in range(N_ROWS)]
 
 
-def test_ids_that_are_not_there(run, folder, tmp_path):
+def test_missing_ids(run, folder, tmp_path):
     model = folder / "tags.ldsm"
     done = run("predict", model, folder / "new.csv", "--id-field", "nr")
     assert (
@@ -117,7 +110,7 @@ def test_ids_that_are_not_there(run, folder, tmp_path):
     assert done.code == 2 and "not used with format lines" in done.err
 
 
-def test_several_text_columns_are_one_text(run, tmp_path):
+def test_several_text_columns(run, tmp_path):
     texts, tags = make_documents(80, seed=1)
     rows = [[*text.split(" ", 1), ";".join(names)] for text, names in zip(texts, tags, strict=True)]
     with open(tmp_path / "d.csv", "w", newline="") as file:
@@ -163,7 +156,7 @@ def test_broken_arrays_name_the_line(tmp_path, content, problem):
         datasets.load_dataset(tmp_path / "d.json")
 
 
-def test_an_array_of_objects_is_read(tmp_path):
+def test_json_array_is_read(tmp_path):
     content = '\ufeff [ {"text": "a\\nb", "labels": ["x"]},\n\n {"text": "", "labels": 1}\n]\n\n'
     content = content.replace(": 1}", ': "y"}')
     (tmp_path / "d.json").write_text(content)

@@ -1,7 +1,5 @@
 """`ldsm` from outside: a process, its exit code, its streams, a terminal, a pipe, Ctrl-C."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -98,20 +96,20 @@ def test_text_through_pipes(folder):
     assert len(done.lines) == 3 and done.lines[0].startswith("fish ")
 
 
-def test_a_set_of_tags_for_a_text_in_quotes(folder, capsys):
+def test_quoted_text_sets(folder, capsys):
     text = "cod herring trawler"
     done = within(capsys)("predict", folder / "notes.ldsm", text, "--json", "--sets")
     assert json.loads(done.out)["labels"] == ["fish"]
 
 
-def test_a_failure_has_its_traceback_for_those_who_ask(folder):
+def test_debug_traceback(folder):
     done = process("evaluate", folder / "notes.ldsm", folder / "notes.csv", "--debug")
     assert (done.code, done.out) == (1, "")
     assert "Traceback (most recent call last)" in done.err
     assert "notes.csv:1: has no column 'text', only " in done.err
 
 
-def test_a_reader_that_has_seen_enough(folder):
+def test_closed_pipe(folder):
     """`ldsm predict ... | head -1` ends without a word."""
     with (folder / "many.txt").open("w") as file:
         file.write("cod and herring\n" * 20_000)
@@ -123,7 +121,7 @@ def test_a_reader_that_has_seen_enough(folder):
 
 
 @pytest.mark.not_under("thread", reason="trains against the clock")
-def test_a_bar_with_the_time_left_on_a_terminal(folder, tmp_path):
+def test_progress_bar(folder, tmp_path):
     options = ["--n-estimators", 200, "--n-epochs", 15, "--seed", 0, "--validation", 0.2]
     code, shown = in_terminal("train", folder / "train.txt", "-o", tmp_path / "m", *options)
     assert code == 0 and (tmp_path / "m").exists()
@@ -146,7 +144,7 @@ def test_ctrl_c_leaves_nothing_behind(large):
     assert {path.name for path in folder.iterdir()} == {"large.txt"}
 
 
-def test_a_process_that_is_told_to_stop_cleans_up(tmp_path, folder):
+def test_sigterm_cleans_up(tmp_path, folder):
     """SIGTERM while an output file is half written: stdin stays open, so the file does."""
     out = tmp_path / "out.txt"
     command = [sys.executable, "-m", "ldsm", "predict", folder / "notes.ldsm", "-", "-o", out]

@@ -1,7 +1,5 @@
 """`ldsm learn`: new rows for an existing model."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -16,7 +14,6 @@ import numpy as np
 import pytest
 
 import ldsm
-from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.locks import FileLocked, locked
 from ldsm.cli.screen import Screen
@@ -53,12 +50,7 @@ def here(files, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
-
-
-def test_a_new_file_or_the_same(run, here):
+def test_new_file_or_in_place(run, here):
     before = ldsm.load(MODEL)
     expected = ldsm.load(MODEL)
     expected.partial_fit(datasets.load_jsonl(NEW))
@@ -77,7 +69,7 @@ def test_a_new_file_or_the_same(run, here):
     assert run("inspect", OUT, "--json").json["history"][0]["learned"] == 200
 
 
-def test_what_the_model_knew_is_measured_before(run, here):
+def test_prior_accuracy_is_reported(run, here):
     scores = run("evaluate", MODEL, NEW, "--json").json
     told = run("learn", MODEL, NEW, "-o", OUT, "--json").json
     assert told["before"] == scores
@@ -87,13 +79,13 @@ def test_what_the_model_knew_is_measured_before(run, here):
     assert scores["unseen_labels"] == 1 and not after.get("unseen_labels")
 
 
-def test_a_new_training_is_advised(run, here):
+def test_retraining_is_advised(run, here):
     write_lines(here / NEW, TEXTS[:900], TAGS[:900])
     done = run("learn", MODEL, NEW, "--in-place")
     assert "train anew: 900 rows were learned since the training on 900" in done.err
 
 
-def test_the_report_tells_what_was_learned(run, here):
+def test_report_shows_updates(run, here):
     assert run("learn", MODEL, NEW, "-o", OUT, "--quiet").code == 0
     assert run("report", OUT, "--data", NEW, "-o", "r.html").code == 0
     assert "200 rows learned with 1 new label" in (here / "r.html").read_text()
@@ -130,7 +122,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_change_nothing(case, run, here):
+def test_invalid_use_changes_nothing(case, run, here):
     arguments, code, message = MISTAKES[case]
     (here / "empty.jsonl").write_text("")
     write_lines(here / "bare.jsonl", TEXTS[:5], [[]] * 5)
@@ -143,7 +135,7 @@ def test_mistakes_change_nothing(case, run, here):
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before
 
 
-def test_two_commands_at_once_both_count(here):
+def test_concurrent_commands_both_count(here):
     """The second waits for the first."""
     write_lines(here / "more.jsonl", TEXTS[:50], TAGS[:50])
     command = [sys.executable, "-m", "ldsm", "learn", MODEL]
@@ -189,7 +181,7 @@ def test_command_waits_for_lock(run, here):
     assert f"waiting for another process that is changing {MODEL}" in done.err
 
 
-def test_model_of_another_program_is_not_overwritten(run, here, monkeypatch):
+def test_foreign_model_is_kept(run, here, monkeypatch):
     plain = TextTagger.partial_fit
 
     def interrupted(self, *arguments, **options):
@@ -203,7 +195,7 @@ def test_model_of_another_program_is_not_overwritten(run, here, monkeypatch):
     assert (here / MODEL).read_bytes() == b"another program's"
 
 
-def test_training_of_more_trees_holds_lock(run, here, monkeypatch):
+def test_warm_start_holds_lock(run, here, monkeypatch):
     """It reads the model first and replaces it last."""
     taken, plain = [], LdSMClassifier.fit
 
@@ -246,7 +238,7 @@ def killed_runs(folder, n_kills, seed):
     return list(found.values())
 
 
-def test_a_killed_run_leaves_the_old_model_or_the_new(here):
+def test_killed_run_leaves_whole_model(here):
     assert sum(killed_runs(here, 1, seed=0)) == 1
 
 
@@ -266,7 +258,7 @@ def test_ctrl_c_leaves_the_model(run, here, monkeypatch):
     assert np.all([path.name in (MODEL, NEW) for path in here.iterdir()])
 
 
-def test_new_labels_are_named_and_misspellings_pointed_out(run, here):
+def test_new_labels_and_misspellings(run, here):
     misspelt = TAGS[0][0][:-2] + TAGS[0][0][-1] + TAGS[0][0][-2]
     write_lines(here / NEW, TEXTS[900:910], [[misspelt]] * 5 + [["quite another"]] * 5)
     done = run("learn", MODEL, NEW, "-o", OUT)
@@ -279,7 +271,7 @@ def test_new_labels_are_named_and_misspellings_pointed_out(run, here):
     assert facts["new_label_names"] == sorted([misspelt, "quite another"])
 
 
-def test_skewed_batch_and_changed_answers_are_reported(run, here):
+def test_skewed_batch_is_reported(run, here):
     rows = [i for i in range(900, 1100) if COMMON in TAGS[i]]
     write_lines(here / NEW, [TEXTS[i] for i in rows], [["a new one"]] * len(rows))
     done = run("learn", MODEL, NEW, "-o", OUT)
@@ -290,7 +282,7 @@ def test_skewed_batch_and_changed_answers_are_reported(run, here):
     assert 0 <= facts["changed_answers"] <= facts["typical_rows"] <= 100
 
 
-def test_what_absent_labels_mean_can_be_chosen(run, here):
+def test_absent_option(run, here):
     prints = set()
     for absent in ("negative", "unknown"):
         assert run("learn", MODEL, NEW, "-o", f"{absent}.ldsm", "--absent", absent).code == 0

@@ -1,7 +1,5 @@
 """No command writes over what it reads, nor over a file of another kind."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path
@@ -85,7 +83,7 @@ def model(folder, files):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_input_is_overwritten_even_if_asked(run, folder, name):
+def test_inputs_are_never_overwritten(run, folder, name):
     command, inputs, _ = COMMANDS[name]
     before = hashes(folder)
     for given in inputs:
@@ -99,7 +97,7 @@ def test_no_input_is_overwritten_even_if_asked(run, folder, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_file_of_another_kind_is_not_overwritten(run, folder, name):
+def test_foreign_files_are_not_overwritten(run, folder, name):
     command, _, kind = COMMANDS[name]
     before = hashes(folder)
     done = run(*command, "thesis.doc", *(["--to", "jsonl"] if name == "convert" else []))
@@ -111,7 +109,7 @@ def test_a_file_of_another_kind_is_not_overwritten(run, folder, name):
 @pytest.mark.parametrize(
     "name", [name for name in COMMANDS if name not in ("tune", "storage", "demo")]
 )
-def test_its_own_kind_is_replaced_and_others_if_asked(run, folder, tmp_path, name):
+def test_own_kind_is_replaced(run, folder, tmp_path, name):
     pytest.importorskip("matplotlib")
     command, _, kind = COMMANDS[name]
     output = tmp_path / "out.svm"
@@ -128,7 +126,7 @@ def test_its_own_kind_is_replaced_and_others_if_asked(run, folder, tmp_path, nam
     assert run(*command, output).code == 0
 
 
-def test_a_store_is_not_converted_onto_itself(run, folder, tmp_path):
+def test_store_is_not_converted_onto_itself(run, folder, tmp_path):
     assert run("convert", "train.txt", tmp_path / "store").code == 0
     before = hashes(tmp_path)
     done = run("convert", tmp_path / "store", tmp_path / "store", "--overwrite")

@@ -1,7 +1,5 @@
 """`ldsm serve` and `ldsm demo --serve`: as processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -74,7 +72,7 @@ def test_wrong_options(model_file, tmp_path, capsys, options, code, told):
     assert run.code == code and told in run.err.replace("\n", " "), run.err
 
 
-def test_models_and_ports_that_cannot_be_used(model_file, tmp_path, capsys):
+def test_unusable_models_and_ports(model_file, tmp_path, capsys):
     ldsm = within(capsys)
     assert ldsm("serve").code == 2
     assert ldsm("serve", tmp_path / "none.ldsm").code == 2
@@ -87,7 +85,7 @@ def test_models_and_ports_that_cannot_be_used(model_file, tmp_path, capsys):
         assert run.code == 1 and f"'127.0.0.1:{port}': Address already in use." in run.err
 
 
-def test_it_does_what_its_options_say_until_it_is_told_to_stop(model_file, tmp_path):
+def test_options_and_interrupt(model_file, tmp_path):
     key = tmp_path / "key"
     key.write_text("s3cret")
     options = ["--max-body", "2kB", "--max-batch", "2", "--api-key-file", key, "--log", "requests"]
@@ -107,7 +105,7 @@ def test_it_does_what_its_options_say_until_it_is_told_to_stop(model_file, tmp_p
     assert f"POST {TAGS}/suggest-batch" in errors and "s3cret" not in errors
 
 
-def test_without_the_packages_that_it_needs(model_file, tmp_path):
+def test_missing_packages(model_file, tmp_path):
     package = "prometheus_client"
     (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError(name={package!r})")
     run = process("serve", model_file, env={**os.environ, "PYTHONPATH": str(tmp_path)})
@@ -118,19 +116,9 @@ def test_without_the_packages_that_it_needs(model_file, tmp_path):
 
 
 @pytest.mark.long
-def test_the_demo_can_be_served():
-    command = [
-        sys.executable,
-        "-m",
-        "ldsm",
-        "demo",
-        "--serve",
-        "--port",
-        "0",
-        "--trees",
-        "2",
-        "--json",
-    ]
+def test_demo_can_be_served():
+    options = ["--serve", "--port", "0", "--trees", "2", "--json"]
+    command = [sys.executable, "-m", "ldsm", "demo", *options]
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         lines = []
         while not lines or "address" not in lines[-1]:

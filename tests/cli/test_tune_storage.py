@@ -1,7 +1,5 @@
 """The file of `ldsm tune --storage`: odd names, foreign and damaged databases, a full disk."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing
@@ -52,7 +50,7 @@ def change(path: Path, *commands: str) -> None:
 @pytest.mark.parametrize(
     "name", ["x.db?mode=memory&uri=true", "file:x.db?mode=ro&uri=true", "a#b %41 {0}.db"]
 )
-def test_any_name_is_that_of_the_file(tune, tmp_path, monkeypatch, name):
+def test_any_file_name(tune, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     assert tune(name).code == 0
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -77,7 +75,7 @@ def test_any_name_is_that_of_the_file(tune, tmp_path, monkeypatch, name):
         "CREATE VIEW v AS WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n) SELECT 1",
     ],
 )
-def test_damaged_databases_give_one_clear_error(tune, finished, tmp_path, command):
+def test_damaged_databases(tune, finished, tmp_path, command):
     path = tmp_path / "trials.db"
     shutil.copy(finished, path)
     change(path, command)
@@ -86,7 +84,7 @@ def test_damaged_databases_give_one_clear_error(tune, finished, tmp_path, comman
     assert answer.err.startswith(f"error: {path} cannot be used for --storage: ")
 
 
-def test_parts_of_databases_give_one_clear_error(tune, finished, tmp_path):
+def test_truncated_databases(tune, finished, tmp_path):
     path, whole = tmp_path / "trials.db", finished.read_bytes()
     for n_bytes in (4096, 20_000, len(whole) // 2):
         path.write_bytes(whole[:n_bytes])
@@ -95,7 +93,7 @@ def test_parts_of_databases_give_one_clear_error(tune, finished, tmp_path):
         assert path.read_bytes() == whole[:n_bytes]
 
 
-def test_a_database_of_something_else_is_left_alone(tune, tmp_path):
+def test_foreign_database_is_kept(tune, tmp_path):
     path = tmp_path / "music.db"
     change(path, "CREATE TABLE songs (name TEXT)")
     before = path.read_bytes()
@@ -105,7 +103,7 @@ def test_a_database_of_something_else_is_left_alone(tune, tmp_path):
 
 
 @pytest.mark.parametrize("n_bytes", [10_000, 100_000])
-def test_a_full_disk_leaves_no_part_of_a_database(tune, tmp_path, n_bytes):
+def test_full_disk_leaves_no_database(tune, tmp_path, n_bytes):
     path = tmp_path / "trials.db"
     with no_file_beyond(n_bytes):
         answer = tune(path)
@@ -114,7 +112,7 @@ def test_a_full_disk_leaves_no_part_of_a_database(tune, tmp_path, n_bytes):
     assert tune(path).code == 0
 
 
-def test_a_folder_that_does_not_exist_is_named(tune, tmp_path):
+def test_missing_folder(tune, tmp_path):
     answer = tune(tmp_path / "no" / "trials.db")
     assert (
         answer.code == 1 and "trials.db cannot be used for --storage: unable to open" in answer.err

@@ -1,7 +1,5 @@
 """The terms and scores of a blend against their formulas in NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -70,9 +68,7 @@ def naive_terms(
 @pytest.mark.parametrize(
     ("tree_share", "gamma"), [(None, 0.0), (0.7, 2.0), (0.0, 30.0), (1.0, 1.0)]
 )
-def test_terms_and_probabilities_are_those_of_the_formulas(
-    tree_share: float | None, gamma: float
-) -> None:
+def test_terms_match_formulas(tree_share: float | None, gamma: float) -> None:
     arrays = pair_arrays()
     got = _core.blend_terms(Pairs(**arrays), terms=TERMS, tree_share=tree_share, gamma=gamma)
     expected = naive_terms(TERMS, arrays, tree_share, gamma)
@@ -101,7 +97,7 @@ def test_terms_and_probabilities_are_those_of_the_formulas(
         assert np.array_equal(again, probabilities[part])
 
 
-def test_uncertain_scores_lie_between_blend_and_base_rate() -> None:
+def test_uncertain_scores_are_interpolated() -> None:
     arrays, rng = pair_arrays(), np.random.default_rng(3)
     coefficients = [0.1, 1.2, 0.4]
     call = {"terms": ("", "t", "m"), "tree_share": None, "gamma": 0.0}
@@ -125,7 +121,7 @@ def test_uncertain_scores_lie_between_blend_and_base_rate() -> None:
             _core.blend_terms(Pairs(**arrays, **{name: shrunk[name]}), terms=("t",))
 
 
-def test_signals_that_are_not_known_are_not_needed() -> None:
+def test_missing_signals() -> None:
     arrays = pair_arrays()
     few = {name: arrays[name] for name in ("tree_scores", "label_counts")}
     got = _core.blend_terms(Pairs(**few), terms=("", "t", "n", "tc"))
@@ -172,7 +168,7 @@ def test_arguments_of_a_blend_are_checked() -> None:
         )
 
 
-def test_scores_of_a_damaged_forest_are_clipped() -> None:
+def test_damaged_scores_are_clipped() -> None:
     arrays = pair_arrays()
     arrays["tree_scores"][:4] = [-3, 7, np.inf, -np.inf]
     got = _core.blend_terms(Pairs(**arrays), terms=("t",))[:4, 0]
@@ -180,7 +176,7 @@ def test_scores_of_a_damaged_forest_are_clipped() -> None:
     np.testing.assert_allclose(got, [-most, most, most, -most], rtol=1e-9)
 
 
-def test_logistic_sums_are_the_loss_and_its_derivatives() -> None:
+def test_logistic_sums_match_derivatives() -> None:
     rng = np.random.default_rng(3)
     x, w = rng.normal(size=(400, 4)), rng.normal(size=4) * 3
     x[0] *= 500  # odds whose exponential is out of range

@@ -1,7 +1,5 @@
 """The boundary of the core: what is checked on the way in, and views of some of the rows."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -68,7 +66,7 @@ def test_grow_tree_refuses_bad_parameters(change):
         grow(*core_arguments(X, Y), **tree_params(**change))
 
 
-def test_what_a_tree_is_grown_from_must_fit():
+def test_mismatched_tree_inputs():
     (x, y), params = core_arguments(*make_problem(0)), SimpleNamespace(**tree_params())
     other = core_arguments(*make_problem(0, n_rows=7))[1]
     with pytest.raises(ValueError, match=r"same number of rows\. Got \d+ and 7"):
@@ -89,7 +87,7 @@ def test_routers_refuse_rows_of_other_features():
         _core.route_scores(three_node_tree(), True, x)
 
 
-def test_some_of_the_rows_answer_as_they_do_among_all():
+def test_row_slices_same_answers():
     x, (indptr, labels, scores) = (
         X3.checked,
         _core.route_scores(three_node_tree(), True, X3.checked),
@@ -111,7 +109,7 @@ def test_some_of_the_rows_answer_as_they_do_among_all():
 
 @pytest.mark.parametrize("optimizer", ["nag", "sgd"])
 @pytest.mark.parametrize("kind", ["binary", "weights"])
-def test_a_tree_of_some_rows_is_that_of_their_copy(kind, optimizer):
+def test_tree_of_row_slice(kind, optimizer):
     """Also where the values of these rows are of a kind that those of all rows are not."""
     X, Y = make_problem(5, kind, n_rows=60)
     more = np.concatenate([3 * X[:7], X, 3 * X[:7]])
@@ -173,7 +171,7 @@ def check_stub(node, function):
 
 
 @pytest.mark.long
-def test_more_than_two_to_the_31_nonzeros():
+def test_64_bit_offsets():
     """Offsets beyond 2**31 are followed. The entries are untouched zero pages, without memory."""
     n_rows, per_row = 40_000, 55_000
     nnz = n_rows * per_row

@@ -1,7 +1,5 @@
 """The compiled core against its naive twin, by hand-made trees, and path against path."""
 
-from __future__ import annotations
-
 import os
 from itertools import pairwise
 from types import SimpleNamespace
@@ -73,22 +71,20 @@ def check_equal_to_twin(tree, twin, arity):
             assert weight_offsets[i] == weight_offsets[i + 1]
 
 
+def twin_params(seed, kind, arity, optimizer, **more):
+    penalty = 2.0 * max(0.5, arity - 2)
+    sizes = {"arity": arity, "max_nodes": 1 + 6 * arity, "multiway_penalty": penalty}
+    own = {"optimizer": optimizer, "standardize": KINDS[kind]}
+    return tree_params(seed=seed, tree=seed + 3, **sizes, **own, **more)
+
+
 @pytest.mark.parametrize("optimizer", ["nag", "sgd", "asgd"])
 @pytest.mark.parametrize("arity", [2, 3, 4, 5])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long), 2])
 def test_core_equals_naive_twin(seed, kind, arity, optimizer):
     X, Y = make_problem(seed, kind)
-    params = tree_params(
-        seed=seed,
-        tree=seed + 3,
-        arity=arity,
-        max_nodes=1 + 6 * arity,
-        multiway_penalty=2.0 * max(0.5, arity - 2),
-        optimizer=optimizer,
-        standardize=KINDS[kind],
-        subsample=0.8 if seed == 2 else 1.0,
-    )
+    params = twin_params(seed, kind, arity, optimizer, subsample=0.8 if seed == 2 else 1.0)
     twin = NaiveTree(*naive_arguments(X, Y), **params)
     for path in PATHS:
         tree = grow(*core_arguments(X, Y), **params, simd=path)
@@ -109,17 +105,7 @@ SEEDS = (1, 6, *(pytest.param(seed, marks=pytest.mark.long) for seed in (3, 11))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compressed_trees_equal_their_twin(seed, kind, arity, optimizer):
     X, Y = make_problem(seed, kind, n_rows=120)
-    params = tree_params(
-        **MATCH,
-        seed=seed,
-        tree=seed + 3,
-        arity=arity,
-        max_nodes=1 + 6 * arity,
-        multiway_penalty=2.0 * max(0.5, arity - 2),
-        optimizer=optimizer,
-        standardize=KINDS[kind],
-        subsample=0.8 if seed == 6 else 1.0,
-    )
+    params = twin_params(seed, kind, arity, optimizer, subsample=0.8 if seed == 6 else 1.0, **MATCH)
     twin = NaiveTree(*naive_arguments(X, Y), **params)
     for path in PATHS:
         tree = grow(*core_arguments(X, Y), **params, simd=path)
@@ -167,7 +153,7 @@ def check_scores_equal_twins(tree, twin, X, Y):
     ],
 )
 @pytest.mark.parametrize("arity", [2, 4])
-def test_gaps_of_any_width_lead_to_the_next_feature(arity, kind, n_features, bridged):
+def test_gap_widths(arity, kind, n_features, bridged):
     """Few features, half of them at each end of X: too far apart for one gap, or just not."""
     near, Y = make_problem(5, kind, n_rows=60, n_features=10)
     X = np.zeros((len(near), n_features), dtype=np.float32)
@@ -197,7 +183,7 @@ def test_gaps_of_any_width_lead_to_the_next_feature(arity, kind, n_features, bri
     check_scores_equal_twins(tree, twin, X, Y)
 
 
-def test_compressed_trees_are_the_exact_ones_rounded_where_nothing_follows():
+def test_compressed_trees_are_rounded():
     """One split: the weights of a compressed tree are those of the exact tree to half a unit."""
     X, Y = make_problem(8, "weights", n_rows=150, n_features=30)
     for seed in range(10):
@@ -215,7 +201,7 @@ def test_compressed_trees_are_the_exact_ones_rounded_where_nothing_follows():
 
 
 @pytest.mark.parametrize("subsample", [1.0, 0.05])
-def test_rows_of_several_blocks_are_copied_as_the_twin_reads_them(subsample):
+def test_row_blocks_match_twin(subsample):
     """A large node takes a block of X from front to back, the twin row by row."""
     X, Y = make_problem(4, "weights", n_rows=9000)
     params = tree_params(max_nodes=7, n_epochs=1, optimizer="asgd", subsample=subsample)
@@ -226,7 +212,7 @@ def test_rows_of_several_blocks_are_copied_as_the_twin_reads_them(subsample):
 
 
 @pytest.mark.parametrize("relaxations", [0, 3])
-def test_twin_and_core_undo_degenerate_splits_alike(relaxations):
+def test_degenerate_splits_match_twin(relaxations):
     X, Y = make_problem(7, n_rows=50)
     Y[:, 0] = np.arange(len(Y)) % 10 < 8  # one label nearly everywhere
     params = tree_params(integrity_weight=4.0, relaxations=relaxations)
@@ -239,7 +225,7 @@ def test_twin_and_core_undo_degenerate_splits_alike(relaxations):
 
 @pytest.mark.parametrize("arity", range(2, 9))
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_simd_path_gives_the_same_bits(kind, arity):
+def test_simd_paths_same_bits(kind, arity):
     X, Y = make_problem(11, kind, n_rows=150, n_features=37, n_labels=23)
     for optimizer in ("nag", "sgd", "asgd"):
         params = tree_params(
@@ -312,7 +298,7 @@ def test_little_memory_gives_the_same_bits(kind, optimizer, n_rows, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_a_scratch_folder_that_cannot_be_used_is_named():
+def test_unusable_scratch_folder():
     X, Y = make_problem(3, "binary", n_rows=200)
     memory = {"memory_limit": 1, "scratch_folder": "/no/such/folder"}
     with pytest.raises(FileNotFoundError, match="/no/such/folder"):
@@ -383,7 +369,7 @@ def test_fill_order_is_checked(fill):
         _core.route_topk(three_node_tree(), True, X3.checked, 3, np.array(fill, dtype=np.int32))
 
 
-def test_dropped_labels_count_but_are_no_answer():
+def test_dropped_labels_only_count():
     dropped = three_node_tree(n_labels=2, places=np.array([0, 1, 2], dtype=np.int32))
     for by_rows in (True, False):
         before = dense_scores(three_node_tree(), by_rows)
@@ -398,7 +384,7 @@ def test_dropped_labels_count_but_are_no_answer():
     assert np.diff(indptr).tolist() == [1, 0, 1, 0, 1]
 
 
-def test_equal_scores_give_the_lower_label_first():
+def test_ties_go_to_lower_label():
     forest = three_node_tree(
         histogram_labels=np.array([2, 0, 1], dtype=np.int32),
         histogram_offsets=np.array([0, 0, 0, 3], dtype=np.int64),
@@ -469,7 +455,7 @@ def test_router_refuses_damaged_forests(changes, message):
 
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("n_rows", [1, 300])
-def test_router_cannot_be_made_to_run_away(n_rows, mapped):
+def test_router_terminates(n_rows, mapped):
     """Nodes with two parents would double the visits at every level; a huge child overflows."""
     levels = 40
     nodes = 2 * levels + 1
@@ -498,6 +484,6 @@ def test_router_cannot_be_made_to_run_away(n_rows, mapped):
         _core.route_scores(forest, True, x)
 
 
-def test_router_refuses_arrays_of_another_type():
+def test_router_array_types():
     with pytest.raises(ValueError, match="first_child"):
         dense_scores(three_node_tree(first_child=np.array([1, 0, 0])))

@@ -4,8 +4,6 @@ A test here can only see errors that are raised. Under `make sanitize` the same 
 the first access outside an array, and at the first misaligned one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from test_core import X3, three_node_tree
@@ -85,7 +83,7 @@ def test_misaligned_rows_are_not_canonical():
 
 
 @pytest.mark.parametrize("n_features", [-1, 1, 0, LARGEST, 2**62])
-def test_rows_of_other_widths_are_not_canonical(n_features):
+def test_other_widths_are_not_canonical(n_features):
     assert _core.CheckedFeatures.if_canonical(*ROWS, n_features) is None
     with pytest.raises(ValueError, match="must lie in"):
         _core.CheckedFeatures(*ROWS, n_features)
@@ -95,7 +93,7 @@ def test_rows_of_other_widths_are_not_canonical(n_features):
     ("position", "numbers"),
     [(1, [0, 1, 1, 0, 0]), (1, [0, 1, 1, 1, 0]), (2, [1, 1, 0, 1, 1]), (2, [1, 1, 1, -0.0, 1])],
 )
-def test_rows_that_are_legal_but_not_canonical(position, numbers):
+def test_legal_non_canonical_rows(position, numbers):
     x = [*ROWS]
     x[position] = np.array(numbers, dtype=x[position].dtype)
     assert _core.CheckedFeatures.if_canonical(*x, 2) is None
@@ -171,7 +169,7 @@ def test_labels_rise_within_a_row(labels):
         ({"simd": "avx2\0"}, "SIMD path must be one of"),
     ],
 )
-def test_routers_refuse_what_does_not_fit(change, message):
+def test_router_value_errors(change, message):
     arguments = {"k": 1, "fill_order": FILL, **change}
     with pytest.raises(ValueError, match=message):
         _core.route_topk(three_node_tree(), True, X3.checked, **arguments)
@@ -191,7 +189,7 @@ def test_routers_refuse_what_does_not_fit(change, message):
         {"simd": None},
     ],
 )
-def test_routers_refuse_other_types(change):
+def test_router_type_errors(change):
     arguments = {"k": 1, "fill_order": FILL, **change}
     with pytest.raises(TypeError):
         _core.route_topk(three_node_tree(), True, X3.checked, **arguments)
@@ -212,7 +210,7 @@ def test_routers_refuse_other_types(change):
         ({"subsample": np.nan}, "subsample"),
     ],
 )
-def test_grow_tree_refuses_what_does_not_fit(change, message):
+def test_grow_tree_value_errors(change, message):
     with pytest.raises(ValueError, match=message):
         grow(*core_arguments(*make_problem(0)), **tree_params(**change))
 
@@ -230,12 +228,12 @@ def test_grow_tree_refuses_what_does_not_fit(change, message):
         {"cancel": [0]},
     ],
 )
-def test_grow_tree_refuses_other_types(change):
+def test_grow_tree_type_errors(change):
     with pytest.raises(TypeError):
         grow(*core_arguments(*make_problem(0)), **tree_params(**change))
 
 
-def test_the_core_writes_to_no_frozen_array():
+def test_frozen_arrays_are_not_written():
     for name, dtype in (("cancel", np.int32), ("progress", np.int64)):
         frozen = np.zeros(1, dtype)
         frozen.flags.writeable = False
@@ -243,7 +241,7 @@ def test_the_core_writes_to_no_frozen_array():
             grow(*core_arguments(*make_problem(0)), **tree_params(), **{name: frozen})
 
 
-def test_any_tree_number_and_seed_will_do():
+def test_extreme_seeds():
     for seed, tree in ((0, 2**64 - 1), (2**64 - 1, 0)):
         grown = grow(*core_arguments(*make_problem(0)), **tree_params(seed=seed, tree=tree))
         assert len(grown["first_child"]) > 1
@@ -273,7 +271,7 @@ def test_forests_must_be_plain_arrays(name, spoil):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_forests_of_arrays_that_are_too_short_or_too_long(name):
+def test_forest_array_lengths(name):
     array = getattr(three_node_tree(), name)
     longer = np.concatenate([array, np.ones((1, *array.shape[1:]), array.dtype)])
     for changed in (longer, array[:0], array[:-1]):
@@ -285,19 +283,19 @@ def test_forests_of_arrays_that_are_too_short_or_too_long(name):
 
 @pytest.mark.parametrize("name", ["arity", "n_features", "n_labels"])
 @pytest.mark.parametrize("value", [-1, 2**31, 2**63, "2", 2.5, None])
-def test_forests_of_impossible_sizes(name, value):
+def test_forest_sizes(name, value):
     with pytest.raises(ValueError, match=name):
         _core.route_scores(three_node_tree(**{name: value}), True, X3.checked)
 
 
 @pytest.mark.parametrize("places", [[0, 1, 1], [0, 1, 3], [0, 1, -1], [2, 2, 2, 2]])
-def test_each_label_has_a_place_of_its_own(places):
+def test_label_places_are_unique(places):
     forest = three_node_tree(places=np.array(places, dtype=np.int32))
     with pytest.raises(ValueError, match="places must be the numbers of its labels, each once"):
         _core.shortlists(forest, True, X3.checked, 2, [])
 
 
-def test_feature_maps_must_belong_to_the_forest():
+def test_foreign_feature_maps():
     forest = with_maps(three_node_tree())
     route_all(forest)
     maps = forest.feature_maps
@@ -317,7 +315,7 @@ def test_feature_maps_must_belong_to_the_forest():
                 route_all(forest)
 
 
-def test_a_standardised_forest_has_no_feature_maps():
+def test_standardized_forest_has_no_maps():
     """Its rows are laid out otherwise: the walk that uses maps would read past them."""
     numbers = np.ones(3, np.float32)
     forest = with_maps(three_node_tree(weight_means=numbers, weight_scales=numbers))
@@ -393,13 +391,13 @@ def run_damaged_forests(count, seed):
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-def test_no_damage_leads_a_router_outside():
+def test_damaged_forests():
     run_damaged_forests(1000, seed=0)
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
-def test_no_damage_leads_a_router_outside_50_000():
+def test_50_000_damaged_forests():
     run_damaged_forests(50_000, seed=1)
 
 

@@ -1,7 +1,5 @@
 """Products of rows with the vectors of labels: in batches, for single rows, from damaged files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from label_vectors import (
     make_rows,
     named,
     products_of,
+    train_ranker,
     unit,
 )
 from ldsm import _core
@@ -41,9 +40,9 @@ def check_batches(
 
 
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
-def test_products_do_not_depend_on_the_batch(batch: int) -> None:
+def test_products_independent_of_batch(batch: int) -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+    vectors, _ = train_ranker(x, *pairs, **SETTINGS)
     weights = dense(vectors)
     new = make_rows(9)
     indptr, labels = make_lists(4, 6)
@@ -57,12 +56,10 @@ def test_products_do_not_depend_on_the_batch(batch: int) -> None:
 
 @pytest.mark.parametrize("n_features", WIDTHS)
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
-def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
-    n_features: int, batch: int
-) -> None:
+def test_compressed_products(n_features: int, batch: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True, "prune": 0.05}
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **settings)
+    vectors, _ = train_ranker(x, *pairs, **settings)
     new = far_apart(make_rows(9), n_features)
     indptr, labels = make_lists(4, 6)
     whole = products_of(vectors, new, indptr, labels)
@@ -78,10 +75,10 @@ def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("prune", [0.0, 0.6])
-def test_single_rows_by_feature_have_the_same_bits(compress: bool, prune: float) -> None:
+def test_single_rows_same_bits(compress: bool, prune: float) -> None:
     x = make_rows()
     settings = SETTINGS | {"compress": compress, "prune": prune}
-    vectors, _ = _core.train_ranker(checked(x), *all_pairs(), first_label=0, **settings)
+    vectors, _ = train_ranker(x, *all_pairs(), **settings)
     by_feature = _core.VectorsByFeature(named(vectors), N_FEATURES)
     # Features with a weight for many labels and for few are found in different ways.
     per_feature = (dense(vectors) != 0).sum(axis=0)
@@ -100,16 +97,16 @@ def test_single_rows_by_feature_have_the_same_bits(compress: bool, prune: float)
 
 def test_vectors_by_feature_must_fit() -> None:
     x = make_rows()
-    vectors, _ = _core.train_ranker(checked(x), *all_pairs(), first_label=0, **SETTINGS)
+    vectors, _ = train_ranker(x, *all_pairs(), **SETTINGS)
     indptr, lists = make_lists(4, 6)
     other = _core.VectorsByFeature(named(vectors), N_FEATURES + 1)
     with pytest.raises(ValueError, match="by_feature must be made from the same vectors"):
         _core.label_products(named(vectors), checked(x), indptr, lists, by_feature=other)
 
 
-def test_vectors_from_a_damaged_file_are_refused() -> None:
+def test_damaged_vectors() -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+    vectors, _ = train_ranker(x, *pairs, **SETTINGS)
     lists, labels = make_lists(4, 6)
 
     def products(offsets: Any, features: Any, weights: Any) -> None:
@@ -140,10 +137,10 @@ def test_vectors_from_a_damaged_file_are_refused() -> None:
 
 
 @pytest.mark.parametrize("n_features", [N_FEATURES, 200_000])
-def test_compressed_vectors_from_a_damaged_file_are_refused(n_features: int) -> None:
+def test_damaged_compressed_vectors(n_features: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True}
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **settings)
+    vectors, _ = train_ranker(x, *pairs, **settings)
     lists, labels = make_lists(4, 6)
     for name, place, value, message in (
         ("offsets", 3, -5, "offsets out of range"),

@@ -1,7 +1,5 @@
 """Feature indexes, shortlists and the best of lists against plain twins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -64,7 +62,7 @@ def naive_index(
 @pytest.mark.parametrize("keep", [1, 5, 12, 1000])
 @pytest.mark.parametrize("kind", ["fours", "weights"])
 @pytest.mark.parametrize("seed", range(3))
-def test_an_index_is_that_of_the_twin(seed: int, kind: str, keep: int) -> None:
+def test_index_matches_twin(seed: int, kind: str, keep: int) -> None:
     X, Y = problem(kind, seed)
     found = indexes_of(X, Y, keep)
     assert len(found) == N_FOLDS + 1
@@ -85,7 +83,7 @@ def test_an_index_is_that_of_the_twin(seed: int, kind: str, keep: int) -> None:
         assert 7 not in index.labels  # a label of no row
 
 
-def test_many_labels_are_cut_to_the_best_and_lower_ones() -> None:
+def test_label_limit_and_ties() -> None:
     """One feature, and labels that are equally frequent: only the order of labels decides."""
     X, Y = np.ones((20, 1), np.float32), np.ones((20, 30), np.int64)
     offsets, labels, codes, _ = index_of_all(X, Y, keep=6)
@@ -94,7 +92,7 @@ def test_many_labels_are_cut_to_the_best_and_lower_ones() -> None:
     assert codes.tolist() == [255] * 6
 
 
-def test_weights_that_come_to_nothing_are_dropped() -> None:
+def test_zero_weights_are_dropped() -> None:
     X = np.zeros((400, 2), np.float32)
     X[:, 0] = 1
     Y = np.zeros((400, 2), np.int64)
@@ -108,7 +106,7 @@ def test_weights_that_come_to_nothing_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_rows_of_any_size_give_the_same_index(scale: float) -> None:
+def test_index_ignores_row_scale(scale: float) -> None:
     X, Y = problem("fours")
     for plain, scaled in zip(
         indexes_of(X, Y), indexes_of((X * scale).astype(np.float32), Y), strict=True
@@ -118,7 +116,7 @@ def test_rows_of_any_size_give_the_same_index(scale: float) -> None:
         np.testing.assert_allclose(plain.units, scaled.units, rtol=1e-6)
 
 
-def test_a_value_that_vanishes_beside_the_others_names_no_label() -> None:
+def test_vanishing_values() -> None:
     x = feature_arrays(np.array([[1e30, 1e-20], [0, 1]], np.float32)).checked
     y = _core.CheckedLabels(np.arange(3), np.zeros(2, np.int32), 1)
     folds = np.array([0, 1], np.uint8)
@@ -167,7 +165,7 @@ def check_lists(found: Any, trees: Any, indexed: Any, length: int, allowed: Any 
 
 @pytest.mark.parametrize("length", [1, 2, 7, N_LABELS, 10_000])
 @pytest.mark.parametrize("kind", ["fours", "weights"])
-def test_shortlists_are_the_best_of_both_in_turn(kind: str, length: int) -> None:
+def test_shortlists_alternate_matchers(kind: str, length: int) -> None:
     X, Y = problem(kind)
     new = problem(kind, 1)[0]
     forest, values = make_forest(X, Y), unit(new)
@@ -188,7 +186,7 @@ def test_shortlists_are_the_best_of_both_in_turn(kind: str, length: int) -> None
 
 @pytest.mark.parametrize("length", [1, 2, 7, N_LABELS])
 @pytest.mark.parametrize("kind", ["fours", "weights"])
-def test_dropped_labels_leave_their_places_empty(kind: str, length: int) -> None:
+def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
     X, Y = problem(kind)
     new = problem(kind, 1)[0]
     forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
@@ -229,7 +227,7 @@ def test_each_fold_has_its_index() -> None:
     check_lists(found, trees, [by_index(indexes[0], row) for row in values], 9)
 
 
-def test_trees_that_are_skipped_say_nothing() -> None:
+def test_skipped_trees() -> None:
     X, Y = problem("weights")
     forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
     halves = [by_trees(forest.trees(*part), X, True) for part in ((0, 2), (2, 4))]
@@ -245,7 +243,7 @@ def test_trees_that_are_skipped_say_nothing() -> None:
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("batch", [1, 7])
-def test_shortlists_do_not_depend_on_the_batch(batch: int, compress: bool) -> None:
+def test_shortlists_independent_of_batch(batch: int, compress: bool) -> None:
     X, Y = problem("weights")
     forest = make_forest(X, Y, compress=compress)
     *indexes, _ = indexes_of(X, Y)
@@ -263,7 +261,7 @@ def test_shortlists_do_not_depend_on_the_batch(batch: int, compress: bool) -> No
             assert again.tobytes() == array.tobytes()
 
 
-def test_rows_tell_as_much_as_their_features() -> None:
+def test_evidence_of_rows() -> None:
     X, Y = problem("weights")
     X[3] = 0
     forest, x = make_forest(X, Y), feature_arrays(X).checked
@@ -303,7 +301,7 @@ def lists_with(index: Any, X: Any, Y: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
-def test_a_damaged_index_is_refused(dtype: Any) -> None:
+def test_damaged_index(dtype: Any) -> None:
     X, Y = problem("weights")
 
     def changed(name: str, place: int, value: Any) -> Any:
@@ -339,7 +337,7 @@ def test_arrays_of_an_index_must_fit() -> None:
             lists_with(index, X, Y)
 
 
-def test_any_bytes_in_an_index_give_lists_or_an_error() -> None:
+def test_random_index_bytes() -> None:
     X, Y = problem("weights")
     forest, x = make_forest(X, Y), feature_arrays(X).checked
     rng = np.random.default_rng(0)
@@ -402,7 +400,7 @@ def random_lists(rng: Any, allowed: Any) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("restricted", [False, True])
 @pytest.mark.parametrize("k", [1, 4, 13])
-def test_the_best_of_lists_are_those_of_a_sort(k: int, restricted: bool, weighted: bool) -> None:
+def test_best_of_lists_matches_sort(k: int, restricted: bool, weighted: bool) -> None:
     rng = np.random.default_rng(k)
     allowed = np.ones(N_LABELS, np.uint8)
     if restricted:
@@ -427,7 +425,7 @@ def test_the_best_of_lists_are_those_of_a_sort(k: int, restricted: bool, weighte
     assert filled > 0
 
 
-def test_ties_go_to_the_lower_label_and_weights_change_the_order_alone() -> None:
+def test_ties_and_label_weights() -> None:
     indptr = np.array([0, 5], np.int64)
     labels = np.array([7, 2, 5, 9, 4], np.int32)
     scores = np.array([0.3, 0.3, 0.6, 0, np.nan], np.float32)
@@ -477,7 +475,7 @@ def extended(index: Any, masses: Any, X: Any, Y: Any, lifts: Any, **options: Any
     return _core.extend_feature_index(index, masses, *core_arguments(X, Y), *lifts, **settings)
 
 
-def test_an_index_is_added_to() -> None:
+def test_index_update() -> None:
     X, Y = problem("weights")
     *_, index = indexes_of(X, Y)
     lift = np.sqrt(np.sqrt(len(X) / np.maximum(Y.sum(axis=0), 1)))
@@ -505,7 +503,7 @@ def test_an_index_is_added_to() -> None:
     assert not np.array_equal(extended(index, masses, X, Y, (lift, lift), seed=2)[2], codes)
 
 
-def test_what_a_few_rows_add_is_not_lost() -> None:
+def test_small_index_updates_add_up() -> None:
     """Less than a step of the codes each time, but right on average."""
     n_features = 400
     X, Y = np.ones((500, n_features), np.float32), np.zeros((500, 2), np.int64)
@@ -536,7 +534,7 @@ def test_what_a_few_rows_add_is_not_lost() -> None:
     assert mass - first == pytest.approx(50 / 20, rel=0.2)
 
 
-def test_an_index_that_is_added_to_must_fit() -> None:
+def test_mismatched_index_update() -> None:
     X, Y = problem("weights")
     *_, index = indexes_of(X, Y)
     lift = np.ones(N_LABELS)

@@ -1,7 +1,5 @@
 """Shortlists with sub-words and names against plain twins."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,7 +68,7 @@ def naive_matches(row: Any, index: Any, spelled: Any) -> dict[int, tuple[float, 
 
 @pytest.mark.parametrize("length", [1, 5, 12, N_LABELS])
 @pytest.mark.parametrize("match_names", [True, False])
-def test_lists_of_four_matchers_are_those_of_the_twin(length: int, match_names: bool) -> None:
+def test_four_matchers_match_twin(length: int, match_names: bool) -> None:
     X, Y = problem("weights")
     unseen = np.zeros(N_LABELS, np.uint8)
     unseen[[7, 8, 20]] = 1
@@ -117,7 +115,7 @@ def test_lists_of_four_matchers_are_those_of_the_twin(length: int, match_names: 
     assert some_new > 10
 
 
-def test_a_damaged_index_of_names_is_refused() -> None:
+def test_damaged_name_index() -> None:
     X, Y = problem("weights")
     forest, x = make_forest(X, Y), feature_arrays(X).checked
     rng = np.random.default_rng(2)
@@ -150,7 +148,7 @@ def test_a_damaged_index_of_names_is_refused() -> None:
         _core.shortlists(forest, True, x, 5, [], sub_words=parts.rows(0, 3), names=index)
 
 
-def test_odds_of_a_name_leave_the_row_itself_out() -> None:
+def test_name_odds_leave_row_out() -> None:
     empty = np.zeros(0, np.float32)
     index = NameIndex(
         np.zeros(1, np.int64), np.zeros(0, np.int32), empty, empty, np.zeros(0, np.int32),

@@ -1,7 +1,5 @@
 """Names in files, checked by the core, against Python's own rules."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,7 +51,7 @@ def test_repeated_names_are_found(names: list[bytes]) -> None:
         assert found[1] == "occurs twice" and names.index(names[found[0]]) < found[0]
 
 
-def test_numbers_and_bools_are_the_same_name_if_python_says_so() -> None:
+def test_equal_numbers_and_bools() -> None:
     assert check([b"1", b"1"], [0, 1]) is None  # "1" is not 1
     assert check([b"1", b"1"], [1, 2]) == (1, "occurs twice")  # but True is
 
@@ -66,7 +64,7 @@ def test_numbers_must_fit_their_type(dtype: str) -> None:
         assert found == (None if low <= number <= high else (0, "is out of range"))
 
 
-def test_a_number_has_as_many_digits_as_python_reads() -> None:
+def test_digits_of_numbers() -> None:
     assert check([b"1" * 4000], [1]) is None
     assert check([b"1" * 4001], [1]) == (0, "is not a whole number")
 
@@ -77,7 +75,7 @@ def test_many_names_are_checked_in_seconds() -> None:
     assert check([*names, b"name 77"]) == (200_000, "occurs twice")
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_mismatched_arguments() -> None:
     text, offsets = np.zeros(3, np.uint8), np.array([0, 2, 3])
     for bad in (np.array([0, 2]), np.array([0, 4, 3]), np.array([1, 2, 3]), np.zeros(0, np.int64)):
         with pytest.raises(ValueError, match="offsets of the names"):

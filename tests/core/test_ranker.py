@@ -1,7 +1,5 @@
 """The compiled parts of the second stage against plain twins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from label_vectors import (
     make_rows,
     named,
     products_of,
+    train_ranker,
     unit,
 )
 from ldsm import _core
@@ -35,7 +34,7 @@ from ldsm import _core
 
 
 @pytest.mark.parametrize("fill_to", [0, 3, 5, 8, 100])
-def test_pairs_are_the_lists_the_labels_and_the_fill(fill_to: int) -> None:
+def test_pairs_cover_lists_labels_and_fill(fill_to: int) -> None:
     lists, y = make_lists(1, 3), make_lists(2, 2)
     offsets, rows, positive = label_pairs(lists, y, fill_to=fill_to, seed=7)
     assert offsets[-1] == len(rows) == len(positive)
@@ -59,7 +58,7 @@ def test_pairs_are_the_lists_the_labels_and_the_fill(fill_to: int) -> None:
         assert len(got[row]) == (len(own | listed) if enough else wanted)
 
 
-def test_the_lists_must_fit_the_labels() -> None:
+def test_mismatched_lists() -> None:
     lists, y = (_core.CheckedLabels(*make_lists(1, 3), N_LABELS + more) for more in (0, 1))
     with pytest.raises(ValueError, match="same number of labels. Got 12 and 13"):
         _core.label_pairs(lists, y, fill_to=0, seed=0)
@@ -68,7 +67,7 @@ def test_the_lists_must_fit_the_labels() -> None:
         _core.label_pairs(lists, fewer, fill_to=0, seed=0)
 
 
-def test_the_fill_depends_on_the_seed_alone() -> None:
+def test_fill_depends_on_seed() -> None:
     lists, y = make_lists(1, 1), make_lists(2, 1)
     first, again, other = (label_pairs(lists, y, fill_to=4, seed=seed)[1] for seed in (5, 5, 6))
     assert np.array_equal(first, again)
@@ -119,7 +118,7 @@ def objective(weights: NDArray[Any], x: NDArray[Any], positive: NDArray[Any], co
 
 @pytest.mark.parametrize("kind", COSTS)
 @pytest.mark.parametrize("every", [0, 3])
-def test_the_classifiers_are_those_of_liblinear(every: int, kind: str) -> None:
+def test_classifiers_match_liblinear(every: int, kind: str) -> None:
     """The same weights on the rows learned from, and next to the best objective on all rows.
 
     Rows that wait may still come to lie on the wrong side, so liblinear on all rows is no twin.
@@ -128,14 +127,8 @@ def test_the_classifiers_are_those_of_liblinear(every: int, kind: str) -> None:
     offsets, rows, positive = linear_pairs(kind, x)
     held = (np.arange(N_ROWS) % every == 0) if every else np.zeros(N_ROWS, bool)
     mask = held.astype(np.uint8) if every else None
-    vectors, margins = _core.train_ranker(
-        checked(x),
-        offsets,
-        rows,
-        positive,
-        first_label=0,
-        held_out=mask,
-        **(EXACT | {"cost": cost}),
+    vectors, margins = train_ranker(
+        x, offsets, rows, positive, held_out=mask, **EXACT | {"cost": cost}
     )
     assert len(margins) == held[rows].sum()
     waited = 0
@@ -153,19 +146,17 @@ def test_the_classifiers_are_those_of_liblinear(every: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_any_division_of_the_labels_gives_the_same_bits(compress: bool) -> None:
+def test_label_ranges_same_bits(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 4 == 0).astype(np.uint8)
     settings = SETTINGS | {"compress": compress}
-    (starts, *arrays), margins = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, held_out=held, **settings
-    )
+    (starts, *arrays), margins = train_ranker(x, offsets, rows, positive, held_out=held, **settings)
     parts: list[Any] = []
     for first, last in ((0, 1), (1, 7), (7, N_LABELS)):
         start, stop = offsets[first], offsets[last]
         parts.append(
-            _core.train_ranker(
-                checked(x),
+            train_ranker(
+                x,
                 offsets[first : last + 1] - start,
                 rows[start:stop],
                 positive[start:stop],
@@ -182,7 +173,7 @@ def test_any_division_of_the_labels_gives_the_same_bits(compress: bool) -> None:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_held_out_margins_come_from_a_classifier_that_never_saw_these_rows(compress: bool) -> None:
+def test_held_out_margins(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 3 == 0).astype(np.uint8)
     label = np.repeat(np.arange(N_LABELS), np.diff(offsets))
@@ -190,15 +181,11 @@ def test_held_out_margins_come_from_a_classifier_that_never_saw_these_rows(compr
     last = np.lexsort((held[rows], label))
     rows, positive = rows[last], positive[last]
     settings = SETTINGS | {"compress": compress}
-    _, margins = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, held_out=held, **settings
-    )
+    _, margins = train_ranker(x, offsets, rows, positive, held_out=held, **settings)
     kept = held[rows] == 0
     without = np.concatenate([[0], np.cumsum(np.bincount(label[kept], minlength=N_LABELS))])
     rough = settings | {"tolerance": 2 * SETTINGS["tolerance"]}
-    vectors, _ = _core.train_ranker(
-        checked(x), without, rows[kept], positive[kept], first_label=0, **rough
-    )
+    vectors, _ = train_ranker(x, without, rows[kept], positive[kept], **rough)
     by_row = np.lexsort((label[~kept], rows[~kept]))
     lists = np.concatenate([[0], np.cumsum(np.bincount(rows[~kept], minlength=N_ROWS))])
     products = products_of(vectors, x, lists, label[~kept][by_row].astype(np.int32))
@@ -226,14 +213,11 @@ def test_pruning_drops_small_weights_only() -> None:
 
 @pytest.mark.parametrize("n_features", WIDTHS)
 @pytest.mark.parametrize("prune", [0.0, 0.1])
-def test_compressed_vectors_are_the_exact_ones_rounded(n_features: int, prune: float) -> None:
+def test_compressed_vectors_are_rounded(n_features: int, prune: float) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
     forms = [{"compress": compress, "prune": prune} for compress in (False, True)]
-    rankers = [
-        _core.train_ranker(checked(x), *pairs, first_label=0, **(SETTINGS | form))[0]
-        for form in forms
-    ]
+    rankers = [train_ranker(x, *pairs, **SETTINGS | form)[0] for form in forms]
     means = [
         _core.train_centroids(checked(x), *pairs, left_out=left_out, min_rows=15, **form)
         for form in forms
@@ -288,14 +272,14 @@ def test_centroids_are_means_of_unit_rows() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-30, 1e30, 3e38])
-def test_rows_of_any_size_count_the_same(scale: float) -> None:
+def test_row_scale_does_not_matter(scale: float) -> None:
     x = make_rows()
     extreme = sp.csr_array(
         ((x.data / x.data.max() * scale).astype(np.float32), x.indices, x.indptr), shape=x.shape
     )
     pairs = all_pairs()
-    plain, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
-    got, _ = _core.train_ranker(checked(extreme), *pairs, first_label=0, **SETTINGS)
+    plain, _ = train_ranker(x, *pairs, **SETTINGS)
+    got, _ = train_ranker(extreme, *pairs, **SETTINGS)
     assert np.isfinite(got[2]).all()
     if scale > 1e-40:  # below, float32 has only a few digits left
         lists, labels = make_lists(4, 6)
@@ -322,7 +306,7 @@ def test_rows_of_any_size_count_the_same(scale: float) -> None:
 )
 def test_settings_are_checked(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        _core.train_ranker(checked(make_rows()), *all_pairs(), first_label=0, **(SETTINGS | change))
+        train_ranker(make_rows(), *all_pairs(), **SETTINGS | change)
 
 
 def test_pairs_are_checked() -> None:
@@ -335,17 +319,15 @@ def test_pairs_are_checked() -> None:
         ((offsets, rows, positive[:-1]), "as many marks as rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+            train_ranker(x, *pairs, **SETTINGS)
         with pytest.raises(ValueError, match=message):
             _core.train_centroids(checked(x), *pairs, min_rows=1, prune=0.0, compress=False)
 
 
-def test_training_can_be_called_back() -> None:
+def test_training_can_be_cancelled() -> None:
     cancel = np.ones(1, np.int32)
     with pytest.raises(KeyboardInterrupt):
-        _core.train_ranker(
-            checked(make_rows()), *all_pairs(), first_label=0, cancel=cancel, **SETTINGS
-        )
+        train_ranker(make_rows(), *all_pairs(), cancel=cancel, **SETTINGS)
 
 
 # -- going on ---------------------------------------------------------------------------------
@@ -373,7 +355,7 @@ def proximal(
     )
 
 
-def test_weights_go_on_from_what_they_were() -> None:
+def test_updates_start_from_weights() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     data = (checked(x), offsets, rows, np.ones_like(positive) - positive)
     start, _ = _core.train_ranker(*data, first_label=0, **EXACT)
@@ -382,9 +364,7 @@ def test_weights_go_on_from_what_they_were() -> None:
     firmness, rows_before = rng.random(N_LABELS), rng.random(N_LABELS) * 20
     firmness[3] = rows_before[3] = 0  # a new label
     going_on = {"squares": squares, "firmness": firmness, "rows_before": rows_before}
-    vectors, _ = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, start=named(start), **going_on, **EXACT
-    )
+    vectors, _ = train_ranker(x, offsets, rows, positive, start=named(start), **going_on, **EXACT)
     moved = 0.0
     for label, (before, after) in enumerate(zip(dense(start), dense(vectors), strict=True)):
         mine = slice(offsets[label], offsets[label + 1])
@@ -399,27 +379,24 @@ def test_weights_go_on_from_what_they_were() -> None:
         "firmness": np.full(N_LABELS, 1e9),
         "rows_before": np.full(N_LABELS, 1e9),
     }
-    stiff, _ = _core.train_ranker(
-        checked(x),
+    stiff, _ = train_ranker(
+        x,
         offsets,
         rows,
         positive,
-        first_label=0,
         start=named(start),
-        **(firm_ones | {"squares": np.ones(N_FEATURES, np.float32)}),
+        **firm_ones | {"squares": np.ones(N_FEATURES, np.float32)},
         **EXACT,
     )
     np.testing.assert_allclose(dense(stiff), dense(start), atol=1e-5)
     none = (np.zeros(N_LABELS + 1, np.int64), rows[:0], positive[:0])
-    same, _ = _core.train_ranker(
-        checked(x), *none, first_label=0, start=named(start), **going_on, **EXACT
-    )
+    same, _ = train_ranker(x, *none, start=named(start), **going_on, **EXACT)
     assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
 
 
-def test_what_goes_on_must_fit() -> None:
+def test_mismatched_updates() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
-    start, _ = _core.train_ranker(checked(x), offsets, rows, positive, first_label=0, **SETTINGS)
+    start, _ = train_ranker(x, offsets, rows, positive, **SETTINGS)
     good: dict[str, Any] = {
         "start": named(start),
         "squares": np.ones(N_FEATURES, np.float32),
@@ -435,7 +412,7 @@ def test_what_goes_on_must_fit() -> None:
 
     def go_on(**changes: Any) -> None:
         settings = good | changes | SETTINGS
-        _core.train_ranker(checked(x), offsets, rows, positive, first_label=0, **settings)
+        train_ranker(x, offsets, rows, positive, **settings)
 
     for name, values in bad.items():
         for value in values:

@@ -315,7 +315,7 @@ def test_line_numbers_across_blocks(tmp_path):
         join_blocks(iter_xmlrepo(path, block_bytes=64), path)
 
 
-def test_rows_without_labels_or_features_are_kept(tmp_path):
+def test_empty_rows_are_kept(tmp_path):
     path = tmp_path / "rows.txt"
     path.write_bytes(b"7 4 5\r\n1,0 0:1\r\n 1:2\r\n2:3\r\n4\r\n\r\n  \r\n\t3:0.5\r\n\r\n \r\n")
     data = load_xmlrepo(path)
@@ -327,7 +327,7 @@ def test_rows_without_labels_or_features_are_kept(tmp_path):
     assert (data.X.indices.dtype, data.Y.indices.dtype) == (np.int32, np.int32)
 
 
-def test_svmlight_counts_from_one_unless_told(tmp_path):
+def test_svmlight_is_one_based(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_bytes(b"# generated\n3 1:1 # first\n\n0 0:2\n")
     with pytest.raises(ValueError, match=r"svm:4: feature '0' .* \(zero_based=True starts at 0\)"):
@@ -370,7 +370,7 @@ def test_writer_refuses_broken_offsets():
         _core.format_text(*x, np.array([0]), y[1])
 
 
-def test_reading_is_bounded_by_the_file_not_by_its_header(tmp_path):
+def test_reading_memory_bounded_by_file(tmp_path):
     path = tmp_path / "liar.txt"
     path.write_bytes(b"999999999999999 2147483639 2147483639\n1 1:1\n")
     with pytest.raises(ValueError, match=r"declares 999999999999999 rows\. Got 1"):

@@ -1,7 +1,5 @@
 """Trees by other processes, which may be killed: the same bits as in this one."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pickle
@@ -20,7 +18,7 @@ from distributed import Client
 import dask
 import ldsm.dask
 from cli_runs import within
-from dask_clusters import N_TREES, cluster, make_store, settings, small, trees_in
+from dask_clusters import N_TREES, cluster, small, trees_in
 from ldsm import TextTagger, datasets
 from ldsm._trees.growing import joblib_executor
 from ldsm._trees.training_data import StoredTrainingData
@@ -34,22 +32,11 @@ SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
 SEEDS = (0, 1, 2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _settings():
-    with settings():
-        yield
-
-
 @pytest.fixture(scope="module")
 def client():
     """Two workers, which no test spoils."""
     with cluster(2) as client:
         yield client
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return make_store(tmp_path_factory.mktemp("stores"))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +61,7 @@ def recorded_work(data):
     return recorded[0]
 
 
-def test_paths_are_sent_and_not_arrays(store):
+def test_paths_are_sent_not_arrays(store):
     data = datasets.open_store(store)
     sent = pickle.dumps(recorded_work(data))
     assert len(sent) < 1500 and store.encode() in sent
@@ -89,7 +76,7 @@ def test_paths_are_sent_and_not_arrays(store):
         assert len(pickle.dumps(recorded_work(changed))) > data.X.data.nbytes
 
 
-def test_a_store_is_opened_only_as_the_one_that_was_located(store, tmp_path):
+def test_changed_store_is_refused(store, tmp_path):
     location = locate_store(store)
     assert open_located(location).store == location
     for seed, message in (
@@ -107,7 +94,7 @@ def test_a_store_is_opened_only_as_the_one_that_was_located(store, tmp_path):
             folder.rmdir()
 
 
-def test_a_store_that_is_not_canonical_gives_the_same_model(client, tmp_path):
+def test_non_canonical_store(client, tmp_path):
     """Zeros that a store holds explicitly: each process leaves them out for itself."""
     data = datasets.make_xmc(600, 100, 20, seed=3)
     data.X.data[::7] = 0
@@ -125,7 +112,7 @@ def test_a_store_that_is_not_canonical_gives_the_same_model(client, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["loky", "dask"])
-def test_joblib_backends_give_the_fingerprint_of_threads(backend, client, store, expected):
+def test_same_fingerprint_for_joblib_backends(backend, client, store, expected):
     data = datasets.open_store(store)
     with joblib.parallel_config(backend=backend, n_jobs=2):
         for seed in SEEDS:
@@ -134,9 +121,7 @@ def test_joblib_backends_give_the_fingerprint_of_threads(backend, client, store,
 
 
 @pytest.mark.parametrize("n_workers", [1, pytest.param(2, marks=pytest.mark.long), 3])
-def test_any_number_of_workers_gives_the_fingerprint_of_threads(
-    n_workers, store, expected, tmp_path
-):
+def test_same_fingerprint_for_any_workers(n_workers, store, expected, tmp_path):
     reports = []
     with cluster(n_workers) as client:
         for seed in SEEDS:
@@ -159,7 +144,7 @@ def test_any_number_of_workers_gives_the_fingerprint_of_threads(
     assert not [path for path in (tmp_path / "trees 0").iterdir() if path.suffix == ".tmp"]
 
 
-def test_the_command_line_fits_in_processes(capsys, store, expected, tmp_path):
+def test_command_fits_in_processes(capsys, store, expected, tmp_path):
     run = within(capsys)
     train = ("train", store, "-o", tmp_path / "model.ldsm", "--n-estimators", N_TREES)
     train += ("--seed", 0, "--dask", "local:1")
@@ -222,7 +207,7 @@ def test_tls_as_documented(capsys, store, expected, tmp_path):
     assert address.startswith("tls://")
 
 
-def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
+def test_callback_error_ends_fit(client, store, tmp_path):
     def callback(done, total):
         raise LookupError("seen enough")
 
@@ -235,7 +220,7 @@ def test_an_error_of_the_callback_ends_the_fit(client, store, tmp_path):
 
 
 @pytest.mark.linux
-def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypatch):
+def test_invisible_files_are_reported_first(store, tmp_path, monkeypatch):
     """`/proc/self/cwd` is another folder for every process: so one path leads to many."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -281,7 +266,7 @@ def test_what_a_worker_cannot_see_is_said_at_the_start(store, tmp_path, monkeypa
     assert not list(trees.iterdir())
 
 
-def test_without_dask_one_is_told_what_to_install(monkeypatch):
+def test_missing_dask(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("ldsm.dask")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -346,7 +331,7 @@ def test_arguments_are_checked(client, store, tmp_path):
     assert not (tmp_path / "t").exists()
 
 
-def test_a_closed_client_is_refused(client, store, tmp_path):
+def test_closed_client(client, store, tmp_path):
     with Client(client.scheduler.address) as other:
         pass
     with pytest.raises(ValueError, match="'client' argument must be connected. Got one that is c"):
@@ -357,7 +342,7 @@ def test_a_closed_client_is_refused(client, store, tmp_path):
 # -- the documentation -------------------------------------------------------------------------
 
 
-def test_the_examples_of_the_documentation_run(client, store, tmp_path, monkeypatch):
+def test_documented_examples(client, store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", SCALING.read_text(), flags=re.DOTALL)
     assert blocks

@@ -1,7 +1,5 @@
 """Workers, schedulers and tasks that die: the same model, or a clear word in time."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -13,7 +11,7 @@ import pytest
 from distributed import Client
 
 import ldsm.dask
-from dask_clusters import Spoilt, cluster, make_store, remote_cluster, settings, small, trees_in
+from dask_clusters import Spoilt, cluster, remote_cluster, small, trees_in
 from ldsm import datasets
 from ldsm.dask import ClusterError, tasks, workers
 from patience import PATIENCE
@@ -21,17 +19,6 @@ from patience import PATIENCE
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 
 N_LONG = 16  # trees of a fit that takes a while
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _settings():
-    with settings():
-        yield
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return make_store(tmp_path_factory.mktemp("stores"))
 
 
 # -- workers that die --------------------------------------------------------------------------
@@ -94,12 +81,12 @@ def check_kills(kills, store, tmp_path, seed):
     return amid
 
 
-def test_killed_workers_do_not_change_the_model(store, tmp_path):
+def test_killed_workers_same_model(store, tmp_path):
     assert check_kills(2, store, tmp_path, seed=0) >= 1
 
 
 @pytest.mark.long
-def test_ten_killed_workers_do_not_change_the_model(store, tmp_path):
+def test_ten_killed_workers_same_model(store, tmp_path):
     assert check_kills(10, store, tmp_path, seed=1) >= 7
 
 
@@ -112,7 +99,7 @@ def signalled_during_fit(client, store, folder, pid, number, message):
         ldsm.dask.fit(client, store, small(n_estimators=500), folder)
 
 
-def test_a_scheduler_that_is_lost_leaves_a_checkpoint_to_go_on_from(store, tmp_path, monkeypatch):
+def test_lost_scheduler_leaves_checkpoint(store, tmp_path, monkeypatch):
     folder = tmp_path / "lost trees"
     with remote_cluster(2) as (address, pid), Client(address, timeout=PATIENCE) as client:
         with monkeypatch.context() as impatient:
@@ -139,9 +126,7 @@ def test_a_scheduler_that_is_lost_leaves_a_checkpoint_to_go_on_from(store, tmp_p
         (True, r"Tree 2 failed on 2 workers, which all died .* the last one being tcp://.*memory"),
     ],
 )
-def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(
-    deadly, message, store, tmp_path
-):
+def test_failing_tree_is_named(deadly, message, store, tmp_path):
     folder = tmp_path / "trees"
     with cluster(1) as client:
         client.register_plugin(Spoilt([2], deadly))
@@ -154,7 +139,7 @@ def test_a_tree_that_always_fails_is_named_and_the_others_are_kept(
     assert resumed.fingerprint_ == small().fit(datasets.open_store(store)).fingerprint_
 
 
-def test_a_cluster_without_workers_is_not_waited_for(store, tmp_path, monkeypatch):
+def test_cluster_without_workers(store, tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "NO_WORKER_SECONDS", 0.5)
     monkeypatch.setattr(tasks, "ANSWER_SECONDS", 5)  # for a result that went with its worker
     with cluster(1) as client:

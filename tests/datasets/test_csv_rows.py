@@ -1,7 +1,5 @@
 """Rows of CSV as Python's csv module reads them, but for its limit."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys
@@ -53,13 +51,13 @@ def theirs(text: str, delimiter: str = ",") -> list[list[str]] | None:
         '"a" ,b\n',
     ],
 )
-def test_rows_are_those_of_the_csv_module(text: str) -> None:
+def test_rows_match_csv_module(text: str) -> None:
     assert ours(text) == theirs(text)
 
 
 @settings(max_examples=500)
 @given(st.text(alphabet='ab,;"\r\n ', max_size=25), st.sampled_from(",;\t"))
-def test_random_text_is_read_as_by_the_csv_module(text: str, delimiter: str) -> None:
+def test_random_text_matches_csv_module(text: str, delimiter: str) -> None:
     assert ours(text, delimiter) == theirs(text, delimiter)
 
 
@@ -69,13 +67,13 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_characters=UNWRITABLE), max
 
 
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=4))
-def test_what_the_csv_module_writes_is_read_back(rows: list[list[str]]) -> None:
+def test_csv_round_trip(rows: list[list[str]]) -> None:
     out = io.StringIO()
     csv.writer(out).writerows(rows)
     assert ours(out.getvalue()) == rows
 
 
-def test_cells_may_be_longer_than_the_csv_module_allows() -> None:
+def test_long_cells() -> None:
     cell = 'long "cell"\n' * 50_000
     out = io.StringIO()
     csv.writer(out).writerow(["a", cell, "b"])
@@ -90,7 +88,7 @@ def test_broken_rows_are_named() -> None:
     assert error.value.number == 2
 
 
-def test_another_delimiter_is_named_as_the_remedy(tmp_path: Path) -> None:
+def test_delimiter_hint(tmp_path: Path) -> None:
     from ldsm.datasets import load_table
 
     for delimiter in ";|\t":

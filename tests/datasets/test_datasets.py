@@ -1,12 +1,9 @@
 """Readers, writers and the Dataset they share."""
 
 import bz2
-import doctest
 import gzip
-import importlib
 import json
 import os
-import pkgutil
 
 import numpy as np
 import pytest
@@ -76,7 +73,7 @@ def test_table_round_trip(folder, pairs, suffix, kind, separator):
 
 @given(matrix_datasets())
 @PROPERTY
-def test_scikit_learn_reads_what_we_write_and_the_reverse(folder, data):
+def test_svmlight_matches_scikit_learn(folder, data):
     path = folder / "sklearn.svm"
     datasets.save_svmlight(data, path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -115,7 +112,7 @@ def test_writing_is_all_or_nothing(tmp_path):
     assert datasets.load_jsonl(path).texts == ["new"]
 
 
-def test_same_data_gives_the_same_compressed_file(tmp_path):
+def test_compressed_files_are_deterministic(tmp_path):
     data = Dataset([[1]], [[1]])
     for name in ("a.txt.gz", "b.txt.gz"):
         datasets.save_xmlrepo(data, tmp_path / name)
@@ -156,7 +153,7 @@ def test_split_files_of_the_repository(tmp_path):
             datasets.load_xmlrepo(data, split_file=rows)
 
 
-def test_names_from_a_file_or_a_list(tmp_path):
+def test_label_names_from_file_or_list(tmp_path):
     data, names = tmp_path / "data.txt", tmp_path / "Y.txt"
     data.write_text("2 3 2\n0,1 0:1\n1 2:1\n")
     names.write_bytes("höhe\r\nb c\n".encode())
@@ -244,7 +241,7 @@ def test_table_forms_and_errors(tmp_path):
         datasets.save_table(Dataset.from_texts(["a"], [["b,c"]]), path)
 
 
-def test_formats_are_told_by_suffix(tmp_path):
+def test_format_by_suffix(tmp_path):
     matrix, texts = Dataset([[0, 1]], [[1]]), Dataset.from_texts(["a"], [["b"]])
     datasets.save_xmlrepo(matrix, tmp_path / "a.txt.gz")
     datasets.save_svmlight(matrix, tmp_path / "a.svm")
@@ -262,7 +259,7 @@ def test_formats_are_told_by_suffix(tmp_path):
         datasets.load_dataset(tmp_path / "a.svm", format="arff")
 
 
-def test_dataset_takes_any_matrix_and_changes_none():
+def test_dataset_accepts_any_matrix():
     dense = np.array([[0, 1.5, 0], [2, 0, 0]])
     unsorted = sparse.csr_array(([1.0, 0.5, 2], [1, 1, 0], [0, 2, 3]), shape=(2, 3))
     before = [array.copy() for array in (unsorted.data, unsorted.indices, unsorted.indptr)]
@@ -344,7 +341,7 @@ def test_split_keeps_every_label_in_training(seed, n_rows, n_labels):
     assert_same(again[1], validation)
 
 
-def test_split_says_when_rare_labels_leave_too_little():
+def test_split_with_rare_labels():
     # Four rows have labels of their own, two share one: only one of these two can go.
     data = Dataset(np.eye(6), np.eye(5)[[0, 1, 2, 3, 4, 4]])
     with pytest.warns(UserWarning, match="1 rows for validation instead of 3"):
@@ -410,14 +407,6 @@ def test_vectorize_and_align_a_test_set():
     assert unseen.labels == {"tax": 1}
     with pytest.raises(ValueError, match="already has features"):
         train_rows.vectorize(vectorizer)
-
-
-def test_module_examples_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for module in pkgutil.iter_modules(datasets.__path__, "ldsm.datasets."):
-        if module.name.rsplit(".", 1)[1] in ("synthetic", "stdlib_docs"):
-            continue
-        assert doctest.testmod(importlib.import_module(module.name)).failed == 0
 
 
 @needs_data

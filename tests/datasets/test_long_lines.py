@@ -1,7 +1,5 @@
 """Lines, rows and items that are too long, and compressed files that unpack to far too much."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -63,7 +61,7 @@ def test_long_lines_are_refused_unless_allowed(tmp_path: Path, suffix: str) -> N
     assert len(load(path, max_line_length=N + 100)) == n_rows
 
 
-def test_a_line_in_the_middle_of_a_block_is_found(tmp_path: Path) -> None:
+def test_error_line_within_block(tmp_path: Path) -> None:
     path = write(tmp_path, "txt", "4 9 2\n0 1:1\n0 1:1\n" + "0 1:1" + " " * 90 + "\n0 1:1\n")
     assert len(datasets.load_xmlrepo(path)) == 4
     with pytest.raises(ValueError, match=r"data\.txt:4: a line of more than 50 characters"):
@@ -82,7 +80,7 @@ def test_other_encodings_have_the_same_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", [0, 1, 2, 3])
-def test_characters_that_straddle_pieces_are_whole(tmp_path: Path, extra: int) -> None:
+def test_characters_across_chunks(tmp_path: Path, extra: int) -> None:
     text = "x" * extra + "🐟" * 50_000
     path = write(tmp_path, "csv", f"text,labels\n{text},fish\n")
     assert datasets.load_table(path).texts == [text]
@@ -104,7 +102,7 @@ def test_arrays_are_read_item_by_item(tmp_path: Path) -> None:
             list(datasets.iter_jsonl(path, max_line_length=20_000))
 
 
-def test_a_mistake_in_a_long_array_is_reported_where_it_is(tmp_path: Path) -> None:
+def test_error_line_in_long_array(tmp_path: Path) -> None:
     rest = ', {"text": "cod", "labels": []}' * 10_000
     path = write(tmp_path, "json", '[\n{"text": "cod", "labels": []},\n{"text": cod}' + rest + "]")
     with pytest.raises(ValueError, match=r"data\.json:3: is not a JSON array: Expecting value"):
@@ -123,7 +121,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("packer", [gzip, bz2], ids=["gz", "bz2"])
 @pytest.mark.parametrize("suffix", BOMBS)
-def test_files_that_unpack_to_far_too_much_are_refused(tmp_path: Path, suffix: str, packer) -> None:
+def test_decompression_bombs_refused(tmp_path: Path, suffix: str, packer) -> None:
     path = tmp_path / f"data.{suffix}.{'gz' if packer is gzip else 'bz2'}"
     path.write_bytes(packer.compress(BOMBS[suffix]))
     problem = f"unpacks to more than {MOST_TIMES} times its size; if that is right, unpack it first"
@@ -131,7 +129,7 @@ def test_files_that_unpack_to_far_too_much_are_refused(tmp_path: Path, suffix: s
         READERS[suffix](path)
 
 
-def test_text_that_packs_well_is_read(tmp_path: Path) -> None:
+def test_compressible_text_is_read(tmp_path: Path) -> None:
     path = tmp_path / "data.csv.bz2"
     text = "text,labels\n" + "".join(f"cod herring {i},fish\n" for i in range(100_000))
     path.write_bytes(bz2.compress(text.encode()))
@@ -150,7 +148,7 @@ def test_compressed_pipes_are_read(tmp_path: Path) -> None:
     assert not writer.is_alive()
 
 
-def test_the_command_line_raises_the_limit(tmp_path: Path, capsys) -> None:
+def test_command_raises_line_limit(tmp_path: Path, capsys) -> None:
     run = within(capsys)
     path, out = write(tmp_path, "svm", FILES["svm"][0].format("x" * N)), tmp_path / "rows"
     refused = run("convert", path, out, "--to", "store")

@@ -1,7 +1,5 @@
 """Tables whose first row is a document: it is never lost without a word."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest
@@ -72,7 +70,7 @@ def test_headers_are_read_without_a_warning(tmp_path, content):
 
 
 @pytest.mark.filterwarnings("default")
-def test_shell_never_advises_to_lose_a_row(tmp_path, capsys):
+def test_advice_keeps_all_rows(tmp_path, capsys):
     run = within(capsys)
     path = tmp_path / "rows.csv"
     path.write_text(ROWS["a sentence"])

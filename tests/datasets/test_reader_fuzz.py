@@ -3,8 +3,6 @@
 The readers of sparse rows have theirs in `test_text_format.py`.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

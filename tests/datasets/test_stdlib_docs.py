@@ -1,7 +1,5 @@
 """The standard library's docstrings as a corpus: what is in it, what not, and what it teaches."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import subprocess
@@ -30,7 +28,7 @@ def test_size(corpus):
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}." in data.source
 
 
-def test_no_text_and_no_object_twice(corpus):
+def test_no_duplicate_texts(corpus):
     data, names = corpus
     assert names == sorted(set(names))
     words = [tuple(re.findall(r"\w+", text.lower())) for text in data.texts]
@@ -72,7 +70,7 @@ def test_known_objects(corpus, name, tags):
     assert set(data.labels[names.index(name)]) == tags
 
 
-def test_every_text_has_module_and_kind(corpus):
+def test_module_and_kind_tags(corpus):
     for labels in corpus[0].labels:
         prefixes = Counter(label.partition(":")[0] for label in labels)
         assert prefixes["module"] == 1
@@ -80,7 +78,7 @@ def test_every_text_has_module_and_kind(corpus):
         assert set(prefixes) <= {"module", "package", "kind", "name", "base"}
 
 
-def test_what_is_left_out(corpus):
+def test_excluded_objects(corpus):
     data, names = corpus
     for module in ("test", "idlelib", "tkinter", "turtle", "site-packages", "encodings"):
         assert not any(name == module or name.startswith(f"{module}.") for name in names)
@@ -108,7 +106,7 @@ def test_min_count_drops_rare_tags_only(corpus):
         load_stdlib_docs(min_count=0)
 
 
-def test_same_in_another_process_and_nothing_unsafe_imported(corpus):
+def test_deterministic_and_safe_imports(corpus):
     data, names = corpus
     program = """
 import hashlib, sys
@@ -127,7 +125,7 @@ print(hashlib.sha256(repr((names, list(data.texts), data.labels)).encode()).hexd
 
 
 @pytest.mark.long
-def test_a_simple_learner_beats_popularity():
+def test_simple_learner_beats_popularity():
     train, test = load_stdlib_docs(min_count=5).split(0.2, seed=0)
     assert not set(train.texts) & set(test.texts)
     vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=2)

@@ -59,7 +59,7 @@ def test_round_trip_of_texts(tmp_path_factory, pairs):
     assert again.labels == data.labels
 
 
-def test_a_full_disk_is_reported_with_the_file_and_leaves_nothing(tmp_path):
+def test_full_disk_leaves_no_store(tmp_path):
     data = Dataset.from_texts(["cod " * 1000] * 100, [["fish"]] * 100)
     for n_bytes in (0, 100, 100_000):
         with no_file_beyond(n_bytes), pytest.raises(OSError) as caught:
@@ -205,7 +205,7 @@ def test_damage_is_refused_with_its_reason(store, reason):
     assert str(store) in str(caught.value)
 
 
-def test_every_flipped_byte_of_a_small_store_is_noticed(store):
+def test_flipped_bytes_of_small_store(store):
     flipped = 0
     for path in sorted(store.iterdir()):
         whole = path.read_bytes()
@@ -221,7 +221,7 @@ def test_every_flipped_byte_of_a_small_store_is_noticed(store):
     open_store(store)
 
 
-def test_large_arrays_are_checked_at_their_ends_or_whole_on_request(tmp_path):
+def test_large_arrays_checked_at_ends(tmp_path):
     values = np.arange(1, 600_001, dtype=np.float32)
     X = sparse.csr_array((values, np.zeros(600_000, np.int32), np.arange(600_001, dtype=np.int32)))
     Dataset(X, np.zeros((600_000, 1))).save(tmp_path / "big")
@@ -234,7 +234,7 @@ def test_large_arrays_are_checked_at_their_ends_or_whole_on_request(tmp_path):
     open_store(tmp_path / "big", verify=True)
 
 
-def test_numbers_out_of_range_are_found_by_verify(store):
+def test_verify_finds_invalid_numbers(store):
     rewrite_meta(store, lambda m: (m.update(features=2), m["arrays"].pop("feature_names")))
     with pytest.raises(ValueError, match=r"x_indices holds numbers outside \[0, 2\)"):
         open_store(store, verify=True)
@@ -270,9 +270,7 @@ class Interrupt(BaseException):
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("call", ["fsync", "replace", "unlink", "open", "listdir"])
 @pytest.mark.parametrize("before", [True, False])
-def test_an_interrupt_at_any_step_leaves_one_whole_store(
-    tmp_path, monkeypatch, overwrite, call, before
-):
+def test_interrupted_writer_leaves_whole_store(tmp_path, monkeypatch, overwrite, call, before):
     original = getattr(os, call)
     former = Dataset([[7]], [[1]])
     interrupted = 0
@@ -308,7 +306,7 @@ def test_an_interrupt_at_any_step_leaves_one_whole_store(
     assert interrupted or (call == "unlink" and not overwrite)
 
 
-def test_a_killed_writer_leaves_the_old_store_or_the_new_one(tmp_path):
+def test_killed_writer_leaves_whole_store(tmp_path):
     script = textwrap.dedent("""
         import sys
         import numpy as np
@@ -333,7 +331,7 @@ def test_a_killed_writer_leaves_the_old_store_or_the_new_one(tmp_path):
     assert len(os.listdir(folder)) == 6  # what the killed ones left behind is gone
 
 
-def test_one_writer_at_a_time(tmp_path):
+def test_single_writer(tmp_path):
     def blocks():
         yield example()
         with pytest.raises(FileExistsError, match="another process"):

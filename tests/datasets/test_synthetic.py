@@ -1,7 +1,5 @@
 """Synthetic data: shapes, power laws, the same rows for the same seed, and something to learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,7 +35,7 @@ def centroids(train, test):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_presets_have_the_shape_of_the_originals(name):
+def test_preset_shapes(name):
     preset = PRESETS[name]
     scale = min(1.0, 3000 / preset.n_rows)
     train = make_xmc(name, scale=scale)
@@ -60,7 +58,7 @@ def test_presets_have_the_shape_of_the_originals(name):
         np.testing.assert_allclose(train.X.multiply(train.X).sum(axis=1), 1, rtol=1e-5)
 
 
-def test_preset_sizes_are_those_of_the_papers_table():
+def test_preset_sizes():
     assert len(PRESETS) == 8
     amazon = PRESETS["amazon-670k"]
     assert (amazon.n_rows, amazon.n_test_rows) == (490_449, 153_025)
@@ -81,7 +79,7 @@ def test_label_frequencies_follow_the_power_law(exponent):
     assert slope == pytest.approx(-exponent, abs=0.1)
 
 
-def test_no_label_is_everywhere_when_rows_have_many():
+def test_no_universal_label():
     data = make_xmc(3_000, 50, 500, labels_per_row=40, nonzeros_per_row=5, label_exponent=1.2)
     assert np.bincount(data.Y.indices).max() / len(data) < 0.6
 
@@ -92,7 +90,7 @@ def test_feature_frequencies_are_skewed():
     assert frequency[:20].mean() > 20 * np.median(frequency)
 
 
-def test_same_seed_same_data_and_another_seed_other_data():
+def test_seeds():
     first = make_xmc(1500, 300, 80, nonzeros_per_row=20, seed=3)
     assert same(first, make_xmc(1500, 300, 80, nonzeros_per_row=20, seed=3))
     other = make_xmc(1500, 300, 80, nonzeros_per_row=20, seed=4)
@@ -100,13 +98,13 @@ def test_same_seed_same_data_and_another_seed_other_data():
     assert not np.array_equal(first.X.indices[:500], other.X.indices[:500])
 
 
-def test_more_rows_begin_with_the_same_rows():
+def test_prefix_of_rows_is_stable():
     few = make_xmc(700, 300, 80, seed=1)
     many = make_xmc(2500, 300, 80, seed=1)
     assert same(few, many.select(slice(700)))
 
 
-def test_test_part_is_new_rows_of_the_same_labels():
+def test_test_part_shares_labels():
     train = make_xmc(2000, 400, 60)
     test = make_xmc(2000, 400, 60, part="test")
     rows = [{r.tobytes() for r in part.X.toarray()} for part in (train, test)]
@@ -116,7 +114,7 @@ def test_test_part_is_new_rows_of_the_same_labels():
 
 
 @pytest.mark.long
-def test_one_versus_rest_learns_what_popularity_does_not_know():
+def test_one_versus_rest_beats_popularity():
     train, test = (make_xmc(1500, 400, 40, labels_per_row=2, part=p) for p in ("train", "test"))
     model = OneVsRestClassifier(LogisticRegression(C=10)).fit(train.X, train.Y.toarray())
     learned = precision_at_1(test.Y, model.decision_function(test.X).argmax(axis=1))
@@ -184,7 +182,7 @@ def test_dense_and_label_less_rows():
     assert make_xmc(100, 20, 10, labels_per_row=10).Y.nnz == 1000
 
 
-def test_source_says_how_to_make_it_again():
+def test_source_reproduces_data():
     data = make_xmc(50, 20, 10, labels_per_row=2, binary=True, seed=5)
     again = eval(data.source, {"make_xmc": make_xmc})
     assert same(data, again)

@@ -1,7 +1,5 @@
 """What labels are called: tables and SKOS."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys
@@ -59,7 +57,7 @@ def test_headers(tmp_path, text, names):
     assert known[max(known)] == names if "http" in text else known["a"] == names
 
 
-def test_data_may_use_the_name_instead_of_the_identifier(tmp_path):
+def test_names_stand_for_identifiers(tmp_path):
     path = written(tmp_path, "subjects.tsv", "<http://a/1>\tfishing\n<http://a/2>\tbeef\n")
     assert label_names(path, ["http://a/2"]) == {"http://a/1": ["fishing"], "http://a/2": ["beef"]}
     assert label_names(path, ["beef"]) == {"fishing": ["fishing"], "beef": ["beef"]}
@@ -78,7 +76,7 @@ def test_skos(tmp_path):
     assert by_uri["http://example.org/c2"] == ["beef", "naudanliha", "bef"]
 
 
-def test_a_real_vocabulary(benchmark_data):
+def test_real_vocabulary(benchmark_data):
     path = benchmark_data / "annif-archaeology" / "yso-archaeology.ttl"
     names = label_names(path, ["http://www.yso.fi/onto/yso/p10073"])
     assert "mykeneläinen kulttuuri" in names["http://www.yso.fi/onto/yso/p10073"]
@@ -123,7 +121,7 @@ def test_bad_vocabularies():
             label_names(vocabulary, ["a"])
 
 
-def test_skos_without_rdflib_says_what_to_install(tmp_path, monkeypatch):
+def test_missing_rdflib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdflib", None)
     with pytest.raises(ValueError, match=r"pip install 'ldsm\[skos\]'"):
         datasets.read_vocabulary(written(tmp_path, "v.ttl", SKOS))
@@ -180,12 +178,12 @@ ENTITIES = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
         ("v.nt", f'<http://a/1> <http://a/2> "{LONG}" .\n', "v.nt:1: a literal of more than"),
     ],
 )
-def test_what_would_keep_rdflib_busy_is_refused(tmp_path, name, text, message):
+def test_slow_rdf_is_refused(tmp_path, name, text, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         datasets.read_vocabulary(written(tmp_path, name, text))
 
 
-def test_quotes_in_comments_and_addresses_are_not_literals(tmp_path):
+def test_rdf_quotes_outside_literals(tmp_path):
     text = TURTLE.replace("http://a/1", "http://a/it's") + f"  # don't {LONG}\n"
     text += 'skos:prefLabel """a "quoted" name""""@en ; skos:altLabel "back\\\\" , \'\' .\n'
     (concept,) = datasets.read_vocabulary(written(tmp_path, "v.ttl", text))
@@ -206,7 +204,7 @@ class Counted(str):
     __hash__ = str.__hash__
 
 
-def test_names_of_a_label_are_compared_a_few_times_each():
+def test_name_comparisons_are_bounded():
     n = 3000
     names = [Counted(f"name {i}") for i in range(n)]
     concept = Concept("a", {}, tuple(("", name) for name in (*names, *names)))

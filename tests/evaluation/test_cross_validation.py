@@ -1,7 +1,5 @@
 """Cross-validation in every form of X and y, against a loop; scikit-learn's own where it goes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -33,7 +31,7 @@ def by_hand(folds):
         (DATA, None),
     ],
 )
-def test_every_form_gives_what_a_loop_gives(X, y):
+def test_forms_match_loop(X, y):
     folds = KFold(3)
     found = cross_validate(SMALL, X, y, cv=folds)
     values = [fold.ranking["precision@3"] for fold in found.folds]
@@ -50,14 +48,14 @@ def test_texts_and_one_label_per_row():
     assert cross_validate(SMALL, DATA.X, one, cv=2).mean["precision@1"] > 0.2
 
 
-def test_labels_only_in_held_out_rows_are_misses():
+def test_held_out_labels_are_misses():
     y = [["a"]] * 10 + [["b"]] * 10
     found = cross_validate(LdSMClassifier(1), np.eye(20), y, cv=KFold(2), ks=(1,))
     assert found.mean["precision@1"] == 0
     assert all(fold.ranking["recall@1"] == 0 for fold in found.folds)
 
 
-def test_it_prints_means_and_deviations():
+def test_printed_means_and_deviations():
     text = str(cross_validate(SMALL, DATA, cv=2))
     lines = text.splitlines()
     assert lines[0].split() == ["%", "@1", "@3", "@5"]
@@ -68,7 +66,7 @@ def test_it_prints_means_and_deviations():
 
 
 @pytest.mark.parametrize("cv", [1, 0, 2.5, True, 201, "5", None])
-def test_folds_that_cannot_be(cv):
+def test_invalid_folds(cv):
     with pytest.raises(ValueError, match=r"'cv' must be an int in \[2, 200\]"):
         cross_validate(SMALL, DATA, cv=cv)
 
@@ -80,7 +78,7 @@ def test_wrong_use():
         cross_validate(KFold(), DATA)
 
 
-def test_what_scikit_learn_itself_allows():
+def test_scikit_learn_cross_validation():
     scorer = metrics.topk_scorer("precision", 3)
     expected = by_hand(KFold(3))
     dense = cross_val_score(SMALL, DATA.X, DATA.Y.toarray(), cv=3, scoring=scorer)

@@ -1,7 +1,5 @@
 """The evaluator: rows in every form, in the columns of the model, against the metrics."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
@@ -33,7 +31,7 @@ def clf(train):
     return LdSMClassifier(5, n_epochs=4, random_state=0).fit(train)
 
 
-def test_rows_can_be_given_in_every_form(train, test, clf):
+def test_forms_of_rows(train, test, clf):
     lists = [test.Y.indices[a:b].tolist() for a, b in pairwise(test.Y.indptr)]
     expected = Evaluation(clf, test).metrics()
     assert Evaluation(clf, test.X, test.Y).metrics() == expected
@@ -56,7 +54,7 @@ def test_scores_are_those_of_the_metrics(train, test, clf):
     assert "recall_all@1" not in scores.ranking and scores.unseen.labels == {}
 
 
-def test_sums_of_parts_are_the_metrics_of_the_whole(test, clf):
+def test_sums_of_parts_match_whole(test, clf):
     whole = Evaluation(clf, test)
     parts = [Evaluation(clf, test.select(slice(i, i + 50))).sums((1, 5)) for i in (0, 50, 100)]
     expected = whole.scores((1, 5), propensities=whole.model.propensities()).ranking
@@ -65,7 +63,7 @@ def test_sums_of_parts_are_the_metrics_of_the_whole(test, clf):
     assert favoured["precision@5"] != expected["precision@5"]  # another order
 
 
-def test_labels_and_features_are_brought_into_the_columns_of_training(test, clf):
+def test_columns_are_aligned(test, clf):
     """More columns of either kind change nothing but what is reported as unseen."""
     known = Evaluation(clf, test)
     wide = Dataset(
@@ -81,7 +79,7 @@ def test_labels_and_features_are_brought_into_the_columns_of_training(test, clf)
     assert Evaluation(clf, narrow).x.n_features == 60
 
 
-def test_texts_are_aligned_by_the_names_of_their_tags():
+def test_texts_aligned_by_tag_names():
     tagger = small_tagger().fit(TEXTS, TAGS)
     data = Dataset.from_texts(NEW, [[*tags, "never seen"] for tags in NEW_TAGS])
     evaluation = Evaluation(tagger, data)
@@ -90,7 +88,7 @@ def test_texts_are_aligned_by_the_names_of_their_tags():
     assert evaluation.metrics()["precision@1"] == tagger.score(NEW, NEW_TAGS)
 
 
-def test_a_sample_is_evenly_spaced(test, clf):
+def test_sample_is_evenly_spaced(test, clf):
     held_out = Evaluation(clf, test)
     sample = held_out.sample(10)
     rows = np.linspace(0, 119, 10).round().astype(int)

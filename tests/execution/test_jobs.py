@@ -1,7 +1,5 @@
 """`n_jobs` beyond all reason, and what the system says when it can do no more."""
 
-from __future__ import annotations
-
 import joblib
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ X = sp.csr_array(X)
 
 
 @pytest.mark.parametrize("n_jobs", [100_000, 10**18, -(10**18)])
-def test_no_more_workers_than_processors(n_jobs, tmp_path):
+def test_worker_limit(n_jobs, tmp_path):
     assert 1 <= worker_count(n_jobs) <= joblib.cpu_count()
     clf = LdSMClassifier(n_estimators=3, random_state=0, n_jobs=n_jobs).fit(X, Y)
     alone = LdSMClassifier(n_estimators=3, random_state=0, n_jobs=1).fit(X, Y)
@@ -28,14 +26,14 @@ def test_no_more_workers_than_processors(n_jobs, tmp_path):
     assert np.array_equal(loaded.predict_topk(X)[0], alone.predict_topk(X)[0])
 
 
-def test_what_joblib_calls_all_is_all():
+def test_joblib_all_workers():
     assert worker_count(-1) == joblib.effective_n_jobs(-1)
     assert worker_count(None) == 1
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert worker_count(None) == min(2, joblib.cpu_count())
 
 
-def test_a_thread_that_cannot_start_is_a_lack_of_memory():
+def test_failed_thread_start():
     with pytest.raises(MemoryError, match="cannot start 3 threads"), starting_threads(3):
         raise RuntimeError("can't start new thread")
     with pytest.raises(RuntimeError, match="another reason"), starting_threads(3):

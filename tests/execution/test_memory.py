@@ -1,7 +1,5 @@
 """Training with little memory: the same model, whatever the limit."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
@@ -34,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("settings", [{}, {"arity": 4, "optimizer": "nag", "n_epochs": 2}])
-def test_the_limit_does_not_change_the_model(store, seed, settings, monkeypatch, tmp_path) -> None:
+def test_memory_limit_same_model(store, seed, settings, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     clf = LdSMClassifier(2, max_nodes=101, rerank=None, random_state=seed, **settings)
     expected = clf.fit(np.asarray(store.X.todense()), store.Y).fingerprint_
@@ -48,7 +46,7 @@ def test_the_limit_does_not_change_the_model(store, seed, settings, monkeypatch,
     clf.save(tmp_path / "m.ldsm")
 
 
-def test_a_forest_that_was_joined_on_disk_is_as_good(store: datasets.Dataset, tmp_path) -> None:
+def test_forest_joined_on_disk(store: datasets.Dataset, tmp_path) -> None:
     there = LdSMClassifier(3, max_nodes=101, random_state=0, memory_limit=SMALL).fit(store)
     here = LdSMClassifier(3, max_nodes=101, random_state=0).fit(store)
     np.testing.assert_array_equal(there.predict_topk(store.X)[1], here.predict_topk(store.X)[1])
@@ -77,7 +75,7 @@ def read_at_random(path: Path) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what was advised")
-def test_a_mapped_file_is_read_as_asked_for_while_trees_grow(store: datasets.Dataset) -> None:
+def test_mapped_read_ahead(store: datasets.Dataset) -> None:
     assert store.store is not None
     file = next(Path(store.store.folder).glob("x_values*.npy"))
     arrays = (store.X.data, np.zeros(3))
@@ -89,7 +87,7 @@ def test_a_mapped_file_is_read_as_asked_for_while_trees_grow(store: datasets.Dat
     assert not read_at_random(file)
 
 
-def test_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_share_of_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < available_bytes() < 1 << 50
     monkeypatch.setattr(memory, "available_bytes", lambda: 8 << 30)
     assert tree_memory(None, 1) == 2 << 30
@@ -99,14 +97,14 @@ def test_a_share_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 256, 1.5e9, "256MB", None, True])
-def test_limits_that_are_none(store: datasets.Dataset, value: object) -> None:
+def test_invalid_limits(store: datasets.Dataset, value: object) -> None:
     with pytest.raises(ValueError, match="memory_limit.*'auto' or an int >= 1048576"):
         LdSMClassifier(memory_limit=value).fit(store)  # type: ignore[arg-type]
 
 
 @pytest.mark.linux
 @pytest.mark.not_under("address", "thread", reason="they have an allocator of their own")
-def test_free_memory_between_parts_in_use_is_returned():
+def test_free_memory_is_returned():
     blocks, kept = [], []
     for _ in range(1000):
         blocks.append(b"x" * 60_000)

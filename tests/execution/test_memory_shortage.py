@@ -1,7 +1,5 @@
 """Too little memory: an error that says for what, never an abort."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -49,7 +47,7 @@ def with_spare(megabytes: float, n_jobs: int, path) -> str:
 
 @pytest.mark.linux
 @pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_too_little_memory_is_said(tmp_path, n_jobs):
+def test_too_little_memory(tmp_path, n_jobs):
     assert with_spare(4, n_jobs, tmp_path).startswith("MemoryError")
     assert with_spare(2000, n_jobs, tmp_path) == "enough"
 
@@ -57,13 +55,13 @@ def test_too_little_memory_is_said(tmp_path, n_jobs):
 @pytest.mark.linux
 @pytest.mark.long
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_no_abort_however_little_is_left(tmp_path, n_jobs):
+def test_never_aborts(tmp_path, n_jobs):
     said = [with_spare(megabytes, n_jobs, tmp_path) for megabytes in np.linspace(1, 160, 40)]
     assert all(text == "enough" or text.split()[0] in ("MemoryError", "OSError") for text in said)
     assert all("memory" in text or "thread" in text for text in said if text != "enough")
 
 
-def test_an_error_that_says_nothing_gets_words():
+def test_empty_memory_error_gets_message():
     text = r"^Too little memory to fly \(std::bad_alloc\).$"
     with pytest.raises(MemoryError, match=text), out_of_memory("fly"):
         raise MemoryError("std::bad_alloc")
@@ -71,7 +69,7 @@ def test_an_error_that_says_nothing_gets_words():
         raise MemoryError("It says all.")
 
 
-def test_the_cost_follows_what_is_there_not_what_a_header_claims(tmp_path):
+def test_memory_follows_content(tmp_path):
     path = tmp_path / "one.txt"
     path.write_text("1 2147483639 2147483639\n0,5 3:1\n")
     data = datasets.load_xmlrepo(path)
@@ -85,7 +83,7 @@ def test_the_cost_follows_what_is_there_not_what_a_header_claims(tmp_path):
 
 
 @pytest.mark.linux
-def test_a_limit_on_the_process_counts():
+def test_process_memory_limit():
     program = (
         "import resource; from ldsm._execution.memory import available_bytes\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"

@@ -1,7 +1,5 @@
 """Threads leave the process as it was, and answer as one thread alone does."""
 
-from __future__ import annotations
-
 import csv
 import locale
 import os
@@ -76,5 +74,5 @@ def test_eight_threads_at_once(folder):
 
 
 @pytest.mark.long
-def test_eight_threads_at_once_a_thousand_times(folder):
+def test_eight_concurrent_threads(folder):
     check(folder, 1000)

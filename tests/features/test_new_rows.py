@@ -1,7 +1,5 @@
 """What a batch says about labels: how often they occur, and what their absence means."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -36,7 +34,7 @@ def test_random_batches_are_not_skewed(n_rows):
 
 
 @pytest.mark.parametrize("n_rows", [20, 100])
-def test_rows_of_one_rare_label_are_skewed(n_rows):
+def test_rare_label_rows_are_skewed(n_rows):
     for label in np.flatnonzero((n_rows <= COUNTS) & (COUNTS < 300)):
         rows = np.flatnonzero(Y[:, [label]].toarray())[:n_rows]
         assert batch(Y[rows]).is_skewed
@@ -47,13 +45,13 @@ def test_rows_without_known_labels_are_skewed():
     assert batch([[7]] * 5, counts).is_skewed
 
 
-def test_a_skewed_batch_shows_frequencies_only_on_request():
+def test_skewed_batch_frequencies():
     rows = [[3]] * 50
     assert not batch(rows).shows_frequencies
     assert batch(rows, prior="batch").shows_frequencies
 
 
-def test_absent_labels_are_unknown_in_rows_of_new_labels_only():
+def test_absent_labels_of_new_label_rows():
     counts = np.array([5, 5, 0, 0])
     rows = [[0], [2], [1, 3], [], [2, 3]]
     assert batch(rows, counts).lacks.tolist() == [True, False, True, True, False]
@@ -62,7 +60,7 @@ def test_absent_labels_are_unknown_in_rows_of_new_labels_only():
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.5, 1.0, 3.7, 40.0])
-def test_mean_deviation_is_that_of_poisson_counts(mean):
+def test_poisson_mean_deviation(mean):
     drawn = np.random.default_rng(0).poisson(mean, 200_000)
     # Four standard errors of a mean of 200,000 deviations, which are about sqrt(mean) wide.
     tolerance = 4 * np.sqrt(mean / 200_000)

@@ -1,7 +1,5 @@
 """Commands of Annif, from the environment that `make test-annif` makes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -16,6 +14,14 @@ SETTINGS = {
     "ANNIF_PROJECTS": "projects.cfg",
     "NLTK_DATA": str(ROOT / "build" / "nltk" / "llama_index" / "core" / "_static" / "nltk_cache"),
 }
+
+
+def project(
+    name: str, title: str, backend: str = "ldsm", vocab: str = "archaeology", **more: str
+) -> str:
+    """A project of projects.cfg; its name ends with its language."""
+    facts = {"name": title, "language": name[-2:], "backend": backend, "vocab": vocab, **more}
+    return f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in facts.items())
 
 
 class Annif:

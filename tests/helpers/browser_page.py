@@ -1,7 +1,5 @@
 """The page of `ldsm serve` in a browser, asked as a person would: by what is on it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from selenium.common.exceptions import StaleElementReferenceException

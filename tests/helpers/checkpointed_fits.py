@@ -1,7 +1,5 @@
 """A fit for checkpoints, and how to watch it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """How the tests run `ldsm`: as a process of its own, or within this one, which is much faster."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

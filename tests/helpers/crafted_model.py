@@ -9,8 +9,6 @@ intact file took. Any exception but a ModelFileError at load, or a ValueError or
 prediction, ends the program. Files that are loaded without verification are only asked.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

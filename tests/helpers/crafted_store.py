@@ -6,8 +6,6 @@ Prints one JSON line, like crafted_model.py. Any exception but a ValueError or a
 the program.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Real clusters for the tests: worker processes that start fast, and can be spoilt and killed."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """A disk without room, as far as this process can tell."""
 
-from __future__ import annotations
-
 import resource
 from contextlib import contextmanager
 

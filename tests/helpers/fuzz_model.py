@@ -9,8 +9,6 @@ the intact file took, and every event of importing or running something during a
 exception than ModelFileError at load, or ValueError at predict, ends the program.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -6,8 +6,6 @@ kills so many fits of each backend at random moments, and some at chosen ones. I
 go on as promised, and prints how many died amid their work, by backend.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Small problems for the ranker and the products of label vectors."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +30,10 @@ def checked(matrix: sp.csr_array) -> _core.CheckedFeatures:
         matrix.data.astype(np.float32),
         matrix.shape[1],
     )
+
+
+def train_ranker(x: sp.csr_array, *pairs: Any, first_label: int = 0, **settings: Any) -> Any:
+    return _core.train_ranker(checked(x), *pairs, first_label=first_label, **settings)
 
 
 def label_pairs(lists: Any, y: Any, **settings: Any) -> Any:

@@ -1,7 +1,5 @@
 """Problems for matchers, and shortlists in plain Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

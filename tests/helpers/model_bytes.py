@@ -3,8 +3,6 @@
 Written from docs/model_format.md alone, as another program would read the format.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

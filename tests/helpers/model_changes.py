@@ -1,7 +1,5 @@
 """What users do to a loaded model: let it learn, rename labels, drop some."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

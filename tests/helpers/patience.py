@@ -1,7 +1,5 @@
 """Processes that always end, and waiting that does not depend on how busy the machine is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

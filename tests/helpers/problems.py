@@ -1,7 +1,5 @@
 """Small random multi-label problems, and how to hand them to the core and to its twin."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from types import SimpleNamespace
 

@@ -3,8 +3,6 @@
 Not by getrusage: its peak is handed down from the process that started this one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Services for tests: small models, an application on a real socket, or a process of its own."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """A problem and a classifier for it, small enough for every test."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -1,7 +1,5 @@
 """Documents about a few subjects, and a tagger for them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ldsm import LdSMClassifier, TextTagger

@@ -1,11 +1,11 @@
 """The house rules that a machine can check: imports point one way, public names are guarded."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import ldsm
 
@@ -37,6 +37,7 @@ def imported_rooms(path: Path) -> set[str]:
     return rooms
 
 
+@pytest.mark.lint
 def test_imports_point_one_way():
     checked = 0
     for path in PACKAGE.rglob("*.py"):
@@ -49,6 +50,7 @@ def test_imports_point_one_way():
     assert checked > 100
 
 
+@pytest.mark.lint
 def test_rooms_are_small():
     """The top holds the rooms and little else, a package at most a dozen modules."""
     built = ("__pycache__", *(path.name for path in PACKAGE.glob("*.so")))
@@ -72,7 +74,7 @@ def test_public_names():
     assert all(hasattr(ldsm, name) for name in public)
 
 
-def test_the_version_is_a_constant(tmp_path):
+def test_version_is_constant(tmp_path):
     """Neither missing nor stale metadata of some installation may change it."""
     stale = tmp_path / "ldsm-9.9.dist-info"
     stale.mkdir()
@@ -95,7 +97,8 @@ def test_import_is_light():
     assert run.stdout.strip() == ""
 
 
-def test_every_file_of_tests_has_a_name_of_its_own():
+@pytest.mark.lint
+def test_test_files_have_unique_names():
     """Two of one name cannot be collected together, and some are only where a browser is."""
     names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

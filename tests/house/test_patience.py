@@ -1,7 +1,5 @@
 """The tests themselves: they do not look at the clock, and whatever they start, they end."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess
@@ -40,7 +38,8 @@ def has_a_tight_limit(node):
     return any(isinstance(limit, ast.Constant) and limit.value < PATIENCE for limit in limits)
 
 
-def test_no_test_looks_at_the_clock():
+@pytest.mark.lint
+def test_no_clock_in_tests():
     found = []
     for path in sorted(TESTS.rglob("*.py")):
         text = path.read_text("utf-8")
@@ -61,7 +60,7 @@ def is_running(process):
 
 
 @pytest.mark.linux
-def test_block_that_fails_ends_all_that_it_started():
+def test_failing_block_ends_processes():
     command = ["sh", "-c", "sleep 1000 & echo $!; wait"]
     with (
         pytest.raises(ZeroDivisionError),
@@ -75,7 +74,7 @@ def test_block_that_fails_ends_all_that_it_started():
 
 
 @pytest.mark.linux
-def test_command_that_takes_too_long_is_ended(tmp_path):
+def test_slow_command_is_ended(tmp_path):
     note = tmp_path / "child"
     command = ["sh", "-c", f"sleep 1000 & echo $! > '{note}'; wait"]
     with pytest.raises(subprocess.TimeoutExpired):
@@ -85,7 +84,7 @@ def test_command_that_takes_too_long_is_ended(tmp_path):
 
 
 @pytest.mark.linux
-def test_service_that_does_not_answer_is_ended(tmp_path, monkeypatch):
+def test_silent_service_is_ended(tmp_path, monkeypatch):
     seen = []
 
     def give_up(self):
@@ -106,7 +105,7 @@ def test_service_that_does_not_answer_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.linux
-def test_processes_that_are_left_are_noticed(monkeypatch):
+def test_leftover_processes_are_noticed(monkeypatch):
     monkeypatch.setattr("patience._GRACE", 0)
     # Its parent has ended, and it is in a session of its own.
     code = (
@@ -121,7 +120,7 @@ def test_processes_that_are_left_are_noticed(monkeypatch):
     wait_until(lambda: orphan not in left_processes())
 
 
-def test_work_is_not_measured_by_the_clock():
+def test_processor_time_limits():
     with started(["sleep", "0.3"]) as process, little_work(0.2):
         process.wait()
     with pytest.raises(AssertionError, match="of the processor"), little_work(0.01):

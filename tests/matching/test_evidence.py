@@ -1,7 +1,5 @@
 """Rows that tell little or nothing: their scores are, or are close to, the labels' base rates."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 from typing import Any
@@ -61,7 +59,7 @@ def certainty(clf: LdSMClassifier, X: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("rerank", KINDS)
-def test_rows_without_features_get_the_base_rates(rerank: str) -> None:
+def test_empty_rows_get_base_rates(rerank: str) -> None:
     clf = fitted(rerank)
     rates = base_rates(clf)
     order = np.argsort(-clf.label_counts_, kind="stable")
@@ -81,7 +79,7 @@ def test_rows_without_features_get_the_base_rates(rerank: str) -> None:
     assert only[0].tolist() == allowed.tolist() and scores[0].tolist() == rates[allowed].tolist()
 
 
-def test_explanation_of_a_row_without_features_is_frequency() -> None:
+def test_empty_row_explained_by_frequency() -> None:
     clf = fitted()
     found = clf.explain_scores(rows([]), k=5)
     labels, scores = clf.predict_topk(rows([]), k=5)
@@ -94,7 +92,7 @@ def test_explanation_of_a_row_without_features_is_frequency() -> None:
         assert others.keys() <= {"base", "frequency"}
 
 
-def test_a_feature_that_says_nothing_stays_near_the_base_rates() -> None:
+def test_uninformative_feature_near_base_rates() -> None:
     clf = fitted()
     only_common = rows([N_FEATURES])
     assert 0 < certainty(clf, only_common)[0] < 0.4
@@ -105,7 +103,7 @@ def test_a_feature_that_says_nothing_stays_near_the_base_rates() -> None:
     assert plain.predict_topk(only_common, k=1)[1][0, 0] > 2 * base_rates(clf).max()
 
 
-def test_usual_rows_score_as_the_blend_does() -> None:
+def test_usual_rows_follow_blend() -> None:
     clf = fitted()
     stage = dataclasses.replace(clf.second_stage_, evidence=None)
     plain = hold_model(LdSMClassifier(), dataclasses.replace(clf.model_, second_stage=stage))
@@ -116,7 +114,7 @@ def test_usual_rows_score_as_the_blend_does() -> None:
     assert np.array_equal(sure, same[:200])
 
 
-def test_shares_add_up_for_rows_that_tell_little() -> None:
+def test_shares_sum_for_sparse_rows() -> None:
     clf = fitted()
     X = rows([N_FEATURES], [0, N_FEATURES], [5], [1, 2, 3, 4, 5, 6, 7, 8])
     sure = certainty(clf, X)
@@ -128,7 +126,7 @@ def test_shares_add_up_for_rows_that_tell_little() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_scores_do_not_depend_on_batch_or_threads(n_jobs: int) -> None:
+def test_scores_independent_of_batching(n_jobs: int) -> None:
     clf = fitted()
     X = sp.csr_array(
         sp.vstack([rows([], [N_FEATURES], [3], [3, N_FEATURES]), with_common(data().X[:80])])
@@ -141,7 +139,7 @@ def test_scores_do_not_depend_on_batch_or_threads(n_jobs: int) -> None:
         assert alone.data.tobytes() == whole[[i]].data.tobytes()
 
 
-def test_measures_are_those_of_held_out_rows() -> None:
+def test_evidence_measured_on_held_out_rows() -> None:
     found = evidence(fitted())
     rates = fitted().label_counts_ / N_ROWS
     assert found.nothing == pytest.approx(rates.max() ** 0.75, rel=1e-5)
@@ -165,7 +163,7 @@ def test_certainty_follows_both_measures() -> None:
     assert sure([0, 1, 5], [0, 1, 5], 0.0, 0.0, 4.0) == [0, 0.25, 1]
 
 
-def test_long_runs_are_five_characters_of_a_word() -> None:
+def test_five_character_runs() -> None:
     runs = [" äbc", "äbcde", " the ", " on ", "bcde ", " bcde", "abcd", "日本語学校", "abcdef"]
     assert long_runs(Strings.pack(runs)).tolist() == [0, 1, 0, 0, 1, 1, 0, 1, 0]
     assert long_runs(Strings.pack([])).tolist() == []
@@ -174,7 +172,7 @@ def test_long_runs_are_five_characters_of_a_word() -> None:
 # -- it lasts ---------------------------------------------------------------------------------
 
 
-def test_a_saved_model_knows_what_is_enough(tmp_path: Any) -> None:
+def test_evidence_is_saved(tmp_path: Any) -> None:
     clf = fitted()
     path = tmp_path / "model.ldsm"
     clf.save(path)
@@ -186,7 +184,7 @@ def test_a_saved_model_knows_what_is_enough(tmp_path: Any) -> None:
         assert (loaded.predict_proba(X) != clf.predict_proba(X)).nnz == 0
 
 
-def test_fingerprints_cover_what_base_rates_depend_on() -> None:
+def test_fingerprint_covers_base_rates() -> None:
     model = fitted().model_
     stage = model.second_stage
     assert stage is not None
@@ -221,7 +219,7 @@ def test_learning_and_relabelling_keep_it() -> None:
     "stored",
     [[], [0, 1], [0, 1, 0], [0, 1, -1], ["0", 1, 2], [0, float("nan"), 1], 3, [0, 1, 1e31]],
 )
-def test_wrong_measures_in_a_file_are_refused(stored: Any) -> None:
+def test_damaged_evidence_refused(stored: Any) -> None:
     stage = fitted().second_stage_
     header, arrays = stage_to_state(stage)
     layout = fitted().model_.layout

@@ -1,7 +1,5 @@
 """Files with a valid checksum and one field at its extremes: none crashes, hangs or swells."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

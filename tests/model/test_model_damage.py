@@ -1,19 +1,18 @@
 """Model files that are wrong in every way we could think of."""
 
-from __future__ import annotations
-
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from damage import become, both, put, refuse, swap
 from ldsm import LdSMClassifier, load
 from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
-from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart, with_entry
 from problems import make_problem
 
@@ -42,40 +41,21 @@ def data(tmp_path_factory):
     return path.read_bytes()
 
 
-def refuse(tmp_path, data, message, verify=True):
-    """The file is refused with one sentence that names it and says why."""
+def written(tmp_path, header, arrays):
+    """The path of a file with these arrays."""
+    path = tmp_path / "m.ldsm"
+    model_file.write(path, {"kind": "LdSMClassifier", **header}, arrays)
+    return path
+
+
+def changed(tmp_path, data):
+    """The path of a file with these bytes."""
     path = tmp_path / "bad.ldsm"
     path.write_bytes(data)
-    with pytest.raises(ModelFileError, match=message) as caught:
-        load(path, verify)
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 700 + len(str(path))
+    return path
 
 
 # -- structure: a good checksum over arrays that are no trees ----------------------------------
-
-
-def put(name, at, value):
-    def change(arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name][at] = value
-
-    return change
-
-
-def become(name, function):
-    def change(arrays):
-        arrays[name] = function(arrays[name])
-
-    return change
-
-
-def swap(name, at):
-    def change(arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name][[at, at + 1]] = arrays[name][[at + 1, at]]
-
-    return change
 
 
 WEIGHT = FOREST.weight_offsets[SPLITS[1]]  # the second split's first entry
@@ -114,9 +94,9 @@ BROKEN = {
         "of tree 0 has [02] parents",
     ),
     "nodes without a parent": (
-        lambda a: (
-            put("forest.first_child", SPLITS[1], 0)(a),
-            become("forest.epoch_objective", lambda e: e[1:])(a),
+        both(
+            put("forest.first_child", SPLITS[1], 0),
+            become("forest.epoch_objective", lambda e: e[1:]),
         ),
         "of tree 0 has 0 parents",
     ),
@@ -182,10 +162,7 @@ BROKEN = {
     "label counts too few": (become("label_counts", lambda a: a[1:]), "'label_counts' has a wrong"),
     "label counts missing": (lambda a: a.pop("label_counts"), "lacks the array 'label_counts'"),
     "the same label twice": (put("labels.text", 0, ord("c")), "entry 1, 'c', occurs twice"),
-    "labels not UTF-8": (
-        put("labels.text", -8, 0xFF),
-        "entry 7, .* is not UTF-8",
-    ),
+    "labels not UTF-8": (put("labels.text", -8, 0xFF), "entry 7, .* is not UTF-8"),
     "label offsets fall": (put("labels.offsets", 2, 9), "'labels.offsets' decreases"),
     "label offsets too long": (put("labels.offsets", -1, 99), "'labels.offsets' does not go"),
     "label offsets too few": (become("labels.offsets", lambda a: np.delete(a, 1)), "labels do not"),
@@ -199,34 +176,30 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_arrays_that_are_no_forest(tmp_path, case):
+def test_damaged_forest_arrays(tmp_path, case):
     change, message = BROKEN[case]
     arrays = dict(ARRAYS)
     change(arrays)
-    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **HEADER}, arrays)
-    refuse(tmp_path, (tmp_path / "m.ldsm").read_bytes(), message)
+    path = written(tmp_path, HEADER, arrays)
+    refuse(path, message)
     # Unverified, it is refused as well, or answers, or says at predict what is wrong.
-    try:
-        clf = load(tmp_path / "m.ldsm", verify=False)
+    with suppress(ValueError):
+        clf = load(path, verify=False)
         rows = sp.csr_array(X)
         clf.model_ = replace(clf.model_, feature_names=None)
         clf.predict_topk(rows, k=3), clf.predict_proba(rows), clf.predict(rows)
         clf.decision_path(rows), clf.explain(rows[:1])
-    except ValueError:
-        pass
 
 
 @pytest.mark.parametrize("case", [case for case in BROKEN if "child" in case or "parent" in case])
-def test_trees_that_never_end_are_refused_without_verifying_too(tmp_path, case):
+def test_cycles_refused_without_verifying(tmp_path, case):
     """With two parents to a node, a row's ways could double at every level."""
     arrays = dict(ARRAYS)
     BROKEN[case][0](arrays)
-    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **HEADER}, arrays)
-    with pytest.raises(ModelFileError, match=BROKEN[case][1]):
-        load(tmp_path / "m.ldsm", verify=False)
+    refuse(written(tmp_path, HEADER, arrays), BROKEN[case][1], verify=False)
 
 
-def test_explaining_says_what_is_damaged(tmp_path):
+def test_explain_reports_damage(tmp_path):
     """What the router need not read, in a file that was opened unverified."""
     clf = LdSMClassifier(n_estimators=1, random_state=3, standardize=False).fit(X, Y)
     header, arrays = model_to_state(clf.model_, clf.get_params())
@@ -243,18 +216,17 @@ def test_explaining_says_what_is_damaged(tmp_path):
         (put("forest.histogram_offsets", leaf, -9), "its histogram lies outside"),
         (put("forest.node_rows", leaf, 0), "it has labels but no rows"),
     ]:
-        changed = dict(arrays)
-        change(changed)
-        model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
+        other = dict(arrays)
+        change(other)
+        path = written(tmp_path, header, other)
         with pytest.raises(ValueError, match=f"The forest is damaged at node .*{message}"):
-            load(tmp_path / "m.ldsm", verify=False).explain(row)
+            load(path, verify=False).explain(row)
     # Weights that are no numbers are answered with, as by the router.
-    changed = {**arrays, "forest.weights": arrays["forest.weights"] * np.float32(np.nan)}
-    model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
-    assert load(tmp_path / "m.ldsm", verify=False).explain(row)[0].leaves
+    other = {**arrays, "forest.weights": arrays["forest.weights"] * np.float32(np.nan)}
+    assert load(written(tmp_path, header, other), verify=False).explain(row)[0].leaves
 
 
-def test_every_tree_and_block_is_looked_at(tmp_path):
+def test_all_trees_are_checked(tmp_path):
     """The same faults in the last tree of a forest that is checked in several blocks."""
     clf = LdSMClassifier(n_estimators=3, random_state=3).fit(X, Y)
     while len(clf.forest_.weight_features) < 600_000:
@@ -273,11 +245,9 @@ def test_every_tree_and_block_is_looked_at(tmp_path):
         (put("forest.histogram_counts", -1, 0), f"of tree {tree}"),
         (put("forest.node_rows", leaf, -1), f"of tree {tree}"),
     ]:
-        changed = dict(arrays)
-        change(changed)
-        model_file.write(tmp_path / "m.ldsm", {"kind": "LdSMClassifier", **header}, changed)
-        with pytest.raises(ModelFileError, match=message):
-            load(tmp_path / "m.ldsm")
+        other = dict(arrays)
+        change(other)
+        refuse(written(tmp_path, header, other), message)
 
 
 # -- headers ------------------------------------------------------------------------------------
@@ -301,12 +271,7 @@ def tensor(name, **changes):
 
 
 def facts(**changes):
-    def change(data):
-        header, body = take_apart(data)
-        header["__metadata__"].update(changes)
-        return put_together(header, body)
-
-    return change
+    return tensor("__metadata__", **changes)
 
 
 def raw(change):
@@ -397,25 +362,25 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("case", HEADERS)
-def test_headers_that_are_wrong(tmp_path, data, case):
+def test_damaged_headers(tmp_path, data, case):
     change, message = HEADERS[case]
-    refuse(tmp_path, change(data), message)
+    refuse(changed(tmp_path, change(data)), message)
 
 
-def test_headers_are_checked_without_verifying_too(tmp_path, data):
+def test_headers_checked_without_verifying(tmp_path, data):
     for case, (change, message) in HEADERS.items():
         if "checksum does not match" not in message:
-            refuse(tmp_path, change(data), message, verify=False)
+            refuse(changed(tmp_path, change(data)), message, verify=False)
             assert case
 
 
-def test_a_missing_threshold(tmp_path):
+def test_missing_threshold(tmp_path):
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, Y)
     clf.save(tmp_path / "m.ldsm")
     data = (tmp_path / "m.ldsm").read_bytes()
     for value in (None, "0.5", True):
         change = entry("model", threshold=value)
-        refuse(tmp_path, change(data), "no proper entry 'threshold'")
+        refuse(changed(tmp_path, change(data)), "no proper entry 'threshold'")
     text = data.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 1e9', 1)
     assert len(text) == len(data)
     path = tmp_path / "m.ldsm"
@@ -423,22 +388,19 @@ def test_a_missing_threshold(tmp_path):
     assert load(path).threshold_ == 1e9  # odd, but a number
 
 
-def test_numbers_as_labels_that_are_none(tmp_path):
+def test_malformed_integer_labels(tmp_path):
     clf = LdSMClassifier(n_estimators=1, random_state=0).fit(X, np.argmax(Y, axis=1) + 100)
     header, arrays = model_to_state(clf.model_, clf.get_params())
-    path = tmp_path / "m.ldsm"
     for text in (b"1_0", b" 10", b"+10", b"007", b"1.0", b"-00"):
-        changed = arrays["labels.text"].copy()
-        changed[:3] = np.frombuffer(text, dtype=np.uint8)
-        model_file.write(
-            path, {"kind": "LdSMClassifier", **header}, {**arrays, "labels.text": changed}
-        )
-        refuse(tmp_path, path.read_bytes(), re.escape(f"{text.decode()!r}, is not a whole number"))
+        other = arrays["labels.text"].copy()
+        other[:3] = np.frombuffer(text, dtype=np.uint8)
+        path = written(tmp_path, header, {**arrays, "labels.text": other})
+        refuse(path, re.escape(f"{text.decode()!r}, is not a whole number"))
     small = with_entry(path.read_bytes(), "model", lambda m: m.update(label_dtype="int8"))
-    refuse(tmp_path, small, "is not a whole number|is out of range")
+    refuse(changed(tmp_path, small), "is not a whole number|is out of range")
 
 
-def test_one_long_label_does_not_widen_all(tmp_path):
+def test_long_label_memory(tmp_path):
     names = ["x" * 10**5, *map(str, range(100))]
     Y = sp.csr_array((np.ones(200), (np.arange(200), np.arange(200) % 101)), shape=(200, 101))
     rows = [[names[k]] for k in Y.indices]

@@ -1,9 +1,7 @@
 """Compressed model files, with an index and a ranker, that are wrong in every way we thought of.
 
-What they share with other files is in ``test_model_damage``.
+What they share with other files is in `test_model_damage`.
 """
-
-from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
@@ -13,11 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from damage import become, both, put, refuse
 from ldsm import LdSMClassifier, load
 from ldsm._model.saved_form import model_to_state
 from ldsm._ranking.blend import Blend
 from ldsm._storage import container as model_file
-from ldsm._storage.container import ModelFileError
 from ldsm.classifier import hold_model
 from problems import make_problem
 
@@ -58,62 +56,41 @@ def ask(clf, X):
     assert len(clf.fingerprint_) == 64
 
 
-def put(name, at, value):
-    def change(arrays, forest):
-        arrays[name] = arrays[name].copy()
-        arrays[name][at] = value
-
-    return change
-
-
-def become(name, function):
-    def change(arrays, forest):
-        arrays[name] = np.ascontiguousarray(function(arrays[name]))
-
-    return change
-
-
-def both(one, other):
-    def change(arrays, forest):
-        one(arrays, forest)
-        other(arrays, forest)
-
-    return change
-
-
 def gap(at, value):
     """A gap of the second split; its first one is the number of a feature."""
 
-    def change(arrays, forest):
-        split = np.flatnonzero(forest.first_child)[1]
-        put("forest.weight_features", forest.weight_offsets[split] + at, value)(arrays, forest)
+    def change(arrays):
+        put("forest.weight_features", second_split(arrays).start + at, value)(arrays)
 
     return change
 
 
-def too_far(arrays, forest):
-    """Gaps of the second split that each are allowed, but not their sum."""
-    split = np.flatnonzero(forest.first_child)[1]
-    part = slice(*forest.weight_offsets[split : split + 2])
-    each = forest.n_features // (part.stop - part.start - 1) + 1
-    put("forest.weight_features", part, each)(arrays, forest)
+def second_split(arrays):
+    split = np.flatnonzero(arrays["forest.first_child"])[1]
+    return slice(*arrays["forest.weight_offsets"][split : split + 2])
+
+
+def too_far(name, part_of):
+    """Gaps that each are allowed, but not their sum."""
+
+    def change(arrays):
+        part, n_features = part_of(arrays), len(arrays["second_stage.index.units"])
+        put(name, part, n_features // (part.stop - part.start - 1) + 1)(arrays)
+
+    return change
+
+
+def of_label_2(name):
+    """Where the vector of label 2 lies."""
+    return lambda arrays: slice(*arrays[f"second_stage.{name}.offsets"][2:4])
 
 
 def vector(name, at, value):
     """A gap in the vector of label 2."""
 
-    def change(arrays, forest):
-        first = arrays[f"second_stage.{name}.offsets"][2]
-        put(f"second_stage.{name}.features", first + at, value)(arrays, forest)
-
-    return change
-
-
-def vector_too_far(name):
-    def change(arrays, forest):
-        part = slice(*arrays[f"second_stage.{name}.offsets"][2:4])
-        each = forest.n_features // (part.stop - part.start - 1) + 1
-        put(f"second_stage.{name}.features", part, each)(arrays, forest)
+    def change(arrays):
+        first = of_label_2(name)(arrays).start
+        put(f"second_stage.{name}.features", first + at, value)(arrays)
 
     return change
 
@@ -125,10 +102,10 @@ def as_type(name, dtype):
 def listed(name, which, value):
     """An entry of the feature with the most labels."""
 
-    def change(arrays, forest):
+    def change(arrays):
         offsets = arrays["second_stage.index.offsets"]
         first = offsets[np.argmax(np.diff(offsets))]
-        put(f"second_stage.index.{name}", first + which, value)(arrays, forest)
+        put(f"second_stage.index.{name}", first + which, value)(arrays)
 
     return change
 
@@ -137,7 +114,10 @@ UNITS, PARENTS = "forest.weight_units", "must both be compressed, or neither"
 INDEX = "second_stage.index"
 NODE = "node [0-9]+ of tree 0: "
 BROKEN = {
-    "gaps out of range": (too_far, NODE + "weight_features must lie in"),
+    "gaps out of range": (
+        too_far("forest.weight_features", second_split),
+        NODE + "weight_features must lie in",
+    ),
     "one gap out of range": (gap(1, 255), NODE + "weight_features must lie in"),
     "a gap of 0": (gap(1, 0), NODE + "weight_features do not rise"),
     "unit NaN": (put(UNITS, 0, np.nan), NODE + "weight_units are damaged"),
@@ -149,7 +129,7 @@ BROKEN = {
     "units of the wrong type": (as_type(UNITS, np.float64), "weight_units must be of type float32"),
     "units in two dimensions": (become(UNITS, lambda a: a[:, None]), "weight_units must have the"),
     "no units": (become(UNITS, lambda a: a[:0]), "weight_units must have the shape"),
-    "units missing": (lambda a, f: a.pop(UNITS), "weight_units must have the shape"),
+    "units missing": (lambda a: a.pop(UNITS), "weight_units must have the shape"),
     "codes with features": (as_type("forest.weight_features", np.int32), PARENTS),
     "floats with gaps": (as_type("forest.weights", np.float32), PARENTS),
     "halves with gaps": (as_type("forest.weights", np.float16), PARENTS),
@@ -158,10 +138,7 @@ BROKEN = {
         PARENTS,
     ),
     "floats with features and units": (
-        both(
-            as_type("forest.weights", np.float32),
-            as_type("forest.weight_features", np.int32),
-        ),
+        both(as_type("forest.weights", np.float32), as_type("forest.weight_features", np.int32)),
         "weight_units must have the shape",
     ),
     "unsigned codes": (as_type("forest.weights", np.uint8), "both be compressed|weights must be"),
@@ -192,7 +169,7 @@ BROKEN = {
         as_type("forest.purity", np.float16),
         "purity must be of type",
     ),
-    "index missing": (lambda a, f: a.pop(f"{INDEX}.units"), "lacks the array"),
+    "index missing": (lambda a: a.pop(f"{INDEX}.units"), "lacks the array"),
     "index offsets do not begin": (put(f"{INDEX}.offsets", 0, 1), "offsets of its index do not"),
     "index offsets negative": (put(f"{INDEX}.offsets", 1, -9), "offsets of its index do not rise"),
     "index offsets fall": (put(f"{INDEX}.offsets", 1, 2**40), "offsets of its index do not rise"),
@@ -227,7 +204,10 @@ BROKEN = {
 for part in ("ranker", "centroids"):
     place = f"second_stage.{part}"
     BROKEN |= {
-        f"{part}: gaps out of range": (vector_too_far(part), f"its {part} has a feature out of"),
+        f"{part}: gaps out of range": (
+            too_far(f"{place}.features", of_label_2(part)),
+            f"its {part} has a feature out of",
+        ),
         f"{part}: a gap of 0": (vector(part, 1, 0), f"features of its {part} do not rise"),
         f"{part}: unit NaN": (put(f"{place}.units", 2, np.nan), f"its {part} has a "),
         f"{part}: unit infinite": (put(f"{place}.units", 2, np.inf), f"its {part} has a "),
@@ -237,20 +217,19 @@ for part in ("ranker", "centroids"):
             become(f"{place}.units", lambda a: np.append(a, a)),
             "do not fit each",
         ),
-        f"{part}: units missing": (lambda a, f, place=place: a.pop(f"{place}.units"), "do not fit"),
+        f"{part}: units missing": (lambda a, place=place: a.pop(f"{place}.units"), "do not fit"),
         f"{part}: units as float64": (as_type(f"{place}.units", np.float64), "wrong type or shape"),
         f"{part}: codes with features": (as_type(f"{place}.features", np.int32), "wrong type or"),
         f"{part}: floats with gaps": (as_type(f"{place}.weights", np.float32), "wrong type or"),
         f"{part}: halves with gaps": (as_type(f"{place}.weights", np.float16), "wrong type or"),
         f"{part}: floats with features and units": (
-            both(
-                as_type(f"{place}.weights", np.float32),
-                as_type(f"{place}.features", np.int32),
-            ),
+            both(as_type(f"{place}.weights", np.float32), as_type(f"{place}.features", np.int32)),
             "do not fit each other",
         ),
         f"{part}: unsigned codes": (as_type(f"{place}.weights", np.uint8), "wrong type or shape"),
         f"{part}: signed gaps": (as_type(f"{place}.features", np.int8), "wrong type or shape"),
+        f"{part}: offsets do not begin": (put(f"{place}.offsets", 0, 1), f"offsets of its {part}"),
+        f"{part}: offsets too few": (become(f"{place}.offsets", lambda a: a[1:]), "do not fit"),
         f"{part}: offsets fall": (put(f"{place}.offsets", 2, 2**40), f"offsets of its {part} do"),
         f"{part}: offsets negative": (put(f"{place}.offsets", 2, -5), f"offsets of its {part} do"),
         f"{part}: offsets end late": (put(f"{place}.offsets", -1, 2**62), f"offsets of its {part}"),
@@ -258,19 +237,16 @@ for part in ("ranker", "centroids"):
     }
 
 
-def write(path, header, arrays):
-    model_file.write(path, header, arrays)
-    return path
-
-
-def refuse(path, message, verify=True):
-    with pytest.raises(ModelFileError, match=message) as caught:
-        load(path, verify)
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+def written(tmp_path, header, arrays, **stage):
+    """The path of a file with these arrays, and these entries of the second stage."""
+    own = {**header["model"]["second_stage"], **stage}
+    header = {**header, "model": {**header["model"], "second_stage": own}}
+    model_file.write(tmp_path / "m.ldsm", header, arrays)
+    return tmp_path / "m.ldsm"
 
 
 @pytest.mark.parametrize("form", STEPS)
-def test_the_models_themselves_are_good(tmp_path, form):
+def test_undamaged_models_load(tmp_path, form):
     header, arrays, forest, X = saved(form)
     gaps = np.uint16 if form == "shorts" else np.uint8
     assert arrays["forest.weight_features"].dtype == gaps and forest.is_compressed
@@ -278,7 +254,7 @@ def test_the_models_themselves_are_good(tmp_path, form):
         assert arrays[f"second_stage.{part}.features"].dtype == gaps
     if form == "bridges":
         assert forest.weight_features.max() == 255
-    path = write(tmp_path / "m.ldsm", header, arrays)
+    path = written(tmp_path, header, arrays)
     answers = []
     for verify in (True, False):
         clf = load(path, verify)
@@ -297,12 +273,12 @@ ONLY_BYTES = ("one gap out of range",)
     ("case", "form"),
     [(c, form) for c in BROKEN for form in STEPS if form == "bytes" or c not in ONLY_BYTES],
 )
-def test_arrays_that_are_no_compressed_model(tmp_path, case, form):
+def test_damaged_compressed_arrays(tmp_path, case, form):
     change, message = BROKEN[case]
-    header, arrays, forest, X = saved(form)
+    header, arrays, _, X = saved(form)
     arrays = dict(arrays)
-    change(arrays, forest)
-    path = write(tmp_path / "m.ldsm", header, arrays)
+    change(arrays)
+    path = written(tmp_path, header, arrays)
     refuse(path, message)
     # Unverified, it is refused as well, or answers, or says at predict what is wrong.
     with suppress(ValueError):
@@ -310,35 +286,19 @@ def test_arrays_that_are_no_compressed_model(tmp_path, case, form):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"length": 0},
-        {"length": -1},
-        {"length": 10**9},
-        {"length": 2**63},
-        {"length": "100"},
-        {"length": 10.0},
-        {"length": True},
-        {"length": None},
-        {"length": [100]},
-    ],
-    ids=str,
+    "length", [0, -1, 10**7, 10**9, 2**63, "100", 10.0, True, None, [100]], ids=str
 )
-def test_lengths_of_shortlists_that_make_no_sense(tmp_path, changes):
+def test_invalid_shortlist_lengths(tmp_path, length):
     header, arrays, _, _ = saved("bytes")
-    stage = {**header["model"]["second_stage"], **changes}
-    header = {**header, "model": {**header["model"], "second_stage": stage}}
-    path = write(tmp_path / "m.ldsm", header, arrays)
+    path = written(tmp_path, header, arrays, length=length)
     for verify in (True, False):
         refuse(path, "its shortlists must have 1 to 1000000 labels, not ", verify)
 
 
 @pytest.mark.parametrize("length", [1, 3, 10**6])
-def test_lengths_of_shortlists_that_do(tmp_path, length):
+def test_valid_shortlist_lengths(tmp_path, length):
     header, arrays, _, X = saved("bytes")
-    stage = {**header["model"]["second_stage"], "length": length}
-    header = {**header, "model": {**header["model"], "second_stage": stage}}
-    path = write(tmp_path / "m.ldsm", header, arrays)
+    path = written(tmp_path, header, arrays, length=length)
     for verify in (True, False):
         clf = load(path, verify)
         ask(clf, X)
@@ -349,6 +309,8 @@ def test_lengths_of_shortlists_that_do(tmp_path, length):
     ("changes", "message"),
     [
         ({"kind": "index"}, "unknown kind, 'index'"),
+        ({"kind": "magic"}, "unknown kind, 'magic'"),
+        ({"coefficients": [1.0]}, "wrong number of coefficients"),
         ({"kind": "linear+index"}, "wrong number of coefficients"),
         ({"kind": "tail", "coefficients": [0.0, 1.0]}, "does not know, 'second_stage.index.codes'"),
         ({"coefficients": [1e31] * 19}, "not a number up to 1e"),
@@ -356,11 +318,9 @@ def test_lengths_of_shortlists_that_do(tmp_path, length):
     ],
     ids=str,
 )
-def test_blends_that_do_not_fit_the_parts(tmp_path, changes, message):
+def test_mismatched_blends(tmp_path, changes, message):
     header, arrays, _, _ = saved("bytes")
-    stage = {**header["model"]["second_stage"], **changes}
-    header = {**header, "model": {**header["model"], "second_stage": stage}}
-    path = write(tmp_path / "m.ldsm", header, arrays)
+    path = written(tmp_path, header, arrays, **changes)
     for verify in (True, False):
         refuse(path, message, verify)
 
@@ -381,10 +341,10 @@ def test_blends_that_do_not_fit_the_parts(tmp_path, changes, message):
         ("forest.weights", -128),
     ],
 )
-def test_numbers_that_are_odd_but_allowed(tmp_path, form, name, value):
+def test_extreme_allowed_values(tmp_path, form, name, value):
     """They give scores that are numbers from 0 to 1, however wrong, or an error that says so."""
     header, arrays, _, X = saved(form)
-    path = write(tmp_path / "m.ldsm", header, {**arrays, name: arrays[name] * 0 + value})
+    path = written(tmp_path, header, {**arrays, name: arrays[name] * 0 + value})
     for verify in (True, False):
         clf = load(path, verify)
         try:

@@ -1,7 +1,5 @@
 """Labels that are forgotten or renamed: everything else stays as it was."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from functools import cache
@@ -38,7 +36,7 @@ def dense(clf, X):
 
 
 @pytest.mark.parametrize("rerank", ["auto", "linear", "tail", None])
-def test_what_is_left_scores_as_before(rerank, tmp_path):
+def test_remaining_scores_unchanged(rerank, tmp_path):
     before = fitted(rerank)
     gone = ["l03", "l17", "l29"]
     kept = [label for label in before.classes_.tolist() if label not in gone]
@@ -89,7 +87,7 @@ def test_thresholds_of_labels_move_with_them():
     assert new == now
 
 
-def test_labels_that_exclude_each_other_stay_sorted(tmp_path):
+def test_single_labels_stay_sorted(tmp_path):
     y = np.array([f"c{row.indices[0] if row.nnz else 0:02}" for row in TRAIN.Y])
     before = LdSMClassifier(3).fit(TRAIN.X, y)
     names = {"c00": "zebra", "c07": "aardvark"}
@@ -123,7 +121,7 @@ def test_labels_that_exclude_each_other_stay_sorted(tmp_path):
 
 
 @pytest.mark.parametrize("rerank", ["auto", "linear", "tail", None])
-def test_nothing_is_left_where_lists_hold_all_labels(rerank):
+def test_dropping_all_candidates(rerank):
     model = copy.deepcopy(fitted(rerank)).drop_labels(["l03", "l17"]).model_
     assert model.forest.places.size == 0
     assert model.forest.histogram_labels.max() == 27
@@ -131,7 +129,7 @@ def test_nothing_is_left_where_lists_hold_all_labels(rerank):
         assert model.second_stage.index.labels.max() == 27
 
 
-def test_a_leaf_that_loses_its_labels_does_not_ask_its_parent(tmp_path):
+def test_emptied_leaf_ignores_parent(tmp_path):
     X, y = [[0, 1], [1, 0]] * 4, [["a"], ["b"]] * 4
     before = LdSMClassifier(1, rerank=None, subsample=1.0).fit(X, y)
     model = before.model_
@@ -152,7 +150,7 @@ def test_a_leaf_that_loses_its_labels_does_not_ask_its_parent(tmp_path):
     assert ldsm.load(tmp_path / "m.ldsm").fingerprint_ == after.fingerprint_
 
 
-def test_a_dropped_tag_has_no_name_and_no_vectors():
+def test_dropped_tag_leaves_no_data():
     before = tagger()
     name = before.classes_[5]
     renamed = copy.deepcopy(before).rename_labels({name: "zzz"})
@@ -226,7 +224,7 @@ def test_more_trees_after_labels_were_changed():
         ("second_stage.names.matched", lambda a: a[:-1]),
     ],
 )
-def test_a_file_that_is_wrong_about_dropped_labels_is_refused(tmp_path, name, change):
+def test_damaged_dropped_labels_refused(tmp_path, name, change):
     dropped = copy.deepcopy(tagger()).drop_labels(tagger().classes_[:3])
     header, arrays = tagger_to_state(dropped)
     array = arrays.pop(name, np.zeros(0, np.int32))
@@ -282,7 +280,7 @@ def test_columns_of_matrices_can_go():
         (lambda clf: clf.rename_labels({"l01": "a\ud800"}), r"lone surrogate. Got 'a\\ud800'"),
     ],
 )
-def test_what_cannot_be_changed(change, message):
+def test_invalid_label_changes(change, message):
     clf = copy.deepcopy(fitted(None))
     before = clf.fingerprint_
     with pytest.raises(ValueError, match=message):
@@ -290,7 +288,7 @@ def test_what_cannot_be_changed(change, message):
     assert clf.fingerprint_ == before
 
 
-def test_a_long_history_is_summed_up(tmp_path):
+def test_long_history_is_summarized(tmp_path):
     clf = copy.deepcopy(fitted(None))
     entry = {"when": "2026-01-02T03:04:05+00:00", "learned": 2, "times": 1, "new_labels": 1}
     odd = [None, {"when": 3, "learned": 10**19}, {"when": "x" * 99, "learned": -1, "dropped": "a"}]

@@ -1,7 +1,5 @@
 """Why labels score as they do: parts that add up, for every kind of second stage."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 
@@ -61,7 +59,7 @@ def rerank(request):
     return request.param
 
 
-def test_scores_and_order_are_those_of_predict_topk(rerank):
+def test_explained_scores_match_topk(rerank):
     clf = model(rerank)
     labels, scores = clf.predict_topk(TEST.X[:20], k=30)
     for row in range(20):
@@ -72,7 +70,7 @@ def test_scores_and_order_are_those_of_predict_topk(rerank):
         assert found[:2] == clf.explain_scores(TEST.X[[row]], k=2)
 
 
-def test_shares_sum_up_to_the_log_odds(rerank):
+def test_shares_sum_to_log_odds(rerank):
     clf = model(rerank)
     checked = 0
     for row in range(20):
@@ -86,7 +84,7 @@ def test_shares_sum_up_to_the_log_odds(rerank):
     assert checked > 20
 
 
-def test_tree_scores_are_those_of_the_trees(rerank):
+def test_tree_scores_match_forest(rerank):
     clf = model(rerank)
     trees = clf.forest_.scores(feature_arrays(TEST.X[:5]), by_rows=True)
     trees = sp.csr_array((trees[2], trees[1], trees[0]), shape=(5, 30)).toarray()
@@ -97,7 +95,7 @@ def test_tree_scores_are_those_of_the_trees(rerank):
                 assert found.score == found.tree_score
 
 
-def test_reasons_and_bias_sum_up_to_the_margin():
+def test_reasons_sum_to_margin():
     clf = model("linear")
     ranker = clf.second_stage_.ranker
     for row in range(10):
@@ -122,7 +120,7 @@ def test_reasons_and_bias_sum_up_to_the_margin():
         assert clf.explain_scores(x, k=1, max_reasons=0)[0].reasons == []
 
 
-def test_what_a_model_does_not_have_is_none(rerank):
+def test_missing_stages_are_none(rerank):
     found = model(rerank).explain_scores(TEST.X[[0]], k=1)[0]
     linear, tail = "linear" in PARTS[rerank], "tail" in PARTS[rerank]
     assert (found.margin is not None) == (found.bias is not None) == bool(found.reasons) == linear
@@ -130,7 +128,7 @@ def test_what_a_model_does_not_have_is_none(rerank):
     assert (found.index_score is not None) == ("features" in PARTS[rerank])
 
 
-def test_index_scores_are_those_of_a_plain_loop():
+def test_index_scores_match_loop():
     """A row of unit length times the index, whose weights are multiples of a feature's unit."""
     clf = model("linear")
     index = clf.second_stage_.index
@@ -145,7 +143,7 @@ def test_index_scores_are_those_of_a_plain_loop():
             assert found.index_score == pytest.approx(scores[found.column], rel=1e-4, abs=1e-5)
 
 
-def test_the_base_is_the_mean_of_the_shortlist():
+def test_base_is_shortlist_mean():
     """Of all labels on the shortlist the base is the same, and the other shares have mean 0."""
     for kind in ("linear", "tail", "both", "both, no index"):
         found = model(kind).explain_scores(TEST.X[[3]], k=30)
@@ -161,7 +159,7 @@ def test_shares_come_in_one_order():
     assert list(found.shares) == ["base", *(name for name in SOURCES if name in PARTS["both"])]
 
 
-def test_nearness_has_a_share_of_its_own_in_the_papers_formula():
+def test_nearness_share_in_tail_formula():
     """Two labels alike but for the distance differ in the share of the tail alone."""
     blend = Blend("tail", (0.5, 0.8), tree_share=0.6, gamma=3.0)
     trees = np.array([0.3, 0.3], dtype=np.float32)
@@ -173,7 +171,7 @@ def test_nearness_has_a_share_of_its_own_in_the_papers_formula():
     np.testing.assert_allclose(total, logit(blend.probabilities(pairs)), atol=1e-5)
 
 
-def test_forms_of_a_row_and_of_labels():
+def test_forms_of_row_and_labels():
     clf = model("linear")
     sparse = clf.explain_scores(TEST.X[[0]])
     dense = TEST.X[[0]].toarray()
@@ -197,7 +195,7 @@ def test_rows_without_features(rerank):
         assert label.reasons == [] and label.margin == label.bias
 
 
-def test_certainty_without_a_second_stage_is_infinite():
+def test_infinite_share_without_second_stage():
     clf = LdSMClassifier(2, random_state=0).fit([[1, 0], [0, 1]] * 10, [["a"], ["b"]] * 10)
     (found,) = clf.explain_scores([1, 0])
     assert (found.label, found.score, found.shares) == ("a", 1.0, {"trees": np.inf})
@@ -214,13 +212,13 @@ def test_certainty_without_a_second_stage_is_infinite():
         ((np.zeros(3),), "3 features"),
     ],
 )
-def test_what_cannot_be_explained(arguments, message):
+def test_invalid_explain_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         model("linear").explain_scores(*arguments)
 
 
 @pytest.mark.parametrize("rerank", [kind for kind in PARTS if kind is not None], ids=str)
-def test_a_single_candidate_is_compared_with_a_row_without_features(rerank):
+def test_single_candidate_baseline(rerank):
     """Relative to a list of one, every stage would add nothing."""
     clf = model(rerank)
     stage = dataclasses.replace(clf.second_stage_, length=1, index=None)

@@ -1,7 +1,5 @@
 """Batches of one label: the model learns the label, and its answers to other rows stay."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 
@@ -76,7 +74,7 @@ def calibration_error(model):
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("n_rows", [20, 100])
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
-def test_one_label_leaves_other_rows_alone(kind, n_rows, alone):
+def test_single_label_batch_keeps_other_answers(kind, n_rows, alone):
     model = learned(EXAMPLES[:n_rows], kind, alone=alone)
     assert precision_of_others(model) >= precision_of_others(fitted(kind)) - 0.01
     # The model knows nothing yet of how frequent the new label is.
@@ -93,7 +91,7 @@ def test_skewed_batch_keeps_f1_and_calibration():
     assert calibration_error(after) <= calibration_error(before) + 0.02
 
 
-def test_skewed_batch_keeps_the_blend_unless_asked():
+def test_skewed_batch_keeps_blend():
     rows = [i for i in ORDINARY if "l17" in NAMES[i]] * 2  # of the most frequent label
     models = [learned(rows, prior=prior) for prior in ("auto", "batch")]
     before, kept, refitted = (
@@ -104,12 +102,12 @@ def test_skewed_batch_keeps_the_blend_unless_asked():
         assert model.training_["history"][-1]["skewed"] == len(rows)
 
 
-def test_rows_with_new_labels_do_not_change_the_blend():
+def test_new_labels_keep_blend():
     after = learned(EXAMPLES, alone=False)
     assert after.second_stage_.blend.coefficients == fitted().second_stage_.blend.coefficients
 
 
-def test_examples_of_a_label_say_nothing_of_others():
+def test_examples_leave_other_rankers_unchanged():
     """The classifiers of labels that the rows were not looked at for stay as they are."""
     before, after = fitted().second_stage_, learned(EXAMPLES[:50]).second_stage_
     old, new = (stage.ranker.matrix(300) for stage in (before, after))
@@ -119,7 +117,7 @@ def test_examples_of_a_label_say_nothing_of_others():
     assert (old != changed[kept]).nnz > 0
 
 
-def test_one_label_after_another():
+def test_successive_single_label_batches():
     """Ten batches, each of another new label: no drift."""
     hidden = [f"l{i:02}" for i in (3, 5, 6, 9, 11, 12, 13, 15, 19, 20)]
     names = [[label for label in row if label not in hidden] for row in NAMES]

@@ -1,7 +1,5 @@
 """Thresholds tuned for F1 against an exhaustive twin, and set prediction by them."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -67,7 +65,7 @@ def exhaustive(scores, truth, average):
 
 
 @pytest.mark.parametrize("average", AVERAGES)
-def test_no_threshold_is_better(average):
+def test_best_threshold_is_optimal(average):
     found = 0
     for seed in range(150):
         scores, truth = random_scores(seed)
@@ -80,7 +78,7 @@ def test_no_threshold_is_better(average):
     assert found > 100
 
 
-def test_the_twin_agrees_with_the_metrics():
+def test_twin_agrees_with_metrics():
     scores, truth = random_scores(3)
     for average in AVERAGES:
         predicted = sp.csr_array((scores >= 0.3).astype(int))
@@ -88,7 +86,7 @@ def test_the_twin_agrees_with_the_metrics():
         assert f1_at(0.3, scores, truth, average) == pytest.approx(expected)
 
 
-def test_of_equally_good_ones_the_highest_halfway_to_the_next():
+def test_threshold_ties():
     scores = sp.csr_array(np.array([[0.75, 0.5, 0.375, 0.125]], dtype=np.float32))
     # One hit of one, or two of four: both give F1 2/3.
     assert best_threshold(scores, sp.csr_array([[1, 0, 0, 1]])) == 0.625
@@ -96,7 +94,7 @@ def test_of_equally_good_ones_the_highest_halfway_to_the_next():
     assert best_threshold(scores, sp.csr_array([[1, 1, 1, 1]])) == 0.0625
 
 
-def test_neighbouring_floats_are_told_apart():
+def test_adjacent_floats():
     above = np.float32(0.3)
     below = np.nextafter(above, np.float32(0))
     scores = sp.csr_array(np.array([[above, below]], dtype=np.float32))
@@ -114,7 +112,7 @@ def test_nothing_to_find_leaves_the_default(average):
     assert best_threshold(empty, sp.csr_array([[0, 1], [0, 1]]), average) == DEFAULT_THRESHOLD
 
 
-def test_unsorted_scores_are_read_right_and_not_changed():
+def test_unsorted_scores_are_not_changed():
     scores, truth = random_scores(5)
     ordered = sp.csr_array(scores)
     backwards = ordered.copy()
@@ -133,7 +131,7 @@ def test_unsorted_scores_are_read_right_and_not_changed():
 # -- one for each label ------------------------------------------------------------------------
 
 
-def test_no_label_has_a_better_threshold():
+def test_label_thresholds_are_optimal():
     fallbacks = 0
     for seed in range(150):
         scores, truth = random_scores(seed)
@@ -155,7 +153,7 @@ def test_no_label_has_a_better_threshold():
 
 @pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("per_label", [False, True])
-def test_never_worse_than_the_default_on_the_rows_it_was_tuned_on(average, per_label):
+def test_tuned_threshold_beats_default(average, per_label):
     clf = fitted()
     before = metrics.f1_score(Y[HELD_OUT], clf.predict(X[HELD_OUT]), average)
     same = clf.tune_threshold(X[HELD_OUT], Y[HELD_OUT], average=average, per_label=per_label)
@@ -170,7 +168,7 @@ def test_never_worse_than_the_default_on_the_rows_it_was_tuned_on(average, per_l
     np.testing.assert_array_equal(clf.predict(X[HELD_OUT]), (scores >= clf.threshold_).astype(int))
 
 
-def test_all_forms_of_labels_give_the_same_thresholds():
+def test_same_thresholds_for_label_forms():
     expected = fitted().tune_threshold(X[HELD_OUT], Y[HELD_OUT], per_label=True).threshold_
     lists = fitted(as_lists(Y[TRAIN]))
     by_name = lists.tune_threshold(X[HELD_OUT], as_lists(Y[HELD_OUT]), per_label=True).threshold_
@@ -185,14 +183,14 @@ def test_all_forms_of_labels_give_the_same_thresholds():
     assert clf.score(shuffled) == clf.score(X[HELD_OUT], Y[HELD_OUT]) > 0.3
 
 
-def test_labels_that_training_never_saw_are_left_out():
+def test_unseen_labels_are_ignored():
     clf = fitted(as_lists(Y[TRAIN]))
     known = clf.tune_threshold(X[HELD_OUT], as_lists(Y[HELD_OUT])).threshold_
     more = [[*labels, "new"] for labels in as_lists(Y[HELD_OUT])]
     assert clf.tune_threshold(X[HELD_OUT], more).threshold_ == known
 
 
-def test_numbers_as_labels_are_not_taken_for_a_matrix():
+def test_integer_labels_are_not_a_matrix():
     clf = LdSMClassifier(n_estimators=3, random_state=0)
     clf.fit([[1, 0], [0, 1], [1, 1]] * 5, [[0], [1], [0, 1, 7]] * 5)
     clf.tune_threshold([[1, 0], [0, 1]], [[0], [1]])
@@ -200,7 +198,7 @@ def test_numbers_as_labels_are_not_taken_for_a_matrix():
     assert clf.score([[1, 0], [0, 1]], [[0], [1]]) == 1
 
 
-def test_a_new_fit_forgets_the_threshold():
+def test_refit_resets_threshold():
     clf = fitted().tune_threshold(X[HELD_OUT], Y[HELD_OUT])
     assert clf.threshold_ != DEFAULT_THRESHOLD
     assert clf.fit(X[TRAIN], Y[TRAIN]).threshold_ == DEFAULT_THRESHOLD
@@ -219,7 +217,7 @@ def test_thresholds_belong_to_the_model(tmp_path):
     assert fitted().fingerprint_ == plain
 
 
-def test_the_fingerprint_sees_every_threshold():
+def test_fingerprint_covers_thresholds():
     wide = sp.csr_array((Y[TRAIN].size // 12, 3000), dtype=int).tolil()
     wide[:, :12] = Y[TRAIN]
     clf = fitted(wide.tocsr())
@@ -247,7 +245,7 @@ def test_wrong_use(arguments, options, message):
     assert clf.threshold_ == DEFAULT_THRESHOLD
 
 
-def test_one_label_per_row_has_no_threshold():
+def test_single_label_has_no_threshold():
     y = np.argmax(X[:, :3], axis=1)
     clf = LdSMClassifier(n_estimators=3, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="no threshold to tune"):
@@ -275,7 +273,7 @@ def test_prediction_restricted_to_some_labels(form):
         assert np.any(everything[:, others]) and not np.any(restricted[:, others])
 
 
-def test_one_label_of_some():
+def test_restricted_single_label():
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
     clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X, y)
     assert set(clf.predict(X)) == {"a", "b", "c"}
@@ -285,7 +283,7 @@ def test_one_label_of_some():
     assert restricted.tolist() == np.where(scores[:, 0] >= scores[:, 2], "a", "c").tolist()
 
 
-def test_labels_to_restrict_to_must_be_known():
+def test_unknown_restricting_labels():
     clf = fitted([[("a", k) for k in np.flatnonzero(row)] for row in Y[TRAIN]])
     found = clf.predict(X[:3], labels=[("a", 2), ("a", 5)])
     assert len(found) == 3 and {name for row in found for name in row} <= {("a", 2), ("a", 5)}

@@ -131,18 +131,18 @@ def test_leaf_entropy_by_hand():
     assert leaf_entropy(leaves, Y) == pytest.approx(expected)
 
 
-def test_leaf_entropy_of_pure_leaves_is_zero():
+def test_pure_leaf_entropy():
     value = leaf_entropy([[1, 0], [0, 1], [0, 1]], [[1, 0], [0, 1], [0, 1]])
     assert str(value) == "0.0"
 
 
-def test_leaf_entropy_may_exceed_log_of_the_number_of_labels():
+def test_leaf_entropy_upper_bound():
     Y = [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]]
     assert leaf_entropy(np.ones((3, 1)), Y) == pytest.approx(2 * math.log(3))
     assert 2 * math.log(3) > math.log(6)
 
 
-def test_leaf_entropy_reads_any_sparse_form_and_changes_none():
+def test_leaf_entropy_sparse_forms():
     # Leaf ids out of order, a stored zero, a label stored twice: the same sets as [[1, 1], [1, 1]].
     leaves = sparse.csr_matrix(([1.0, 1.0, 1.0, 1.0], [1, 0, 0, 1], [0, 2, 4]), shape=(2, 3))
     Y = sparse.csr_matrix(([1, 0, 1, 1], [0, 1, 1, 1], [0, 2, 4]), shape=(2, 2))

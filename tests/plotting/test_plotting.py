@@ -1,7 +1,5 @@
 """Figures: what is drawn against numbers that are calculated here in another way."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys
@@ -73,7 +71,7 @@ def splits_of(forest):
 
 
 @pytest.mark.parametrize("dense", [False, True])
-def test_parts_of_a_forest_are_the_trees_they_were(train, test, dense):
+def test_forest_slices(train, test, dense):
     """Standardised nodes too, which have arrays of their own."""
     params = {"random_state": 0, "rerank": None, "standardize": dense, "n_jobs": 1}
     whole, few = (LdSMClassifier(n, **params).fit(train.X, train.Y) for n in (5, 2))
@@ -109,7 +107,7 @@ def test_objective_by_level_and_epoch(clf):
             np.testing.assert_allclose(drawn[str(level)][epoch], [epoch + 1, mean / rows])
 
 
-def test_by_default_some_levels_from_the_roots_to_the_last(clf):
+def test_default_levels(clf):
     deepest = max(s[0] for s in splits_of(clf.forest_))
     names = [int(name) for name in lines(plotting.plot_objective(clf))]
     assert (names[0], names[-1]) == (0, deepest) and len(names) <= 7
@@ -134,7 +132,7 @@ def test_balance_and_purity_by_level(clf):
             assert at.min() == pytest.approx(low) and at.max() == pytest.approx(high)
 
 
-def test_depth_against_the_logarithm_of_the_labels(clf):
+def test_depth_against_log_labels(clf):
     paper = {"Delicious, $ and _": DepthPoint(983, 4, 10), "AmazonCat": DepthPoint(13330, 2, 18)}
     ax = plotting.plot_depth({"ours": clf, **paper})
     drawn = lines(ax)
@@ -166,7 +164,7 @@ def test_depths_of_the_leaves(clf):
 # -- figures of held-out rows ---------------------------------------------------------------------
 
 
-def test_metrics_of_growing_forests_are_those_of_smaller_fits(train, test, clf):
+def test_metrics_of_growing_forests(train, test, clf):
     curve = Evaluation(clf, test).tree_curve()
     assert curve.sizes.tolist() == [1, 2, 4, 5] and curve.whole is None
     drawn = lines(plotting.plot_metrics(curve))
@@ -177,7 +175,7 @@ def test_metrics_of_growing_forests_are_those_of_smaller_fits(train, test, clf):
             np.testing.assert_allclose(drawn[f"P@{k}"][i], [n, 100 * report[f"precision@{k}"]])
 
 
-def test_the_second_stage_is_told_apart(test, staged):
+def test_second_stage_curve(test, staged):
     curve = Evaluation(staged, test).tree_curve("ndcg")
     best = staged.predict_topk(test.X, 5)
     drawn = lines(plotting.plot_metrics(curve))
@@ -296,18 +294,18 @@ def test_axes_of_ones_own_and_texts():
         (plotting.plot_reliability, "a Reliability: .*reliability()"),
     ],
 )
-def test_what_a_plot_wants_instead_of_a_model(plot, makes, clf):
+def test_invalid_models_to_plot(plot, makes, clf):
     with pytest.raises(ValueError, match=rf"must be {makes}.*Got LdSMClassifier"):
         plot(clf)
 
 
-def test_a_model_must_be_fitted():
+def test_unfitted_model():
     with pytest.raises(ValueError, match="not fitted"):
         plotting.plot_splits(LdSMClassifier())
 
 
 @pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here")
-def test_the_picture_of_all_figures(train, test, tmp_path, monkeypatch, capsys):
+def test_overview_figure(train, test, tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     figures = importlib.import_module("figures")
     monkeypatch.setattr(figures, "SIZES", (7, 15))

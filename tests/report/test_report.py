@@ -1,7 +1,5 @@
 """The report: every section, numbers checked in another way, one safe and self-contained page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -193,7 +191,7 @@ def test_metrics_table(clf, rows, page, report):
     ]
 
 
-def test_every_label_has_its_row(clf, rows, page):
+def test_label_rows(clf, rows, page):
     truth, said = rows.test.Y.toarray() > 0, clf.predict(rows.test.X).toarray() > 0
     five = np.zeros_like(truth)
     columns, scores = Evaluation(clf, rows.test).top
@@ -223,7 +221,7 @@ def test_every_label_has_its_row(clf, rows, page):
     assert counts == sorted(counts, reverse=True)
 
 
-def test_the_same_input_gives_the_same_page(clf, rows, report, tmp_path):
+def test_page_is_deterministic(clf, rows, report, tmp_path):
     clf.save(tmp_path / "model.ldsm")
     again = ldsm.load(tmp_path / "model.ldsm")
     names = {"model_name": "m<1>.ldsm", "data_name": "test & more"}
@@ -291,7 +289,7 @@ def test_labels_with_the_longest_way(rows):
         assert means[label] == pytest.approx(found.splits[truth[:, label] == 1].mean())
 
 
-def test_the_longest_way_comes_first(clf, rows, page):
+def test_longest_path_first(clf, rows, page):
     held_out = Evaluation(clf, rows.test)
     splits, leaves, depth = (
         mean_by_label(values, held_out) for values in ways(clf.forest_, held_out.x.main)
@@ -330,7 +328,7 @@ def test_examples_are_explained(clf, rows, page):
 # -- every kind of model and rows -----------------------------------------------------------------
 
 
-def test_one_label_per_row_and_one_row(monkeypatch):
+def test_single_label_and_single_row(monkeypatch):
     X = np.random.default_rng(0).random((60, 5))
     y = np.array(["a", "b", "c"])[(3 * X[:, 0]).astype(int)]
     clf = LdSMClassifier(3, random_state=0).fit(X, y)
@@ -409,9 +407,7 @@ def test_command(folder, capsys, model, data, monkeypatch):
 
 
 @pytest.mark.parametrize("n_features", [100, 140])
-def test_command_with_more_or_fewer_features_than_training(
-    folder, capsys, monkeypatch, tmp_path, n_features
-):
+def test_command_aligns_features(folder, capsys, monkeypatch, tmp_path, n_features):
     without_figures(monkeypatch)
     data = datasets.make_xmc(20, n_features, 40, seed=1)
     datasets.save_xmlrepo(data, tmp_path / "other.txt")
@@ -424,7 +420,7 @@ def test_command_with_more_or_fewer_features_than_training(
     assert "name-" in text and "without a training row" in text
 
 
-def test_command_writes_whole_or_not_at_all(folder, capsys, monkeypatch):
+def test_command_writes_atomically(folder, capsys, monkeypatch):
     run = within(capsys)
     monkeypatch.chdir(folder)
     without_figures(monkeypatch)

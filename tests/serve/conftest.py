@@ -1,7 +1,5 @@
 """A small model, and a service that offers it."""
 
-from __future__ import annotations
-
 import pytest
 
 from ldsm.serve import create_app

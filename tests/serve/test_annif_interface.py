@@ -1,7 +1,5 @@
 """Annif's interface: the same shapes, and the answers of the model itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from services import SCRIPT, documents
@@ -25,7 +23,7 @@ def test_projects(client, tagger):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_suggest_gives_what_the_model_gives(client, tagger, text):
+def test_suggest_matches_model(client, tagger, text):
     answer = client.form(f"{TAGS}/suggest", text=text, limit=4)
     assert answer.status == 200
     assert pairs(answer.json) == tagger.predict([text], 4)[0]
@@ -59,7 +57,7 @@ def test_several_texts_at_once(client, tagger):
     assert answer.json[0]["document_id"] == "<\ud800>"
 
 
-def test_a_label_that_looks_like_markup_is_given_as_it_is(client):
+def test_markup_in_labels(client):
     answer = client.form(f"{TAGS}/suggest", text="browser cookie pixel", limit=1)
     assert answer.json["results"][0]["uri"] == SCRIPT
     assert answer.headers["content-type"] == "application/json"

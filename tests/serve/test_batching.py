@@ -1,7 +1,5 @@
 """Questions that wait together are answered together."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 
@@ -48,7 +46,7 @@ def run(scenario, *, most=10, longest=100, open_gate=False):
     return work
 
 
-def test_a_single_question_waits_for_nobody():
+def test_single_question():
     async def scenario(work, batcher):
         assert await batcher.ask_all("k", ["a"]) == ["aa"]
         assert await batcher.ask_all("k", []) == []
@@ -56,7 +54,7 @@ def test_a_single_question_waits_for_nobody():
     run(scenario, open_gate=True)
 
 
-def test_those_that_wait_together_are_answered_together():
+def test_waiting_questions_are_batched():
     async def scenario(work, batcher):
         first = await begun(work, batcher)
         others = [asyncio.create_task(batcher.ask_all("k", [str(i)])) for i in range(7)]
@@ -83,7 +81,7 @@ def test_kinds_take_turns():
     assert [kind for kind, _ in work.batches] == ["k", "many", "few", "many", "many"]
 
 
-def test_too_many_are_refused_and_room_comes_back():
+def test_full_queue_refuses():
     async def scenario(work, batcher):
         first = await begun(work, batcher)
         waiting = asyncio.create_task(batcher.ask_all("k", ["a", "b"]))
@@ -98,7 +96,7 @@ def test_too_many_are_refused_and_room_comes_back():
     run(scenario, longest=3)
 
 
-def test_a_question_that_nobody_waits_for_is_left_out():
+def test_cancelled_question_is_dropped():
     async def scenario(work, batcher):
         first = await begun(work, batcher)
         given_up = asyncio.create_task(batcher.ask_all("k", ["gone"]))
@@ -114,7 +112,7 @@ def test_a_question_that_nobody_waits_for_is_left_out():
     assert work.batches[-1] == ("k", ["kept"])
 
 
-def test_an_error_reaches_those_it_concerns_and_the_next_are_answered():
+def test_errors_reach_their_batch():
     async def scenario(work, batcher):
         for questions in (["bad"], ["bad", "b"]):
             with pytest.raises(ValueError, match="a bad question"):

@@ -1,7 +1,5 @@
 """What a single connection may cost: heads, queued requests, answers that nobody reads."""
 
-from __future__ import annotations
-
 import re
 import select
 import socket
@@ -86,7 +84,7 @@ def test_size_of_heads(client, head, status):
     assert statuses(exchange(client, head)) == [status]
 
 
-def test_head_limits_hold_for_every_request_of_a_connection(client):
+def test_head_limits_per_request(client):
     small, large = get(), get(LIVE, "X: " + "a" * 70_000)
     # In one go: the first is answered before the second is refused.
     assert statuses(exchange(client, small + large)) == [200]
@@ -108,7 +106,7 @@ def chunked(path: str, *trailers: str) -> bytes:
     return f"{head}Transfer-Encoding: chunked\r\n{CLOSE}\r\n\r\n{body}\r\n".encode()
 
 
-def test_fields_behind_a_body_are_not_part_of_the_head(model_file, tmp_path):
+def test_trailers_are_not_headers(model_file, tmp_path):
     (tmp_path / "key").write_text("s3cret")
     with running(create_app([model_file], Settings(api_key_file=tmp_path / "key"))) as client:
         data = chunked("/v1/projects/tags/suggest-batch", "X-API-Key: s3cret")
@@ -121,19 +119,19 @@ def test_size_of_trailers(client, data):
     assert statuses(exchange(client, start + data))[0] in (422, 431)
 
 
-def test_a_body_that_is_not_valid_is_refused(client):
+def test_invalid_body_refused(client):
     data = chunked("/v1/projects/tags/suggest-batch").replace(b"2\r\n{}", b"no\r\n{}")
     assert statuses(exchange(client, data)) == [400]
     assert client.get(LIVE).status == 200
 
 
-def test_a_few_requests_may_wait_for_their_turn(client):
+def test_pipelined_requests(client):
     paths = [LIVE, "/nowhere", "/v2", "/v1/projects", "/v2/health/ready"]
     answer = exchange(client, b"".join(map(get, paths)) + get(LIVE, CLOSE))
     assert statuses(answer) == [200, 404, 200, 200, 200, 200]
 
 
-def test_a_long_queue_is_cut(client):
+def test_long_queue_is_cut(client):
     """Those in the queue are answered, and no more."""
     answer = exchange(client, get() * 20_000)
     found = statuses(answer)
@@ -175,7 +173,7 @@ def large_answers(model_file, timeout: float):
     return running(app)
 
 
-def test_answers_that_nobody_reads_are_given_up(model_file):
+def test_unread_answers_are_dropped(model_file):
     with large_answers(model_file, timeout=0.5) as client:
         for headers in ((), (CLOSE,)):
             with connect(client) as connection:
@@ -188,7 +186,7 @@ def test_answers_that_nobody_reads_are_given_up(model_file):
         assert not protocol.slow_readers
 
 
-def test_answers_that_a_transport_keeps_are_given_up(model_file, monkeypatch):
+def test_stuck_transport_is_dropped(model_file, monkeypatch):
     """A few bytes do not make it ask for a pause; closing it would wait for its reader."""
 
     class Patient(LimitedProtocol):
@@ -205,7 +203,7 @@ def test_answers_that_a_transport_keeps_are_given_up(model_file, monkeypatch):
 
 
 @pytest.mark.linux
-def test_the_system_keeps_little_of_an_unread_answer(model_file):
+def test_small_send_buffer(model_file):
     with large_answers(model_file, timeout=SECONDS) as client, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         connection.settimeout(SECONDS)
@@ -238,7 +236,7 @@ def test_unread_answers_have_a_limit_together(model_file, monkeypatch):
                 connection.close()
 
 
-def test_another_uvicorn_is_refused_clearly():
+def test_incompatible_uvicorn():
     class Changed(HttpToolsProtocol):
         on_header = None
 

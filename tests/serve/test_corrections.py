@@ -1,7 +1,5 @@
 """Corrections are on the disk before they are acknowledged, and `ldsm learn` reads them."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -25,7 +23,7 @@ def correction(text="cod is caught", *tags):
     return {"text": text, "subjects": [{"label": tag} for tag in tags or ["fish"]]}
 
 
-def test_they_are_kept_and_learned_by_the_command(own_model, capsys):
+def test_corrections_learned_by_command(own_model, capsys):
     file = own_model.with_name("tags.corrections.jsonl")
     with running(create_app([own_model])) as client:
         answer = client.post(LEARN, [correction("a yacht race", "sport", "fish"), correction()])
@@ -53,7 +51,7 @@ def test_tags_are_kept_as_they_are(own_model, tag):
     assert [tags for _, tags in kept] == [[tag], [tag], ["http://a.org/1"]]
 
 
-def test_another_folder(own_model, tmp_path):
+def test_corrections_folder(own_model, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()
     with running(create_app([own_model], Settings(corrections=folder))) as client:
@@ -76,7 +74,7 @@ def test_another_folder(own_model, tmp_path):
         ),
     ],
 )
-def test_wrong_corrections_are_refused_and_nothing_is_kept(own_model, body, told):
+def test_invalid_corrections_not_kept(own_model, body, told):
     with running(create_app([own_model])) as client:
         answer = client.post(LEARN, [correction(), *body])
         assert answer.status == 400 and answer.json["title"].startswith(told)
@@ -116,7 +114,7 @@ def test_broken_last_line_is_kept_aside(tmp_path, caplog):
     assert aside.read_text() == f"{broken}\n{other}\n"
 
 
-def test_broken_line_stays_if_it_cannot_be_kept_aside(tmp_path):
+def test_broken_line_stays(tmp_path):
     file = CorrectionFile(tmp_path / "c.jsonl")
     file.path.write_text("nonsense")
     (tmp_path / "c.broken").mkdir()
@@ -141,7 +139,7 @@ KINDS = ["link", "hard link", "pipe", "folder"]
 
 @pytest.mark.parametrize("learn", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_files_of_their_own_are_written_to(own_model, tagger, kind, learn, caplog):
+def test_foreign_files_are_not_written(own_model, tagger, kind, learn, caplog):
     """A link to the model would spoil the model; a pipe would never end."""
     file = own_model.with_name("tags.corrections.jsonl")
     before = own_model.read_bytes()
@@ -159,7 +157,7 @@ def test_only_files_of_their_own_are_written_to(own_model, tagger, kind, learn, 
     assert str(caught.value.filename) == str(file)
 
 
-def test_a_line_of_somebody_else_stays(tmp_path, caplog):
+def test_foreign_line_stays(tmp_path, caplog):
     file = CorrectionFile(tmp_path / "c.jsonl")
     file.path.write_text('{"text": "by hand", "labels": ["a"]}')  # without a line end
     file.append([("one", ["b"])])
@@ -176,7 +174,7 @@ def everything(file):
     return CorrectionReader(file.path).read()
 
 
-def test_reading_goes_on_where_it_was(tmp_path):
+def test_reading_resumes(tmp_path):
     """By a note of how far it was read, if the file still begins in the same way."""
     file = CorrectionFile(tmp_path / "c.jsonl")
     reader = CorrectionReader(file.path)
@@ -202,7 +200,7 @@ def test_reading_goes_on_where_it_was(tmp_path):
         assert len(again.read()) == 1
 
 
-def test_a_file_that_is_moved_away_while_somebody_waits_to_write(tmp_path):
+def test_append_survives_file_rotation(tmp_path):
     file = CorrectionFile(tmp_path / "c.jsonl")
     file.append([("one", ["a"])])
     with open(file.path) as held:
@@ -237,7 +235,7 @@ def test_several_append_to_one_file(tmp_path):
     assert len(texts) == 200
 
 
-def test_a_full_disk_is_told_of_and_leaves_nothing_behind(own_model):
+def test_full_disk_keeps_no_correction(own_model):
     file = own_model.with_name("tags.corrections.jsonl")
     with running(create_app([own_model])) as client:
         assert client.post(LEARN, [correction()]).status == 204

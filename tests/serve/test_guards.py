@@ -1,7 +1,5 @@
 """What stands before a request: size, key, time, number; and what browsers may do."""
 
-from __future__ import annotations
-
 import logging
 import select
 import socket
@@ -80,7 +78,7 @@ def test_bodies_have_a_limit_together(model_file, monkeypatch):
         assert client.form(f"{TAGS}/suggest", text="cod").status == 200
 
 
-def test_a_key(model_file, tmp_path):
+def test_api_key(model_file, tmp_path):
     key_file = tmp_path / "key"
     key_file.write_text("s3cret\n")
     with running(create_app([model_file], Settings(api_key_file=key_file))) as client:
@@ -102,7 +100,7 @@ def test_a_key(model_file, tmp_path):
     assert "s3cret" not in repr(Settings(api_key_file=key_file))
 
 
-def test_a_slow_request_is_given_up(model_file):
+def test_slow_request_times_out(model_file):
     with running(create_app([model_file], Settings(timeout=0.5))) as client:
         head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
         kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\ntext="
@@ -112,7 +110,7 @@ def test_a_slow_request_is_given_up(model_file):
         assert client.form(f"{TAGS}/suggest", text="cod").status == 200
 
 
-def test_a_closed_connection_hurts_nobody(model_file):
+def test_closed_connection(model_file):
     with running(create_app([model_file])) as client:
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", client.port)) as connection:
@@ -121,7 +119,7 @@ def test_a_closed_connection_hurts_nobody(model_file):
         assert client.form(f"{TAGS}/suggest", text="cod").status == 200
 
 
-def test_too_many_at_once_are_told_to_come_back(model_file, monkeypatch):
+def test_concurrency_limit(model_file, monkeypatch):
     app = create_app([model_file], Settings(max_waiting=3, max_batch=1))
     with running(app) as client, ThreadPoolExecutor(16) as pool:
         text = " ".join(documents(200)[0])
@@ -136,7 +134,7 @@ def test_too_many_at_once_are_told_to_come_back(model_file, monkeypatch):
         assert answer.status == 503 and answer.headers["retry-after"] == "1"
 
 
-def test_a_large_request_does_not_hold_up_small_ones(model_file):
+def test_large_request_does_not_block(model_file):
     """Many texts are answered in a thread of their own, a few at a time."""
     texts = [" ".join(documents(300, seed=i)[0]) for i in range(4)] * 64
     size = 10 * sum(map(len, texts))
@@ -191,7 +189,7 @@ def test_pages_of_other_sites(model_file):
         assert client.ask("POST", f"{TAGS}/suggest", "text=cod", **asked, **form).status == 200
 
 
-def test_another_host_without_a_word_of_the_browser(model_file):
+def test_cross_site_by_host(model_file):
     """On plain HTTP browsers do not say where a page comes from, except by its origin."""
     form = {"content_type": "application/x-www-form-urlencoded", "host": "tags.local:8000"}
     with running(create_app([model_file])) as client:
@@ -200,7 +198,7 @@ def test_another_host_without_a_word_of_the_browser(model_file):
             assert answer.status == status
 
 
-def test_a_fault_of_our_own_is_counted_and_has_the_headers(model_file, monkeypatch, caplog):
+def test_internal_errors_are_counted(model_file, monkeypatch, caplog):
     app = create_app([model_file])
     monkeypatch.setattr("ldsm.serve.api.annif.json_of", lambda value: 1 / 0)
     with running(app) as client:
@@ -212,7 +210,7 @@ def test_a_fault_of_our_own_is_counted_and_has_the_headers(model_file, monkeypat
     assert "ZeroDivisionError" in caplog.text and "private" not in caplog.text
 
 
-def test_connections_on_which_nothing_comes_are_closed(model_file, monkeypatch):
+def test_idle_connections_are_closed(model_file, monkeypatch):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
     with running(create_app([model_file])) as client:
         for data in (b"", b"GET / HTTP/1.1\r\nHos"):
@@ -234,7 +232,7 @@ def test_connections_on_which_nothing_comes_are_closed(model_file, monkeypatch):
             time.sleep(0.25)
 
 
-def test_explanations_and_labels_are_not_queued_for_ever(model_file, monkeypatch):
+def test_explanation_queue_is_bounded(model_file, monkeypatch):
     monkeypatch.setattr(service_module, "MOST_THOUGHTS", 0)
     with running(create_app([model_file])) as client:
         assert client.get(f"{TAGS}/labels").status == 429
@@ -249,7 +247,7 @@ def test_large_batches_find_room(model_file):
         assert client.post(f"{TAGS}/suggest-batch", body).status == 200
 
 
-def test_within_another_application(own_model):
+def test_mounted_application(own_model):
     """Nobody tells it when it begins and when it ends: it learns, and saves that, by itself."""
     outer, before = FastAPI(), own_model.stat().st_ino
     outer.mount("/tags", create_app([own_model], Settings(learn=True, save_every=0.1)))
@@ -261,7 +259,7 @@ def test_within_another_application(own_model):
         wait_until(lambda: own_model.stat().st_ino != before)
 
 
-def test_texts_are_logged_only_if_that_is_wanted(model_file, caplog):
+def test_texts_logged_on_request(model_file, caplog):
     for settings, logged in ((Settings(), False), (Settings(log_texts=True), True)):
         caplog.clear()
         with caplog.at_level(logging.DEBUG), running(create_app([model_file], settings)) as client:

@@ -1,7 +1,5 @@
 """Pages of other origins, and host names that were made to point here."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest
@@ -38,12 +36,12 @@ FORM = {"content_type": "application/x-www-form-urlencoded"}
         ("", False),
     ],
 )
-def test_names_that_the_service_answers_for(host, allowed):
+def test_accepted_host_names(host, allowed):
     hosts = (*LOCAL_NAMES, "tags.example.org")
     assert is_allowed([host], ("127.0.0.1", 8000), hosts) == allowed
 
 
-def test_there_must_be_one_host():
+def test_exactly_one_host_header():
     assert not is_allowed([], ("127.0.0.1", 8000), LOCAL_NAMES)
     assert not is_allowed(["localhost", "evil.example"], None, LOCAL_NAMES)
     # The address that a request came to is that of the service.
@@ -53,20 +51,20 @@ def test_there_must_be_one_host():
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])
-def test_on_loopback_only_local_names_and_given_ones(address):
+def test_loopback_host_names(address):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.create_server((address, 0), family=family) as listener:
         assert hosts_of(listener, ()) == LOCAL_NAMES
         assert hosts_of(listener, ("Tags.Example",)) == (*LOCAL_NAMES, "tags.example")
 
 
-def test_elsewhere_any_name_unless_some_are_given():
+def test_public_host_names():
     with socket.create_server(("0.0.0.0", 0)) as listener:
         assert hosts_of(listener, ()) == ()
         assert hosts_of(listener, ("tags.example",)) == (*LOCAL_NAMES, "tags.example")
 
 
-def test_what_can_be_given_as_a_host():
+def test_valid_host_options():
     assert all(map(is_host, ["tags.example.org", "tags", "10.0.0.7", "fe80::7"]))
     assert not any(map(is_host, ["", "tags:8000", "http://tags", "tags/", "a b", "[::1]:8"]))
 
@@ -109,7 +107,7 @@ def test_foreign_hosts_get_nothing(own_model):
         (None, "cross-site", 403),
     ],
 )
-def test_another_origin_is_foreign(client, origin, site, status):
+def test_foreign_origin(client, origin, site, status):
     headers = {"origin": origin, "sec_fetch_site": site}
     given = {
         name: value.replace("PORT", str(client.port)) for name, value in headers.items() if value

@@ -1,7 +1,5 @@
 """The Open Inference Protocol, as KServe's clients speak it."""
 
-from __future__ import annotations
-
 import pytest
 
 MODEL = "/v2/models/tags"
@@ -37,7 +35,7 @@ def test_infer(client, tagger):
     assert scores["data"] == [score for row in expected for _, score in row]
 
 
-def test_rows_with_fewer_labels_are_filled_up(client, tagger):
+def test_short_rows_are_padded(client, tagger):
     texts = ["cod catch", "beef import tariff court"]
     answer = client.post(f"{MODEL}/infer", request(texts, parameters={"threshold": 0.5})).json
     rows = [[pair for pair in row if pair[1] >= 0.5] for row in tagger.predict(texts)]
@@ -67,9 +65,6 @@ def test_chosen_outputs_and_columns_of_texts(client):
             request(["cod"]) | {"outputs": [{"name": "labels"}] * 2},
             "The outputs are labels and scores",
         ),
-        (request([7]), "The input 'text' must hold strings"),
-        (request(["cod"], parameters={"k": 0}), "The parameter 'k' is wrong"),
-        (request(["cod"], parameters={"tail": "nan"}), "The parameter 'tail' is wrong"),
         (
             {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [3], "data": ["cod"]}]},
             "The shape of 'text' must be [1]",

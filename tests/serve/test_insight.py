@@ -1,7 +1,5 @@
 """Explanations and labels: what is behind the tags."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -21,7 +19,7 @@ def explained(client, label, text=TEXT):
     return client.form(f"{TAGS}/explain", text=text, label=label).json
 
 
-def test_why(client, tagger):
+def test_why_label(client, tagger):
     facts = explained(client, "fish")
     best = tagger.predict([TEXT], 6)[0]
     place = [tag for tag, _ in best].index("fish")
@@ -36,7 +34,7 @@ def test_why(client, tagger):
     assert all(one["here"] == (one["word"] in TEXT.lower()) for one in facts["typical"])
 
 
-def test_explanation_of_an_unknown_word_has_no_certainty(client):
+def test_unknown_word_has_no_certainty(client):
     assert explained(client, "fish")["certainty"] == 1
     facts = explained(client, "fish", text="xyzzy")
     assert facts["certainty"] == 0
@@ -44,7 +42,7 @@ def test_explanation_of_an_unknown_word_has_no_certainty(client):
     assert facts["score"] == pytest.approx(sum("fish" in tags for tags in texts) / len(texts))
 
 
-def test_words_are_marked_in_the_text(client):
+def test_marked_words(client):
     parts = explained(client, "fish")["parts"]
     assert "".join(one["text"] for one in parts) == TEXT
     weight = {one["text"]: one["weight"] for one in parts}
@@ -53,7 +51,7 @@ def test_words_are_marked_in_the_text(client):
     assert explained(client, "law")["parts"] != parts
 
 
-def test_why_not(client):
+def test_why_not_label(client):
     facts = explained(client, "weather", text="cod quota")
     if not facts["listed"]:
         assert facts["place"] is None and facts["score"] == 0 and facts["shares"] == {}
@@ -64,7 +62,7 @@ def test_why_not(client):
     assert answer.status == 400 and answer.json["title"] == "The model has no label 'chess'."
 
 
-def test_a_label_that_is_not_on_the_shortlist(tmp_path):
+def test_label_off_shortlist(tmp_path):
     """With more labels than a shortlist has, some are not scored, but have reasons all the same."""
     random = np.random.default_rng(0)
     words = [[f"word{i}a", f"word{i}b"] for i in range(300)]
@@ -100,7 +98,7 @@ def test_labels_are_listed_and_searched(client, tagger):
     assert client.get(f"{TAGS}/labels", limit=0).status == 422
 
 
-def test_the_label_of_that_very_name_comes_first(tmp_path):
+def test_exact_name_comes_first(tmp_path):
     """However many others begin with it."""
     names = ["sea fish", *(f"fish {i}" for i in range(9)), "fish"]
     texts = [f"word{i % 11} and more" for i in range(110)]
@@ -112,7 +110,7 @@ def test_the_label_of_that_very_name_comes_first(tmp_path):
         assert "sea fish" not in [one["uri"] for one in found["labels"]]
 
 
-def test_how_well_labels_are_found(client, tagger):
+def test_held_out_label_counts(client, tagger):
     """The model counts it while it is trained, on rows that are held out."""
     tested = tagger.classifier_.second_stage_.tested
     assert tested.shape == (len(TOPICS), 2) and (tested[:, 1] <= tested[:, 0]).all()
@@ -125,14 +123,14 @@ def test_how_well_labels_are_found(client, tagger):
     assert by_share == sorted(by_share, reverse=True)
 
 
-def test_one_label(client):
+def test_label_details(client):
     facts = client.get(f"{TAGS}/label", uri="fish").json
     assert facts["uri"] == "fish" and facts["words"][0] in TOPICS["fish"]
     assert client.get(f"{TAGS}/label", uri="chess").status == 400
 
 
 @pytest.mark.parametrize("noise", [False, True], ids=["names help", "names do not help"])
-def test_tags_are_shown_by_their_names_of_the_vocabulary(tmp_path, noise):
+def test_vocabulary_names_are_shown(tmp_path, noise):
     texts, tags = documents() if noise else titles(1000)
     names = sorted({tag for own in tags for tag in own})
     address = {name: f"http://example.org/{i}" for i, name in enumerate(names)}
@@ -157,7 +155,7 @@ def test_tags_are_shown_by_their_names_of_the_vocabulary(tmp_path, noise):
     assert again.held.titles.as_dict() == called
 
 
-def test_a_model_of_trees_alone_is_explained_by_their_splits(tmp_path):
+def test_explanation_by_trees_alone(tmp_path):
     TextTagger(LdSMClassifier(n_estimators=3, rerank=None, random_state=0)).fit(*documents()).save(
         tmp_path / "tags.ldsm"
     )

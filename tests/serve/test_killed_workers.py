@@ -1,7 +1,5 @@
 """A worker is killed under load: the service goes on, and no acknowledged correction is lost."""
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import os

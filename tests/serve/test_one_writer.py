@@ -3,8 +3,6 @@
 Each row has a tag of its own, so the model's counts show how often it was learned.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -41,7 +39,7 @@ def times_learned(path, tags):
     return {tag: int(counts.label_counts_[column[tag]]) if tag in column else 0 for tag in tags}
 
 
-def test_two_services_with_their_own_corrections(own_model, tmp_path):
+def test_separate_corrections(own_model, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     sent = []
     for round_ in range(2):  # and again after a restart

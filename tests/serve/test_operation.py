@@ -1,7 +1,5 @@
 """Metrics for Prometheus, the reference of the interface, and the page's own files."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -38,7 +36,7 @@ def test_metrics(client, tagger):
     assert client.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
 
 
-def test_every_endpoint_is_in_the_reference(client):
+def test_reference_lists_endpoints(client):
     schema = client.get("/openapi.json").json
     paths = set(schema["paths"])
     assert {
@@ -66,7 +64,7 @@ def test_every_endpoint_is_in_the_reference(client):
     assert "<script" not in page.text
 
 
-def test_the_examples_of_the_reference_work(own_model):
+def test_reference_examples(own_model):
     with running(create_app([own_model])) as client:
         page = html.unescape(client.get("/docs").text)
         examples = re.findall(r"<code>(curl .*?)</code>", page, re.S)
@@ -83,7 +81,7 @@ def test_the_examples_of_the_reference_work(own_model):
             assert answer.status in (200, 204), (line, answer.text)
 
 
-def test_answers_have_the_shape_that_the_reference_promises(client):
+def test_answers_match_schema(client):
     """Answers that are made by hand, without a check, are what they are said to be."""
     from ldsm.serve.api.annif import DocumentSuggestions, Suggestions
     from ldsm.serve.api.inference import InferenceAnswer
@@ -97,7 +95,7 @@ def test_answers_have_the_shape_that_the_reference_promises(client):
     assert InferenceAnswer.model_validate(found, strict=True).model_dump() == found
 
 
-def test_the_page_loads_nothing(client):
+def test_page_loads_nothing(client):
     text = client.get("/").text
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert [link for link in links if not link.startswith(("data:", "#", "docs"))] == []

@@ -1,7 +1,5 @@
 """When a model's file changes, the next request is answered by the new one, if that is sound."""
 
-from __future__ import annotations
-
 import logging
 import os
 
@@ -28,7 +26,7 @@ def other():
     return small_tagger(seed=1)
 
 
-def test_the_next_request_is_answered_by_the_new_model(own_model, tagger, other):
+def test_next_request_uses_new_model(own_model, tagger, other):
     with running(create_app([own_model])) as client:
         assert scores(client) == tagger.predict([TEXT], 10)[0]
         first = client.get(TAGS).json["modification_time"]
@@ -59,7 +57,7 @@ def features_model(path):
         (features_model, "reads features"),
     ],
 )
-def test_a_broken_new_file_is_refused_and_the_old_model_stays(
+def test_broken_file_keeps_old_model(
     own_model, tagger, other, caplog, made, told, tmp_path_factory
 ):
     with running(create_app([own_model])) as client:
@@ -80,7 +78,7 @@ def test_a_broken_new_file_is_refused_and_the_old_model_stays(
         assert client.get(TAGS).json["problem"] is None
 
 
-def test_a_file_that_is_gone(own_model, tagger):
+def test_missing_file_keeps_model(own_model, tagger):
     with running(create_app([own_model])) as client:
         data = own_model.read_bytes()
         own_model.unlink()
@@ -91,7 +89,7 @@ def test_a_file_that_is_gone(own_model, tagger):
         assert client.get(TAGS).json["problem"] is None
 
 
-def test_every_answer_is_of_one_model_while_files_change(own_model, tagger, other):
+def test_answers_stay_consistent_during_reload(own_model, tagger, other):
     """Requests under way finish on the model that they began with."""
     allowed = [model.predict([TEXT], 10)[0] for model in (tagger, other)]
     assert allowed[0] != allowed[1]
@@ -108,7 +106,7 @@ def test_every_answer_is_of_one_model_while_files_change(own_model, tagger, othe
     assert wrong == []
 
 
-def test_damaged_mapped_file_is_reported_soon_after_start(own_model, monkeypatch):
+def test_damaged_mapped_file_is_reported(own_model, monkeypatch):
     monkeypatch.setattr(models, "READ_BYTES", 0)
     own_model.write_bytes(damaged(own_model))
     try:
@@ -134,7 +132,7 @@ def is_mapped(path):
         (Settings(learn=True), 0, False),
     ],
 )
-def test_small_models_and_models_that_learn_are_not_mapped(
+def test_small_and_learning_models_not_mapped(
     own_model, other, monkeypatch, settings, read_bytes, mapped
 ):
     monkeypatch.setattr(models, "READ_BYTES", read_bytes)
@@ -164,7 +162,7 @@ def test_model_file_is_overwritten_in_place(own_model, tagger, other):
             assert scores(client) == answer
 
 
-def test_mapped_model_is_not_used_while_its_file_is_overwritten(own_model, other, monkeypatch):
+def test_overwritten_mapped_model_not_used(own_model, other, monkeypatch):
     monkeypatch.setattr(models, "READ_BYTES", 0)
     data = own_model.read_bytes()
     other.save(own_model.with_suffix(".new"))

@@ -1,7 +1,5 @@
 """One process at a time changes a file, whatever happens to the file or to the process."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import multiprocessing
@@ -117,7 +115,7 @@ def test_lock_survives_replacing_the_file(model, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["replaced", "written to", "removed"])
-def test_change_does_not_overwrite_files_of_other_programs(model, tmp_path, how):
+def test_changes_keep_foreign_files(model, tmp_path, how):
     clf = small(random_state=4).fit(XS, YS)
     with locked(model, changes=True):
         clf.save(model)

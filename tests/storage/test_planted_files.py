@@ -1,7 +1,5 @@
 """Files that somebody put where ours are about to be written."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
@@ -30,7 +28,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("suffix", [".tmp", "~", ".part", ".new"])
-def test_a_planted_link_is_not_followed(tmp_path, suffix):
+def test_planted_link_is_not_followed(tmp_path, suffix):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     store = tmp_path / "store"
@@ -46,7 +44,7 @@ def test_a_planted_link_is_not_followed(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_name_may_have_255_bytes(tmp_path, name):
+def test_long_file_name(tmp_path, name):
     suffix = name.split(".")[1]
     long = "é" * ((255 - len(suffix) - 1) // 2)
     path = tmp_path / f"{long}.{suffix}"
@@ -56,7 +54,7 @@ def test_a_name_may_have_255_bytes(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_the_mode_of_a_file_is_kept(tmp_path, name):
+def test_file_mode_is_kept(tmp_path, name):
     path = tmp_path / name
     WRITERS[name](path)
     assert path.stat().st_mode & 0o777 == 0o666 & ~os.umask(os.umask(0o022))
@@ -65,7 +63,7 @@ def test_the_mode_of_a_file_is_kept(tmp_path, name):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_the_mode_of_a_store_is_kept(tmp_path):
+def test_store_mode_is_kept(tmp_path):
     datasets.save_store(DATA, tmp_path / "store")
     (tmp_path / "store" / "meta.json").chmod(0o640)
     datasets.save_store(DATA, tmp_path / "store", overwrite=True)

@@ -1,7 +1,5 @@
 """Saving is atomic: a file is the old one or the new one, whatever happens."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -43,7 +41,7 @@ def told(monkeypatch):
 
 
 @pytest.mark.skipif(not model_file.CAN_FORGET, reason="cannot tell the system to forget a file")
-def test_a_file_need_not_stay_in_memory(tmp_path, told):
+def test_file_need_not_stay_in_memory(tmp_path, told):
     path, arrays = tmp_path / "m", {"a": np.arange(12_000_000, dtype=np.int32)}
     step, size = model_file.UNCACHED_BYTES, arrays["a"].nbytes
     dont_need = os.POSIX_FADV_DONTNEED
@@ -91,7 +89,7 @@ def test_paths(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link.ldsm", "pipe", "real"]
 
 
-def test_a_model_in_use_survives_its_file(tmp_path):
+def test_model_survives_deleted_file(tmp_path):
     clf, other = small().fit(XS, YS), small(random_state=4).fit(XS, YS)
     clf.save(tmp_path / "m.ldsm")
     mapped = load(tmp_path / "m.ldsm", verify=False)
@@ -102,7 +100,7 @@ def test_a_model_in_use_survives_its_file(tmp_path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_save_that_fails_leaves_things_as_they_were(tmp_path, monkeypatch, exists):
+def test_failed_save_changes_nothing(tmp_path, monkeypatch, exists):
     path = tmp_path / "m.ldsm"
     clf = small().fit(XS, YS)
     if exists:
@@ -187,7 +185,7 @@ def killed_saves(folder, kills):
     return int(run.stdout)
 
 
-def test_killed_saves_leave_the_old_file_or_the_new(tmp_path):
+def test_killed_saves_leave_whole_file(tmp_path):
     assert killed_saves(tmp_path, 8) > 0
 
 
@@ -196,7 +194,7 @@ def test_fifty_killed_saves(tmp_path):
     assert killed_saves(tmp_path, 50) > 10
 
 
-def test_a_save_removes_what_killed_ones_of_the_same_file_left(tmp_path):
+def test_save_removes_old_leftovers(tmp_path):
     path, others = tmp_path / "m.ldsm", tmp_path / "other.ldsm"
     clf = small().fit(XS, YS)
     old, young, elsewhere, link, pipe = (
@@ -221,7 +219,7 @@ def test_a_save_removes_what_killed_ones_of_the_same_file_left(tmp_path):
     assert path.exists() and not old.exists()
 
 
-def test_two_saves_of_one_file_at_once(tmp_path, monkeypatch):
+def test_concurrent_saves(tmp_path, monkeypatch):
     """One save begins and ends amid another, which for long seems to do nothing."""
     path = tmp_path / "m.ldsm"
     slow, quick = small().fit(XS, YS), small(random_state=4).fit(XS, YS)
@@ -262,7 +260,7 @@ FULL = """
 
 
 @pytest.mark.long
-def test_a_disk_that_is_really_full(tmp_path):
+def test_full_disk(tmp_path):
     """A file system of 1 MB, where the machine lets us mount one."""
     mount = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
     disk = f"mount -t tmpfs -o size=1m none {tmp_path} && "

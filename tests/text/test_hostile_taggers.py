@@ -1,7 +1,5 @@
 """Files of taggers that were made to hang or to swell."""
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings
@@ -49,7 +47,7 @@ def crafted(path: Path, change) -> Path:
         ({"token_pattern": "[b-a]+"}, "its token pattern is wrong: bad character range"),
     ],
 )
-def test_settings_that_would_hang_or_swell_are_refused_at_once(tmp_path, settings, message):
+def test_hostile_settings_refused(tmp_path, settings, message):
     change = lambda header, arrays: header["text"]["vectorizer"].update(settings)  # noqa: E731
     path = crafted(tmp_path / "bad.ldsm", change)
     with patience.little_work(1), pytest.raises(ValueError, match=message):
@@ -72,13 +70,13 @@ def test_settings_that_would_hang_or_swell_are_refused_at_once(tmp_path, setting
         ),
     ],
 )
-def test_values_that_could_not_be_learned_on_are_refused(tmp_path, change, message):
+def test_unlearnable_values_refused(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         ldsm.load(crafted(tmp_path / "bad.ldsm", change))
 
 
 @pytest.mark.parametrize("entry", ["training", "parameters", "text"])
-def test_lone_surrogates_in_a_header_are_refused(tmp_path, entry):
+def test_surrogates_in_header(tmp_path, entry):
     path = tmp_path / "m.ldsm"
     tagger().save(path)
     path.write_bytes(with_entry(path.read_bytes(), entry, lambda value: {**value, "a": "\ud800"}))
@@ -111,7 +109,7 @@ def test_sub_words_and_names_are_checked(tmp_path):
             ldsm.load(path)
 
 
-def test_a_model_of_too_many_rows_does_not_learn(tmp_path):
+def test_too_many_rows_to_update(tmp_path):
     path = tmp_path / "m.ldsm"
     rows = {"rows": 2**48}
     path.write_bytes(with_entry(GOLDEN.read_bytes(), "training", lambda value: {**value, **rows}))
@@ -119,7 +117,7 @@ def test_a_model_of_too_many_rows_does_not_learn(tmp_path):
         ldsm.load(path).partial_fit(TEXTS, TAGS)
 
 
-def test_a_least_share_may_outgrow_a_highest_count(tmp_path):
+def test_min_df_above_max_df(tmp_path):
     path = tmp_path / "m.ldsm"
 
     def rarer(text):
@@ -144,7 +142,7 @@ def test_nothing_is_tokenised_at_load(tmp_path, monkeypatch):
         loaded.predict(["cod"])
 
 
-def test_a_pattern_of_ones_own_needs_trust(tmp_path):
+def test_custom_pattern_needs_trust(tmp_path):
     path = tmp_path / "own.ldsm"
     own = tagger(token_pattern=r"(?u)\b\w[\w-]*\w\b")
     with pytest.warns(UserWarning, match="trust_pattern=True"):
@@ -161,7 +159,7 @@ def test_a_pattern_of_ones_own_needs_trust(tmp_path):
 
 
 @pytest.mark.parametrize("settings", [{}, {"use_idf": False}, {"norm": None, "dtype": np.float64}])
-def test_a_loaded_vectorizer_gives_the_same_features(tmp_path, settings):
+def test_vectorizer_round_trip(tmp_path, settings):
     own = tagger(**settings)
     own.save(tmp_path / "m.ldsm")
     loaded = ldsm.load(tmp_path / "m.ldsm")
@@ -173,7 +171,7 @@ def test_a_loaded_vectorizer_gives_the_same_features(tmp_path, settings):
     assert (tmp_path / "again.ldsm").read_bytes() == (tmp_path / "m.ldsm").read_bytes()
 
 
-def test_a_given_vocabulary_comes_back(tmp_path):
+def test_vocabulary_round_trip(tmp_path):
     own = tagger(vocabulary=["cod", "beef", "quota"], min_df=1)
     own.save(tmp_path / "m.ldsm")
     loaded = ldsm.load(tmp_path / "m.ldsm")
@@ -181,7 +179,7 @@ def test_a_given_vocabulary_comes_back(tmp_path):
     assert loaded.fit(TEXTS, TAGS).predict(TEXTS) == own.predict(TEXTS)
 
 
-def test_sequences_of_too_many_words_are_refused_before_training():
+def test_overlong_ngrams_refused():
     with pytest.raises(ValueError, match="an ngram_range of at most 20"):
         tagger(analyzer="char", ngram_range=(1, 21))
 

@@ -1,7 +1,5 @@
 """Where in a text its words are."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +75,6 @@ def test_functions_of_the_users_mark_nothing():
 
 
 @given(st.text(), st.dictionaries(st.text(max_size=4), st.floats(-1, 1)))
-def test_the_parts_are_the_text(text, words):
+def test_parts_join_to_text(text, words):
     parts = marked(features(), text, words)
     assert "".join(part.text for part in parts) == text

@@ -1,7 +1,5 @@
 """Sub-words as features of texts."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -53,7 +51,7 @@ def learned(texts, names):
     )
 
 
-def test_features_of_short_texts_are_all_their_sub_words():
+def test_short_texts_use_all_sub_words():
     texts, _ = titles(400)
     X, features = learned(texts, ["zzz"])
     form = features.sub_words
@@ -93,7 +91,7 @@ def test_features_of_short_texts_are_all_their_sub_words():
     assert (copied.blocks(texts[:5]).joined().matrix() != some).nnz == 0
 
 
-def test_longer_texts_have_those_of_names_only(monkeypatch):
+def test_long_texts_use_name_sub_words(monkeypatch):
     texts, tags = titles(400)
     stem = tags[0][0][:-1]
     monkeypatch.setattr(sub_words, "MOST_PER_TEXT", 1)
@@ -106,5 +104,5 @@ def test_longer_texts_have_those_of_names_only(monkeypatch):
     assert not learned(texts, [stem])[1].sub_words.indexed
 
 
-def test_how_sub_words_are_shown():
+def test_displayed_sub_words():
     assert shown([" fi", "fish", "sh ", " ab "]) == ["fi-", "-fish-", "-sh", "'ab'"]

@@ -1,8 +1,5 @@
 """TextTagger: from documents and tags to tags, through every form, file and mistake."""
 
-from __future__ import annotations
-
-import doctest
 import pickle
 import re
 from itertools import islice
@@ -20,10 +17,8 @@ import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm._model import thresholds
 from ldsm.datasets import Dataset, Strings
-from ldsm.text import corpus as text_inputs
-from ldsm.text import default_vectorizer, features
+from ldsm.text import default_vectorizer
 from ldsm.text import fitted as fitted_module
-from ldsm.text import tagger as tagger_module
 from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, small
 
 
@@ -48,7 +43,7 @@ def test_tags_and_scores_come_out(tagger):
     assert tagger.classes_.tolist() == sorted(SUBJECTS)
 
 
-def test_one_pair_per_tag_with_a_score(tagger):
+def test_one_answer_per_scored_tag(tagger):
     """More than there are tags may be asked for; a tag without a score is not given."""
     everything = tagger.predict(NEW, k=50)
     scores = tagger.classifier_.predict_proba(tagger.vectorize(NEW))
@@ -102,7 +97,7 @@ def test_documents_without_known_words_are_fine(tagger):
     assert tagger.predict([]) == tagger.predict_sets([]) == []
 
 
-def test_rare_tags_are_left_out_and_named():
+def test_rare_tags():
     tags = [[*row, "once"] if i == 3 else row for i, row in enumerate(TAGS)]
     tags[5] = tags[9] = [*tags[5], "twice", "twice"]
     kept = small().fit(TEXTS, tags)
@@ -118,7 +113,7 @@ def test_rare_tags_are_left_out_and_named():
 # -- forms of input ----------------------------------------------------------------------------
 
 
-def test_all_forms_of_a_corpus_give_the_same_model(tagger, tmp_path):
+def test_forms_of_corpus(tagger, tmp_path):
     data = Dataset.from_texts(TEXTS, TAGS)
     datasets.save_jsonl(data, tmp_path / "corpus.jsonl.gz")
     data.save(tmp_path / "store")
@@ -143,7 +138,7 @@ def test_all_forms_of_a_corpus_give_the_same_model(tagger, tmp_path):
     assert all(type(tag) is str for tag in small().fit(*forms["dataset"]).classes_.tolist())
 
 
-def test_columns_without_names_are_called_by_their_numbers():
+def test_unnamed_columns():
     data = Dataset(None, tagged(TAGS), texts=TEXTS)
     assert small().fit(data).classes_.tolist() == ["0", "1", "2", "3", "4"]
 
@@ -199,7 +194,7 @@ def test_chunks_do_not_show(tagger, monkeypatch):
 TWO = ["cod quota", "cod import"]
 
 
-def test_scores_of_all_tags_are_those_of_the_classifier():
+def test_predict_proba_matches_classifier():
     tagger = small().fit(TEXTS, TAGS)
     scores = tagger.predict_proba(NEW)
     assert scores.shape == (len(NEW), len(tagger.classes_))
@@ -277,7 +272,7 @@ def test_bad_parameters(name, value, allowed):
         small(**{name: value}).fit(TEXTS, TAGS)
 
 
-def test_a_failed_fit_leaves_a_fitted_tagger_alone(tagger):
+def test_failed_fit_keeps_tagger(tagger):
     before = tagger.fingerprint_
     for arguments in ((TEXTS, TAGS[:10]), (["x", "y"], [["a"], ["b"]]), (TEXTS, [[]] * 200)):
         with pytest.raises(ValueError):
@@ -401,11 +396,3 @@ def test_eurlex_from_file_to_tags(benchmark_data, tmp_path):
     tagger.save(tmp_path / "eurlex.ldsm")
     documents = [document for document, _ in held_out[:50]]
     assert ldsm.load(tmp_path / "eurlex.ldsm").predict(documents) == tagger.predict(documents)
-
-
-def test_doctests(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    modules = (tagger_module, features, thresholds, text_inputs)
-    results = [doctest.testmod(module) for module in modules]
-    assert sum(result.attempted for result in results) >= 10
-    assert not any(result.failed for result in results)

@@ -1,7 +1,5 @@
 """Taggers in files: the same again, and what is no tagger refused."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -35,7 +33,7 @@ def tagger():
         TfidfVectorizer(vocabulary=["cod", "beef", "élan", "court"], stop_words="english"),
     ],
 )
-def test_a_loaded_tagger_is_the_same(vectorizer, tmp_path):
+def test_tagger_round_trip(vectorizer, tmp_path):
     tags = [[*row, "rare é"] if i == 3 else row for i, row in enumerate(TAGS)]
     tagger = small(vectorizer=vectorizer, min_tag_count=2).fit(TEXTS, tags)
     tagger.tune_threshold(NEW, NEW_TAGS, per_label=True)
@@ -70,7 +68,7 @@ class Subclass(TfidfVectorizer):
         (Subclass(), "Only a TfidfVectorizer itself can be saved. Got Subclass"),
     ],
 )
-def test_what_cannot_be_saved_says_so(vectorizer, message, tmp_path):
+def test_unsavable_taggers(vectorizer, message, tmp_path):
     tagger = small(vectorizer=vectorizer).fit(TEXTS, TAGS)
     assert tagger.score(NEW, NEW_TAGS) > 0.8 and tagger.fingerprint_
     with pytest.raises(ValueError, match=message):
@@ -119,14 +117,14 @@ def broken(change):
         (lambda t, v, a: a.pop("rare_tag_counts"), "rare_tag_counts"),
     ],
 )
-def test_a_file_that_is_no_tagger_is_refused(tagger, tmp_path, change, message):
+def test_not_a_tagger_file(tagger, tmp_path, change, message):
     header, arrays = broken(change)(tagger)
     container.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
     with pytest.raises(container.ModelFileError, match=message):
         ldsm.load(tmp_path / "bad.ldsm")
 
 
-def test_words_must_be_as_many_as_the_trees_know(tagger, tmp_path):
+def test_word_count_mismatch(tagger, tmp_path):
     other = small(vectorizer=default_vectorizer(max_features=9)).fit(TEXTS, TAGS)
     header, arrays = tagger_to_state(tagger)
     _, fewer = tagger_to_state(other)
@@ -152,7 +150,7 @@ print("same words")
 """
 
 
-def test_words_of_a_mapped_file_that_is_overwritten(tagger, tmp_path):
+def test_overwritten_mapped_file(tagger, tmp_path):
     """The finder of words checked its offsets once: they must stay as they were."""
     tagger.save(tmp_path / "tags.ldsm")
     command = [sys.executable, "-c", OVERWRITTEN, str(tmp_path / "tags.ldsm")]

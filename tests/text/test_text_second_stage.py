@@ -1,7 +1,5 @@
 """TextTagger with a second stage: scores, explanations in words, rare tags, files."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import pairwise
 
@@ -22,7 +20,7 @@ def tagger():
     return TextTagger(LdSMClassifier(5, rerank="linear", random_state=0)).fit(TEXTS, TAGS)
 
 
-def test_a_large_corpus_gets_a_second_stage_by_default(tagger):
+def test_large_corpus_gets_second_stage(tagger):
     plain = TextTagger(LdSMClassifier(5, random_state=0)).fit(TEXTS, TAGS)
     assert plain.classifier_.second_stage_ is not None
     trees = TextTagger(LdSMClassifier(5, rerank=None, random_state=0)).fit(TEXTS, TAGS)
@@ -32,7 +30,7 @@ def test_a_large_corpus_gets_a_second_stage_by_default(tagger):
     assert few.classifier_.second_stage_ is None
 
 
-def test_an_explanation_tells_the_words_for_and_against(tagger):
+def test_explanation_words(tagger):
     text = "court of cod, the import and a trawler"
     told = tagger.explain(text, max_tags=3)
     assert told.tags == tagger.predict([text], k=3)[0]
@@ -52,7 +50,7 @@ def test_an_explanation_tells_the_words_for_and_against(tagger):
         assert margin == pytest.approx(score.margin, abs=1e-5)
 
 
-def test_an_explanation_is_shown_in_lines(tagger):
+def test_explanation_text(tagger):
     lines = str(tagger.explain("cod of the court", max_words=2, max_tags=2)).splitlines()
     assert lines[0].startswith("tags: ") and lines[3].startswith("words: ")
     for line, (tag, _) in zip(
@@ -70,7 +68,7 @@ def test_an_explanation_is_shown_in_lines(tagger):
     assert told.tags == trees.predict(["cod of the court"], k=2)[0]
 
 
-def test_centroids_have_their_share(tagger):
+def test_centroid_share(tagger):
     tail = TextTagger(LdSMClassifier(5, rerank="tail", random_state=0)).fit(TEXTS, TAGS)
     score = tail.explain(NEW[0], max_tags=1).scores[0]
     assert score.shares.keys() == {"base", "trees", "tail"} and score.distance > 0
@@ -101,7 +99,7 @@ def test_rare_tags_can_be_favoured(tagger):
 
 
 @pytest.mark.parametrize("tail", [-1, "much", np.nan, np.inf, True])
-def test_weights_of_the_tail_that_make_no_sense(tagger, tail):
+def test_invalid_tail(tagger, tail):
     for method in (tagger.predict, tagger.iter_predict, tagger.predict_topk):
         with pytest.raises(
             ValueError, match=f"'tail' parameter must be a float >= 0. Got {tail!r}"
@@ -111,7 +109,7 @@ def test_weights_of_the_tail_that_make_no_sense(tagger, tail):
 
 @pytest.mark.parametrize("compress", [True, False])
 @pytest.mark.parametrize("rerank", ["linear", "tail", "auto"])
-def test_a_file_holds_the_second_stage(rerank, compress, tmp_path):
+def test_second_stage_round_trip(rerank, compress, tmp_path):
     trees = LdSMClassifier(3, rerank=rerank, compress=compress, random_state=0)
     tagger = TextTagger(trees).fit(TEXTS, TAGS)
     assert tagger.classifier_.forest_.is_compressed == compress

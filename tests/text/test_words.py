@@ -1,7 +1,5 @@
 """Words counted by the core, against scikit-learn's vectorizer: the same to the last bit."""
 
-from __future__ import annotations
-
 import sys
 from itertools import pairwise
 
@@ -85,7 +83,7 @@ def test_features_are_those_of_scikit_learn(vectorizer, n_jobs, monkeypatch):
     same(features.vectorizer.transform(new), vectorizer.transform(new))
 
 
-def test_others_are_left_to_scikit_learn():
+def test_unsupported_settings_use_scikit_learn():
     for changes in (
         {"ngram_range": (1, 2)},
         {"analyzer": "char_wb"},
@@ -116,7 +114,7 @@ TEXT = st.text(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=5), st.booleans())
-def test_any_text_has_the_words_that_the_pattern_finds(texts, lowercase):
+def test_words_match_pattern(texts, lowercase):
     counter = CountVectorizer(lowercase=lowercase)
     tokens = counter.build_analyzer()
     learned = learn_words(texts, lowercase=lowercase)
@@ -164,7 +162,7 @@ def test_any_bytes_are_safe(data):
         assert len(word) >= 2
 
 
-def test_what_the_core_refuses():
+def test_invalid_core_arguments():
     words, none = Strings.pack(["cod", "herring"]), Strings.pack([])
     text, offsets = np.frombuffer(b"cod", np.uint8), np.array([0, 3], np.int64)
     characters = word_characters(text)
@@ -193,7 +191,7 @@ def test_what_the_core_refuses():
         _core.count_words(text, offsets, np.zeros(0x110001, np.uint8))
 
 
-def test_a_tagger_of_plain_words_is_the_same_as_ever(monkeypatch):
+def test_plain_words_fingerprint(monkeypatch):
     texts = [f"{text} {i % 7}th" for i, text in enumerate(CORPUS * 3)]
     tags = [[f"t{i % 3}"] for i in range(len(texts))]
     fast = TextTagger(LdSMClassifier(2)).fit(texts, tags)
@@ -225,7 +223,7 @@ def long_corpus(n_texts=300, length=25):
     return [" ".join(rng.choice(words, size=length)) + f" only{i}" for i in range(n_texts)]
 
 
-def test_pairs_are_the_most_frequent_ones_of_few_texts():
+def test_bigrams_are_frequent_but_specific():
     texts = long_corpus()
     X, features = learn_features(default_vectorizer(), texts, 2, with_parts=lambda n: n == 300)
     words = list(features.words)
@@ -269,7 +267,7 @@ def test_pairs_of_new_texts():
     assert lengths[2] == pytest.approx(1)
 
 
-def test_the_first_words_of_longer_texts_count_more():
+def test_leading_words_count_more():
     texts = [*long_corpus(length=60), "w01 w02 w01", " ".join(["w03"] * HEAD_WORDS)]
     X, features = learn_features(default_vectorizer(), texts, 1, with_parts=lambda n: True)
     assert features.head_words == HEAD_WORDS
@@ -305,7 +303,7 @@ def ordered_corpus(n_texts=1500):
     return texts, tags
 
 
-def test_a_tagger_ranks_with_pairs_and_matches_without(tmp_path):
+def test_bigrams_rank_but_do_not_match(tmp_path):
     texts, tags = ordered_corpus()
     known, new, new_tags = texts[:1200], texts[1200:], tags[1200:]
     tagger = TextTagger(LdSMClassifier(5)).fit(known, tags[:1200])

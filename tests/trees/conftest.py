@@ -1,7 +1,5 @@
 """Fixtures of the tests of checkpoints, whole and damaged."""
 
-from __future__ import annotations
-
 import pytest
 
 from checkpointed_fits import XS, YS, note_trees, small

@@ -1,7 +1,5 @@
 """Checkpoints: a fit that is killed at any moment goes on and ends with the same model."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil
@@ -44,7 +42,7 @@ def killed_fits(folder, threaded, loky, seed=1):
 
 
 @pytest.mark.linux
-def test_killed_fits_go_on(tmp_path):
+def test_killed_fits_resume(tmp_path):
     assert min(killed_fits(tmp_path, 3, 1)) > 0
 
 
@@ -79,7 +77,7 @@ def test_ctrl_c_keeps_the_finished_trees(tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_a_checkpointed_fit_is_an_undisturbed_one(tmp_path, backend):
+def test_checkpointed_fit_same_model(tmp_path, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
         clf = small().fit(XS, YS, checkpoint_dir=tmp_path / "a" / "b")
     assert clf.fingerprint_ == UNDISTURBED
@@ -90,7 +88,7 @@ def test_a_checkpointed_fit_is_an_undisturbed_one(tmp_path, backend):
     ]
 
 
-def test_the_same_fit_again_grows_nothing(folder, grown):
+def test_repeated_fit_reuses_trees(folder, grown):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     seen = []
     # None of these decides a tree; nor does the form in which the same data comes.
@@ -112,7 +110,7 @@ def test_the_same_fit_again_grows_nothing(folder, grown):
     assert all(done == total for done, total in seen)
 
 
-def test_more_trees_join_those_of_the_folder(folder, grown):
+def test_more_trees_extend_checkpoint(folder, grown):
     seen = []
     clf = small(n_estimators=7).fit(
         XS, YS, checkpoint_dir=folder, callback=lambda *at: seen.append(at)
@@ -127,7 +125,7 @@ def test_more_trees_join_those_of_the_folder(folder, grown):
     assert grown == [2]
 
 
-def test_trees_of_the_folder_count_as_done(folder):
+def test_progress_counts_checkpointed_trees(folder):
     seen = []
     clf = small(n_estimators=5)
     slow = threading.Event()
@@ -168,7 +166,7 @@ def test_warm_start_with_a_checkpoint(tmp_path, grown):
 
 
 @pytest.mark.parametrize("make", [lambda: None, lambda: np.random.RandomState(7)])
-def test_a_seed_that_was_drawn_is_kept(tmp_path, make):
+def test_random_seed_is_kept(tmp_path, make):
     folder = tmp_path / "trees"
     first = small(n_estimators=2, random_state=make()).fit(XS, YS, checkpoint_dir=folder)
     again = small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
@@ -210,7 +208,7 @@ def tree_work(folder):
     return TreeWork(data, params, 5, begun)
 
 
-def test_one_function_grows_a_tree_for_all(tmp_path):
+def test_single_grow_function(tmp_path):
     """What a worker is given and gives back is small; the tree is in the folder."""
     work = tree_work(tmp_path)
     receipt = grow_tree(pickle.loads(pickle.dumps(work)), 2)
@@ -226,7 +224,7 @@ def test_one_function_grows_a_tree_for_all(tmp_path):
         work.checkpoint.get(receipt)
 
 
-def test_a_tree_of_another_machine_may_show_late(tmp_path, monkeypatch):
+def test_late_tree_of_another_machine(tmp_path, monkeypatch):
     """A network file system may remember for a while that there was no such file."""
     work = tree_work(tmp_path)
     receipt = grow_tree(work, 0)
@@ -245,7 +243,7 @@ def fit_in(folder):
     return small(n_estimators=20, random_state=None).fit(XS, YS, checkpoint_dir=folder)
 
 
-def test_two_processes_may_share_a_folder(tmp_path):
+def test_processes_share_folder(tmp_path):
     """Without a seed of their own they agree on one, and both end with its model."""
     with joblib.parallel_config(backend="loky", n_jobs=2):
         for round in range(2):
@@ -312,7 +310,7 @@ def other_labels():
         (XS, YS, {"subsample": 0.5}, "subsample is 0.5 now but was 1.0"),
     ],
 )
-def test_another_fit_is_refused(folder, grown, X_now, y_now, changes, message):
+def test_different_fit_refused(folder, grown, X_now, y_now, changes, message):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     clf = small(**changes)
     with pytest.raises(ValueError, match=message) as caught:
@@ -325,7 +323,7 @@ def test_another_fit_is_refused(folder, grown, X_now, y_now, changes, message):
     assert not grown and not hasattr(clf, "forest_")
 
 
-def test_another_version_of_the_library_is_refused(folder, monkeypatch):
+def test_different_version_refused(folder, monkeypatch):
     """It may grow other trees, and a model of both would be neither's."""
     monkeypatch.setattr("ldsm._trees.checkpoint.__version__", "99.0")
     with pytest.raises(ValueError, match="the version of ldsm is '99.0' now but was '.*'"):
@@ -336,7 +334,7 @@ def test_another_version_of_the_library_is_refused(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("data", ["train.txt", "notes.jsonl"])
-def test_the_command_goes_on(tmp_path, capsys, data):
+def test_command_resumes(tmp_path, capsys, data):
     write_data(tmp_path)
     run = within(capsys)
     trees = tmp_path / "trees"

@@ -1,7 +1,5 @@
 """Checkpoints that were damaged, and folders and disks that are in the way."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -51,7 +49,7 @@ def changed_tree(folder, tree, change):
         (lambda data: data + b"x", "more than its header says"),
     ],
 )
-def test_a_damaged_tree_is_grown_again(folder, grown, damage, reason):
+def test_damaged_tree_is_regrown(folder, grown, damage, reason):
     path = folder / "tree-00002.ldsm"
     good = path.read_bytes()
     path.write_bytes(damage(good))
@@ -91,7 +89,7 @@ def test_a_damaged_tree_is_grown_again(folder, grown, damage, reason):
         ),
     ],
 )
-def test_a_file_that_is_not_this_tree_is_grown_again(folder, change, reason):
+def test_foreign_tree_is_regrown(folder, change, reason):
     changed_tree(folder, 2, change)
     with pytest.warns(UserWarning, match=rf"tree-00002.ldsm.*{reason}.*Tree 2 will be grown again"):
         clf = small().fit(XS, YS, checkpoint_dir=folder)
@@ -120,7 +118,7 @@ def test_a_file_that_is_not_this_tree_is_grown_again(folder, change, reason):
         ),
     ],
 )
-def test_a_damaged_compressed_tree_is_grown_again(tmp_path, change, reason):
+def test_damaged_compressed_tree_is_regrown(tmp_path, change, reason):
     compressed = small(compress=True)
     known = compressed.fit(XS, YS, checkpoint_dir=tmp_path / "trees").fingerprint_
     changed_tree(tmp_path / "trees", 2, lambda header, arrays: change(arrays))
@@ -129,7 +127,7 @@ def test_a_damaged_compressed_tree_is_grown_again(tmp_path, change, reason):
     assert clf.fingerprint_ == known and clf.forest_.is_compressed
 
 
-def test_trees_of_the_other_form_are_grown_again(tmp_path, folder):
+def test_other_form_is_regrown(tmp_path, folder):
     """A tree of exact weights in the checkpoint of a compressed fit."""
     trees = tmp_path / "compressed"
     known = small(compress=True).fit(XS, YS, checkpoint_dir=trees).fingerprint_
@@ -141,7 +139,7 @@ def test_trees_of_the_other_form_are_grown_again(tmp_path, folder):
     assert clf.fingerprint_ == known
 
 
-def test_a_tree_of_another_format_is_an_error(folder, grown):
+def test_unknown_tree_format(folder, grown):
     path = folder / "tree-00002.ldsm"
     data = path.read_bytes().replace(b'"format_version":"2"', b'"format_version":"3"')
     path.write_bytes(seal(data))
@@ -165,7 +163,7 @@ def test_a_tree_of_another_format_is_an_error(folder, grown):
         ('{"format": "ldsm-checkpoint", "version": 2}', "has format version 2, but this ldsm read"),
     ],
 )
-def test_a_damaged_manifest_is_refused(folder, text, message):
+def test_damaged_manifest(folder, text, message):
     manifest = folder / "checkpoint.json"
     manifest.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ValueError, match=message) as caught:
@@ -174,7 +172,7 @@ def test_a_damaged_manifest_is_refused(folder, text, message):
     assert len(trees_in(folder)) == 4
 
 
-def test_any_altered_byte_of_the_manifest_is_noticed(folder):
+def test_altered_manifest_bytes(folder):
     manifest = folder / "checkpoint.json"
     good = manifest.read_bytes()
     for at in range(0, len(good), 7):
@@ -214,7 +212,7 @@ def sealed_manifest(folder, change):
         (lambda m: m["tree_params"].pop("arity"), "arity is 2 now but was None"),
     ],
 )
-def test_a_made_up_manifest_is_refused(folder, change, message):
+def test_forged_manifest(folder, change, message):
     sealed_manifest(folder, change)
     with pytest.raises(ValueError, match=message):
         small(random_state=None).fit(XS, YS, checkpoint_dir=folder)
@@ -223,7 +221,7 @@ def test_a_made_up_manifest_is_refused(folder, change, message):
 # -- the folder ----------------------------------------------------------------------------------
 
 
-def test_folders_that_are_refused(tmp_path, grown):
+def test_invalid_folders(tmp_path, grown):
     (tmp_path / "file").write_text("x")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").touch()
@@ -244,7 +242,7 @@ def test_folders_that_are_refused(tmp_path, grown):
     assert not grown
 
 
-def test_what_killed_processes_leave_is_ignored_and_in_time_removed(tmp_path):
+def test_leftovers_of_killed_processes(tmp_path):
     folder = tmp_path / "trees"
     folder.mkdir()
     young, old = folder / ".ldsm-0123.tmp", folder / ".ldsm-4567.tmp"
@@ -260,7 +258,7 @@ def test_what_killed_processes_leave_is_ignored_and_in_time_removed(tmp_path):
     assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
 
 
-def test_a_relative_path_holds_for_workers(tmp_path, monkeypatch):
+def test_relative_checkpoint_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with joblib.parallel_config(backend="loky", n_jobs=2):
         small().fit(XS, YS, checkpoint_dir="trees")
@@ -280,7 +278,7 @@ def without_privileges():
         os.seteuid(0)
 
 
-def test_a_folder_that_cannot_be_written(grown):
+def test_unwritable_folder(grown):
     parent = Path(tempfile.mkdtemp())  # where nobody may look; not so pytest's own
     try:
         small(n_estimators=2).fit(XS, YS, checkpoint_dir=parent / "begun")
@@ -303,7 +301,7 @@ def test_a_folder_that_cannot_be_written(grown):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_full_disk(folder, n_jobs):
+def test_full_disk(folder, n_jobs):
     clf = small(n_estimators=8, n_jobs=n_jobs)
     for n_bytes in (100, 5000):
         with no_file_beyond(n_bytes), pytest.raises(OSError) as caught:
@@ -320,7 +318,7 @@ def test_a_full_disk(folder, n_jobs):
     assert clf.fingerprint_ == small(n_estimators=8).fit(XS, YS).fingerprint_
 
 
-def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
+def test_no_hard_links(tmp_path, monkeypatch):
     def fail(*arguments):
         raise PermissionError(errno.EPERM, "no links here")
 

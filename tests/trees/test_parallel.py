@@ -1,7 +1,5 @@
 """The same bits however the work is spread: over threads, processes, SIMD paths, batches, forks."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle
@@ -70,13 +68,13 @@ def check_fingerprints(monkeypatch, combinations):
     assert len(set.union(*found.values())) == len(found)  # and another one for another seed
 
 
-def test_one_fingerprint_per_seed_for_any_threads_and_simd_path(monkeypatch):
+def test_same_bits_for_threads_and_simd(monkeypatch):
     threads = [("threading", n_jobs) for n_jobs in (1, 2, 4)]
     check_fingerprints(monkeypatch, list(product(threads, range(3))))
 
 
 @pytest.mark.long
-def test_one_fingerprint_per_seed_for_any_processes_too(monkeypatch):
+def test_same_bits_for_processes(monkeypatch):
     places = product(("threading", "loky"), (1, 2, 4))
     check_fingerprints(monkeypatch, list(product(places, range(3))))
 
@@ -204,15 +202,15 @@ def check_children(method, n_jobs, times):
 # Python warns of forks in a process with threads, which scikit-learn's libraries start.
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ten_forks_answer_as_their_parent(n_jobs):
+def test_ten_forks_same_answers(n_jobs):
     check_children("fork", n_jobs, times=10)
 
 
-def test_a_spawned_process_answers_as_its_parent():
+def test_spawned_process_same_answers():
     check_children("spawn", 2, times=1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ten_spawned_processes_answer_as_their_parent(n_jobs):
+def test_ten_spawned_processes_same_answers(n_jobs):
     check_children("spawn", n_jobs, times=10)

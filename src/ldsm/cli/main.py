@@ -90,6 +90,8 @@ def _run(arguments: list[str]) -> int:
 
 def _usage_message(error: Any) -> str:
     message = str(error.format_message()).rstrip()
+    if hasattr(error.__cause__, "errors"):  # newer versions of Typer leave out the value
+        message = f"{message} Got {error.__cause__.errors()[0]['input']!r:.40}."
     path = getattr(getattr(error, "ctx", None), "command_path", "ldsm")
     return f"{message.removesuffix('.')}. Try '{path} --help'."
 

@@ -19,6 +19,7 @@ from .._version import __version__
 from .api import annif, inference, insight
 from .api.reference import reference_page
 from .batching import Busy
+from .http.answers import wrong_value
 from .http.guards import Guard, errors_of, path_of, problem
 from .models import NoSuchModel, Overwritten
 from .page import page
@@ -129,7 +130,6 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        # The first problem, without the value: that may be a whole text.
         first = error.errors()[0]
         return problem(path_of(request.scope), 422, _told(first))
 
@@ -146,4 +146,4 @@ def _told(error: Any) -> str:
     if error["type"] == "json_invalid":
         return f"The body is not JSON (at character {place[0]})."
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return f"{name.lstrip('.') or 'The body'}: {error['msg']}."
+    return f"{name.lstrip('.') or 'The body'}: {wrong_value(error)}"

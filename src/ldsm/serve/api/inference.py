@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..._version import __version__
-from ..http.answers import JSON, json_of
+from ..http.answers import JSON, json_of, wrong_value
 from ..http.bodies import route_that_reads_in
 from ..service import Kind, Refused, Service
 from .annif import MOST_TAIL
@@ -182,8 +182,10 @@ def _texts(body: InferenceRequest) -> list[str]:
         raise Refused(f"There must be one input, {TEXT!r}. Got {names}.")
     tensor = body.inputs[0]
     data = _flat(tensor.data)
-    if tensor.datatype != "BYTES" or not all(isinstance(text, str) for text in data):
-        raise Refused(f"The input {TEXT!r} must hold strings, of the datatype BYTES.")
+    other = next((i for i, text in enumerate(data) if not isinstance(text, str)), None)
+    if tensor.datatype != "BYTES" or other is not None:
+        where = "" if other is None else f" data[{other}] is not a string."
+        raise Refused(f"The input {TEXT!r} must hold strings, of the datatype BYTES.{where}")
     if tensor.shape not in ([len(data)], [len(data), 1]):
         raise Refused(
             f"The shape of {TEXT!r} must be [{len(data)}], as it has so many texts. "
@@ -203,4 +205,4 @@ def _parameters(body: InferenceRequest) -> Parameters:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise Refused(f"The parameter {place!r} is wrong: {first['msg']}.") from None
+        raise Refused(f"The parameter {place!r} is wrong: {wrong_value(first)}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Response
@@ -19,3 +20,13 @@ class JSON(Response):
 def json_of(value: Any) -> bytes:
     """The document of a value."""
     return _encode(value).encode("utf-8", "backslashreplace")
+
+
+# Errors of pydantic about numbers.
+_OF_NUMBERS = ("greater_than", "less_than", "int_", "float_", "finite_")
+
+
+def wrong_value(error: Mapping[str, Any]) -> str:
+    """What pydantic finds wrong with a value. Only numbers are shown: a text may be private."""
+    got = f" Got {str(error['input'])[:40]}." if error["type"].startswith(_OF_NUMBERS) else ""
+    return f"{error['msg']}.{got}"

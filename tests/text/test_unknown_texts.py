@@ -1,7 +1,5 @@
 """Texts of no known word, or of one that says nothing: no tag is claimed with confidence."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 
@@ -46,14 +44,14 @@ def base_rates(tagger):
 
 
 @pytest.mark.parametrize("text", EMPTY + UNKNOWN)
-def test_a_text_of_no_known_word_gets_the_base_rates(tagger, text):
+def test_unknown_text_gets_base_rates(tagger, text):
     assert tagger.predict([text], k=3)[0] == base_rates(tagger)[:3]
     assert tagger.predict_sets([text])[0] == []  # no tag has half of the texts
     third = base_rates(tagger)[2]
     assert tagger.predict([text], k=1, tags=[third[0]])[0] == [third]
 
 
-def test_its_explanation_says_so(tagger):
+def test_unknown_text_explanation(tagger):
     told = tagger.explain("xyzzy qwrtz", max_tags=3)
     assert told.tags == base_rates(tagger)[:3]
     assert all(score.certainty == 0 for score in told.scores)
@@ -63,7 +61,7 @@ def test_its_explanation_says_so(tagger):
     assert known.caution is None and "no known word" not in str(known)
 
 
-def test_a_stop_word_is_close_to_the_base_rates(worded):
+def test_stop_word_near_base_rates(worded):
     (score, *_) = worded.explain("the").scores
     assert 0 < score.certainty < 1
     assert "little to go by" in str(worded.explain("the"))
@@ -71,7 +69,7 @@ def test_a_stop_word_is_close_to_the_base_rates(worded):
     assert best[1] <= 2 * base_rates(worded)[0][1]
 
 
-def test_an_unknown_form_of_a_known_word_counts(spelled):
+def test_unknown_word_form_counts(spelled):
     texts, tags = titles(40, seed=9)
     forms = [text.split()[0] + "nsto" for text in texts]
     assert not set(forms) & spelled.vectorizer_.vocabulary_.keys()
@@ -84,7 +82,7 @@ def test_an_unknown_form_of_a_known_word_counts(spelled):
     assert np.median([score.score for score in best]) > 3 * most
 
 
-def test_a_tag_without_texts_counts_by_its_name():
+def test_name_counts_as_evidence():
     texts, tags = titles(1000)
     hidden = min(tag for own in tags for tag in own)
     known = [[tag for tag in own if tag != hidden] for own in tags]
@@ -111,7 +109,7 @@ def test_files_keep_it(spelled, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["length", "type", "missing"])
-def test_damaged_lists_of_telling_sub_words_are_refused(spelled, damage):
+def test_damaged_telling_sub_words(spelled, damage):
     stage = spelled.classifier_.second_stage_
     header, arrays = stage_to_state(stage)
     layout = spelled.classifier_.model_.layout

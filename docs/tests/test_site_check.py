@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
-if not DOCS.exists():
-    pytest.skip("there are no pages here", allow_module_level=True)
+DOCS = Path(__file__).parents[1]
 sys.path.insert(0, str(DOCS / "site"))
 
 from check import faults  # noqa: E402
@@ -36,7 +34,7 @@ def found(folder, head="", body="", css=""):
         '<img src="gone.png">',
     ],
 )
-def test_what_would_be_loaded_from_elsewhere_is_found(head, tmp_path):
+def test_external_resources_are_found(head, tmp_path):
     (fault,) = found(tmp_path, head=head)
     assert fault.startswith("loads ")
 
@@ -48,12 +46,12 @@ def test_style_sheets_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("link", ["gone.html", "#gone", "index.html#gone", "../gone/"])
-def test_links_that_lead_nowhere_are_found(link, tmp_path):
+def test_broken_links_are_found(link, tmp_path):
     (fault,) = found(tmp_path, body=f'<a href="{link}">x</a>')
     assert fault.startswith(f"links to {link}")
 
 
-def test_what_is_right_is_not_a_fault(tmp_path):
+def test_valid_page_has_no_faults(tmp_path):
     links = ("https://elsewhere.invalid/#x", "mailto:a@b.invalid", "#top", "#a%20b", "index.html")
     body = "".join(f'<a href="{link}">x</a>' for link in links)
     head = (

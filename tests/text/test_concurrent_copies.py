@@ -1,7 +1,5 @@
 """Models are pickled and copied while other threads learn and predict."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys
@@ -41,7 +39,7 @@ def own_parts(thing, seen) -> Iterator[object]:
             yield from own_parts(part, seen)
 
 
-def test_state_of_every_part_is_a_copy(tagger):
+def test_state_is_a_copy(tagger):
     """What pickle reads one by one must not be what another thread adds to."""
     tagger.predict(["cod"])
     parts = list(own_parts(tagger, {}))

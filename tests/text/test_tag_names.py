@@ -1,7 +1,5 @@
 """Taggers that know what tags are called, also of tags that no document has."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from functools import cache
@@ -38,7 +36,7 @@ def recall(model, tag, k=3):
     return np.mean(found)
 
 
-def test_words_that_were_never_seen_are_known_by_their_parts():
+def test_unseen_words_match_by_sub_words():
     model = TextTagger(LdSMClassifier(5)).fit(TEXTS, TAGS)
     assert "subwords" in stage(model).blend.kind
     words = TextTagger(LdSMClassifier(5), default_vectorizer()).fit(TEXTS, TAGS)
@@ -47,7 +45,7 @@ def test_words_that_were_never_seen_are_known_by_their_parts():
     assert model.score(new, NEW_TAGS) > 0.5 > 2 * words.score(new, NEW_TAGS)
 
 
-def test_a_tag_without_documents_is_found_by_its_name():
+def test_unseen_tag_found_by_name():
     model = tagger()
     assert HIDDEN in model.classes_
     assert model.classifier_.label_counts_[model.classes_.tolist().index(HIDDEN)] == 0
@@ -62,7 +60,7 @@ def test_a_tag_without_documents_is_found_by_its_name():
     assert {tag for best in only for tag, _ in best} <= {HIDDEN}
 
 
-def test_all_ways_to_ask_agree_and_do_not_depend_on_threads_or_batches(tmp_path):
+def test_names_independent_of_threads_and_batches(tmp_path):
     model = tagger()
     model.save(tmp_path / "m.ldsm")
     again = ldsm.load(tmp_path / "m.ldsm")
@@ -82,7 +80,7 @@ def test_all_ways_to_ask_agree_and_do_not_depend_on_threads_or_batches(tmp_path)
     assert threads.fingerprint_ == model.fingerprint_
 
 
-def test_explanations_add_up_and_say_that_the_name_matched():
+def test_explanation_shows_matched_name():
     model = tagger()
     text = next(text for text, tags in zip(NEW, NEW_TAGS, strict=True) if HIDDEN in tags)
     for score in model.explain(text, max_tags=4).scores:
@@ -96,7 +94,7 @@ def test_explanations_add_up_and_say_that_the_name_matched():
     assert f"the name '{HIDDEN}' matches by " in str(score)
 
 
-def test_other_names_of_tags_are_matched_and_told(tmp_path):
+def test_synonyms_are_matched(tmp_path):
     codes = {tag: f"T{i:03}" for i, tag in enumerate(sorted({t for tags in TAGS for t in tags}))}
     coded = [[codes[tag] for tag in tags] for tags in KNOWN]
     vocabulary = {code: [f"misleading {code}", tag] for tag, code in codes.items()}
@@ -137,19 +135,19 @@ def test_titles_go_with_their_tags(tmp_path):
         ({"classifier": LdSMClassifier(2)}, "no-such-file.tsv", "No such file"),
     ],
 )
-def test_vocabularies_that_cannot_be_used(options, vocabulary, message):
+def test_invalid_vocabularies(options, vocabulary, message):
     with pytest.raises((ValueError, OSError), match=message):
         TextTagger(**options).fit(TEXTS, TAGS, vocabulary=vocabulary)
 
 
-def test_a_vocabulary_that_cannot_help_is_told_of():
+def test_useless_vocabulary_warns():
     codes = {tag: f"{i:03}" for i, tag in enumerate(sorted({t for tags in TAGS for t in tags}))}
     coded = [[codes[tag] for tag in tags] for tags in TAGS]
     with pytest.warns(UserWarning, match="1 tags that no document has cannot be predicted"):
         TextTagger(LdSMClassifier(2)).fit(TEXTS, coded, vocabulary=[*codes.values(), "999"])
 
 
-def test_features_that_are_made_already_take_no_vocabulary():
+def test_vectorized_data_takes_no_vocabulary():
     X = tagger().vectorize(TEXTS)
     named = [HIDDEN, "b"]
     data = datasets.Dataset(X, np.ones((len(TEXTS), 2)), label_names=named)
@@ -158,7 +156,7 @@ def test_features_that_are_made_already_take_no_vocabulary():
         TextTagger().fit(data, vocabulary=named)
 
 
-def test_synonyms_of_a_dataset_are_a_vocabulary():
+def test_dataset_synonyms():
     data = datasets.Dataset.from_texts(TEXTS, KNOWN)
     names = {tag: [tag] for some in TAGS for tag in some}
     model = TextTagger(LdSMClassifier(5)).fit(replace(data, label_synonyms=names))
@@ -168,7 +166,7 @@ def test_synonyms_of_a_dataset_are_a_vocabulary():
     assert HIDDEN in model.classes_
 
 
-def test_rare_tags_stay_out_of_the_model():
+def test_rare_tags_stay_out():
     tags = [[*some, "rarely"] if i < 2 else some for i, some in enumerate(TAGS)]
     model = TextTagger(LdSMClassifier(2), min_tag_count=3)
     model.fit(TEXTS, tags, vocabulary=["rarely", HIDDEN, "unheard"])
@@ -267,7 +265,7 @@ def test_any_text_is_answered(text):
     assert [tag for tag, _ in told.tags] == [tag for tag, _ in best]
 
 
-def test_tags_in_another_script():
+def test_non_latin_tags():
     """No rule knows a language: words and names of any script are compared."""
     shift = {ord(c): chr(ord(c) + 0x3D0) for c in map(chr, range(ord("a"), ord("z") + 1))}
 

@@ -1,7 +1,5 @@
 """Terminals that lack characters, labels that move the cursor, pipes that are closed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -54,7 +52,7 @@ def test_labels_are_shown_escaped(model, capsys, tmp_path):
     assert not odd_characters(lines.out)
 
 
-def test_json_has_the_labels_as_they_are(model, capsys):
+def test_json_labels_are_raw(model, capsys):
     answer = within(capsys)("predict", model, "word0 more0", "-k", "6", "--json")
     assert set(json.loads(answer.out)["labels"]) <= set(NASTY)
 
@@ -68,7 +66,7 @@ def test_json_has_the_labels_as_they_are(model, capsys):
         pytest.param("inspect", {"LC_ALL": "C", "HOME": ""}, marks=pytest.mark.long),
     ],
 )
-def test_an_encoding_that_lacks_characters_is_no_error(model, command, environment):
+def test_limited_encodings(model, command, environment):
     if "LC_ALL" in environment and not sys.prefix.isascii():
         pytest.skip("without UTF-8, Python itself cannot start in a folder of such a name")
     settings = {**os.environ, **environment}
@@ -78,27 +76,27 @@ def test_an_encoding_that_lacks_characters_is_no_error(model, command, environme
 
 
 @pytest.mark.parametrize("command", ["predict", pytest.param("explain", marks=pytest.mark.long)])
-def test_stdin_that_is_closed_is_one_sentence(model, command):
+def test_closed_stdin(model, command):
     shell = f'"{sys.executable}" -m ldsm {command} "{model}" - <&-'
     run = patience.run(shell, shell=True)
     assert run.returncode in (1, 2)
     assert run.stderr.startswith("error: ") and run.stderr.count("\n") == 1
 
 
-def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path, capsys):
+def test_pipe_as_manifest(tmp_path, capsys):
     os.mkfifo(tmp_path / "meta.json")
     run = within(capsys)("train", tmp_path, "-o", tmp_path.parent / "m.ldsm")
     assert run.code != 0 and "not a regular file" in run.err
 
 
-def test_a_lone_surrogate_is_refused_where_it_is_read(tmp_path, capsys):
+def test_surrogate_in_data(tmp_path, capsys):
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "a", "labels": ["b"]}\n{"text": "a", "labels": ["x\\ud800"]}\n')
     run = within(capsys)("train", path, "-o", tmp_path / "m.ldsm")
     assert run.code == 1 and "d.jsonl:2: field 'labels' holds a lone surrogate" in run.err
 
 
-def test_ctrl_c_while_it_still_loads_is_one_sentence(model):
+def test_ctrl_c_during_imports(model):
     """At whichever moment it comes, once Python itself is up."""
     program = """if True:
         import builtins, ldsm.__main__
@@ -123,7 +121,7 @@ def test_ctrl_c_while_it_still_loads_is_one_sentence(model):
 
 
 @pytest.mark.linux
-def test_a_full_disk_behind_stdout_is_named():
+def test_full_disk_behind_stdout():
     with open("/dev/full", "w") as full:
         screen = Screen(out=Console(file=full))
         screen.line("fish")

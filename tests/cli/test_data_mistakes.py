@@ -4,8 +4,6 @@ Each mistake is a file that somebody might train on. Every surface refuses it, o
 words, and names the remedy as its user would give it: an argument in Python, an option in a shell.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
@@ -262,14 +260,14 @@ def told(fit, warns):
     return str(error.value)
 
 
-def test_there_are_thirty():
+def test_at_least_thirty_mistakes():
     assert len(MISTAKES) >= 30
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 @pytest.mark.parametrize("surface", [in_the_shell, with_texts, with_features])
 @pytest.mark.filterwarnings("default")
-def test_a_mistake_is_told_with_its_remedy(name, surface, tmp_path, capsys):
+def test_mistakes_name_their_remedy(name, surface, tmp_path, capsys):
     mistake = MISTAKES[name]
     path = tmp_path / mistake.file
     content = mistake.content if isinstance(mistake.content, bytes) else mistake.content.encode()

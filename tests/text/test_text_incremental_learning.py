@@ -1,7 +1,5 @@
 """Taggers that learn from new documents: words, idf, tags and their names."""
 
-from __future__ import annotations
-
 import copy
 from functools import cache
 
@@ -39,19 +37,19 @@ def share_found(tagger, tag, texts, k=5):
     return np.mean([tag in [name for name, _ in best] for best in tagger.predict(texts, k)])
 
 
-def test_learning_comes_close_to_a_fit_on_all():
+def test_updates_approach_full_fit():
     grown = copy.deepcopy(fitted()).partial_fit(TEXTS[REST], TAGS[REST])
     small, whole = precision(fitted()), precision(fitted(1600))
     assert precision(grown) >= min(small, whole) - 0.01
     assert grown.classifier_.training_["rows"] == 1600
 
 
-def test_the_first_call_is_a_fit():
+def test_first_partial_fit_fits():
     first = TextTagger(LdSMClassifier(5)).partial_fit(TEXTS[FIRST], TAGS[FIRST])
     assert first.fingerprint_ == fitted().fingerprint_
 
 
-def test_new_words_become_features_behind_the_words():
+def test_new_words_are_appended():
     tagger = copy.deepcopy(fitted())
     before = tagger.features_.names
     tagger.partial_fit(ZEBRAS, [["zoo"]] * 40)
@@ -73,13 +71,13 @@ def test_new_words_become_features_behind_the_words():
     assert "zebra" in str(words)
 
 
-def test_words_of_a_single_document_stay_out():
+def test_single_document_words_ignored():
     tagger = copy.deepcopy(fitted()).partial_fit(["an okapi"], [TAGS[0]])
     assert tagger.features_.names == fitted().features_.names
     assert tagger.classifier_.training_["history"][0]["learned"] == 1
 
 
-def test_there_are_at_most_twice_as_many_words(monkeypatch):
+def test_word_limit(monkeypatch):
     monkeypatch.setattr(learning, "MOST_WORDS", 1.02)
     n_words = len(fitted().features_.words)
     texts = [f"{text} unheard{i % 40} of{i % 40}" for i, text in enumerate(TEXTS[FIRST])]
@@ -90,7 +88,7 @@ def test_there_are_at_most_twice_as_many_words(monkeypatch):
 
 
 @pytest.mark.parametrize("smooth", [True, False])
-def test_idf_is_that_of_all_documents(smooth):
+def test_idf_covers_all_documents(smooth):
     vectorizer = default_vectorizer(smooth_idf=smooth)
     tagger = TextTagger(LdSMClassifier(5), vectorizer).fit(TEXTS[FIRST], TAGS[FIRST])
     tagger.partial_fit(TEXTS[REST], TAGS[REST])
@@ -103,7 +101,7 @@ def test_idf_is_that_of_all_documents(smooth):
     assert np.all(tagger.vectorizer_.idf_[known:] >= np.array(expected[known:]) - 1e-5)
 
 
-def test_idf_of_pairs_and_sub_words_moves_too():
+def test_idf_of_bigrams_and_sub_words():
     tagger = copy.deepcopy(fitted()).partial_fit(TEXTS[REST], TAGS[REST])
     before, after = fitted().features_, tagger.features_
     assert before.pairs is not None and before.sub_words is not None
@@ -138,14 +136,14 @@ def test_other_vectorizers_learn_words_too(vectorizer, tmp_path):
         assert len(again.features_.names) > len(tagger.features_.names)
 
 
-def test_a_given_vocabulary_stays():
+def test_given_vocabulary_stays():
     words = default_vectorizer().fit(TEXTS[FIRST]).get_feature_names_out().tolist()
     tagger = TextTagger(LdSMClassifier(5), default_vectorizer(vocabulary=words))
     tagger.fit(TEXTS[FIRST], TAGS[FIRST]).partial_fit(ZEBRAS, [["zoo"]] * 40)
     assert tagger.features_.names == words
 
 
-def test_rare_tags_wait_until_there_are_enough():
+def test_rare_tags_wait():
     tagger = TextTagger(LdSMClassifier(5), min_tag_count=3).fit(
         TEXTS[FIRST], [[*tags, "rare"] if i < 2 else tags for i, tags in enumerate(TAGS[FIRST])]
     )
@@ -157,7 +155,7 @@ def test_rare_tags_wait_until_there_are_enough():
     assert tagger.classifier_.label_counts_[tagger.classes_.tolist().index("rare")] == 1
 
 
-def test_new_tags_are_known_by_their_names():
+def test_new_tags_match_by_name():
     first = with_names()
     tagger = copy.deepcopy(first)
     assert tagger.classifier_.second_stage_.names is not None
@@ -169,7 +167,7 @@ def test_new_tags_are_known_by_their_names():
     assert names.matched.sum() >= first.classifier_.second_stage_.names.matched.sum()
 
 
-def test_files_hold_all_that_was_learned(tmp_path):
+def test_updates_round_trip(tmp_path):
     tagger = copy.deepcopy(fitted()).partial_fit(ZEBRAS, [["zoo"]] * 40)
     tagger.save(tmp_path / "m.ldsm")
     again = ldsm.load(tmp_path / "m.ldsm")
@@ -191,7 +189,7 @@ def top_scores(tagger):
     return np.array([best[0][1] for best in tagger.predict(NEW, 1) if best])
 
 
-def test_one_document_does_not_upset_the_others():
+def test_single_document_update_is_local():
     """Not even if it is the first to match a tag's name."""
     tag = str(fitted().classes_[0])
     tagger = copy.deepcopy(fitted()).partial_fit([tag], [[tag]])
@@ -212,19 +210,19 @@ def with_names():
     return TextTagger(LdSMClassifier(5)).fit(TEXTS[FIRST], TAGS[FIRST], vocabulary=names)
 
 
-def test_a_pipeline_answers():
+def test_pipeline():
     pipeline = Pipeline([("tags", TextTagger(LdSMClassifier(2)))]).fit(TEXTS[:300], TAGS[:300])
     assert len(pipeline.predict(NEW[:2])) == 2
 
 
-def test_a_word_may_be_in_all_documents_of_a_batch():
+def test_word_in_all_documents():
     vectorizer = default_vectorizer(max_df=0.5)
     tagger = TextTagger(LdSMClassifier(3), vectorizer).fit(TEXTS[FIRST], TAGS[FIRST])
     tagger.partial_fit(ZEBRAS, [["zoo"]] * 40)
     assert "zebra" in tagger.features_.names
 
 
-def test_a_single_document_of_a_tag_is_not_kept_as_its_centroid():
+def test_single_document_centroid_dropped():
     tags = [[*own, "solo"] if i == 0 else own for i, own in enumerate(TAGS[FIRST])]
     tagger = TextTagger(LdSMClassifier(3, rerank="tail"), min_tag_count=2).fit(TEXTS[FIRST], tags)
     tagger.partial_fit([TEXTS[1100]], [["solo"]])
@@ -232,7 +230,7 @@ def test_a_single_document_of_a_tag_is_not_kept_as_its_centroid():
     assert len(tagger.classifier_.second_stage_.centroids.vector(place)[0]) == 0
 
 
-def test_changes_at_the_same_time_are_told_of(monkeypatch):
+def test_concurrent_changes_are_reported(monkeypatch):
     tagger = copy.deepcopy(fitted())
 
     def meanwhile(*arguments, **options):
@@ -263,13 +261,13 @@ def test_bad_documents_change_nothing(texts, tags, message):
     assert tagger.fingerprint_ == fitted().fingerprint_
 
 
-def test_documents_without_tags_are_learned_as_such():
+def test_documents_without_tags():
     tagger = copy.deepcopy(fitted()).partial_fit(["nothing to say", "zebra"], [[], []])
     assert tagger.classifier_.training_["rows"] == 1002
     assert tagger.classes_.tolist() == fitted().classes_.tolist()
 
 
-def test_others_never_see_words_of_one_model_and_trees_of_another():
+def test_readers_see_consistent_words_and_trees():
     tagger = copy.deepcopy(fitted())
     errors = []
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="the benchmarks are not here")
+BENCHMARKS = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def folder(peers_env, tmp_path):
     return tmp_path / "data"
 
 
-def test_without_the_peers_environment(peers_env, folder, monkeypatch, capsys):
+def test_missing_peers_environment(peers_env, folder, monkeypatch, capsys):
     monkeypatch.setattr(peers_env, "PYTHON", folder / "no" / "python")
     assert peers_env.run_peer("omikuji-parabel", folder) is None
     message = capsys.readouterr().err
@@ -38,7 +37,7 @@ def test_without_the_peers_environment(peers_env, folder, monkeypatch, capsys):
     assert "`make peers` makes it" in message
 
 
-def test_a_peer_that_fails_costs_one_line(peers_env, folder, monkeypatch, capsys):
+def test_failing_peer(peers_env, folder, monkeypatch, capsys):
     monkeypatch.setattr(peers_env, "PYTHON", Path(sys.executable))
     (folder / "X.npz").unlink()
     assert peers_env.run_peer("sklearn-ovr", folder) is None

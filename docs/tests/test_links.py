@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-if not all((ROOT / folder).exists() for folder in ("docs", "benchmarks")):
-    pytest.skip("not all of the pages are here", allow_module_level=True)
 PAGES = sorted(
     path
     for pattern in ("*.md", "docs/*.md", "benchmarks/*.md")
@@ -69,7 +67,7 @@ def test_broken_links_are_found(tmp_path):
     ]
 
 
-def test_every_page_is_in_a_table_of_contents():
+def test_pages_are_in_toctree():
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     listed = set()
     for path in (ROOT / "docs").glob("*.md"):

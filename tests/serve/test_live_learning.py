@@ -1,7 +1,5 @@
 """`--learn`: corrections are learned in the order of their file, none is lost or learned twice."""
 
-from __future__ import annotations
-
 import os
 import threading
 
@@ -40,7 +38,7 @@ def settled(condition):
     return bool(wait_until(condition))
 
 
-def test_a_correction_is_learned_before_it_is_acknowledged(own_model):
+def test_correction_learned_before_reply(own_model):
     with running(create_app([own_model], Settings(learn=True))) as client:
         assert client.get(TAGS).json["learns"] is True
         for i in range(3):
@@ -58,7 +56,7 @@ def test_a_correction_is_learned_before_it_is_acknowledged(own_model):
     assert learned(own_model) == 4
 
 
-def test_it_is_saved_now_and_then(own_model):
+def test_periodic_saves(own_model):
     with running(create_app([own_model], Settings(learn=True, save_every=0.2))) as client:
         correct(client, "a yacht race", "sport")
         assert settled(lambda: learned(own_model) == 1)
@@ -66,7 +64,7 @@ def test_it_is_saved_now_and_then(own_model):
 
 
 @pytest.mark.linux
-def test_after_a_kill_the_rest_is_learned_again(own_model):
+def test_corrections_relearned_after_kill(own_model):
     with service(own_model, "--learn", "--port", 0) as process:
         correct(process, "a yacht race", "sport")
         correct(process, "a chess game", "games")
@@ -78,7 +76,7 @@ def test_after_a_kill_the_rest_is_learned_again(own_model):
     assert learned(own_model) == 2
 
 
-def test_another_model_learns_what_it_has_not_seen(own_model, tagger):
+def test_replaced_model_relearns_corrections(own_model, tagger):
     """Whoever replaces the file: the corrections that it does not know are learned."""
     with running(create_app([own_model], Settings(learn=True, save_every=0.1))) as client:
         correct(client, "a yacht race", "sport")
@@ -90,7 +88,7 @@ def test_another_model_learns_what_it_has_not_seen(own_model, tagger):
 
 
 @pytest.mark.long
-def test_one_of_several_processes_learns(own_model):
+def test_single_learning_process(own_model):
     with service(own_model, "--learn", "--workers", 2, "--port", 0) as process:
         for i in range(6):
             correct(process, f"a yacht race {i}", "sport")
@@ -105,7 +103,7 @@ def of_an_earlier_version(tagger, path):
     write(path, {"kind": "TextTagger", **header}, arrays)
 
 
-def test_a_model_that_cannot_learn_is_refused(own_model, tagger, tmp_path, caplog, monkeypatch):
+def test_unlearnable_model_refused(own_model, tagger, tmp_path, caplog, monkeypatch):
     # Whoever waited for it to learn would wait for ever.
     monkeypatch.setattr(service_module, "LEARN_WAIT", 10 * PATIENCE)
     old = tmp_path / "old.ldsm"
@@ -125,7 +123,7 @@ def test_a_model_that_cannot_learn_is_refused(own_model, tagger, tmp_path, caplo
         assert client.get(TAGS).json["learns"] is True
 
 
-def test_save_does_not_overwrite_model_of_another_program(own_model, tmp_path, monkeypatch):
+def test_save_keeps_foreign_model(own_model, tmp_path, monkeypatch):
     """It is moved into place between the beginning and the end of a save."""
     other = tmp_path / "other"
     small_tagger(seed=3).save(other)
@@ -157,7 +155,7 @@ def test_link_to_model_stays_a_link(own_model, tmp_path):
     assert sorted(os.listdir(folder)) == ["tags.corrections.jsonl", "tags.ldsm"]
 
 
-def test_corrections_that_fail_are_not_counted_as_learned(own_model, caplog, monkeypatch):
+def test_failed_corrections_not_counted(own_model, caplog, monkeypatch):
     plain = ldsm.TextTagger.partial_fit
 
     def picky(self, documents):
@@ -176,7 +174,7 @@ def test_corrections_that_fail_are_not_counted_as_learned(own_model, caplog, mon
     assert learned(own_model) == 2
 
 
-def test_end_of_service_does_not_wait_for_a_lock_without_end(own_model, monkeypatch, caplog):
+def test_shutdown_does_not_wait_forever(own_model, monkeypatch, caplog):
     """What was not saved is learned at the next start."""
     monkeypatch.setattr(learner, "_PATIENCE", 0.1)
     with locked(own_model), running(create_app([own_model], Settings(learn=True))) as client:
@@ -188,7 +186,7 @@ def test_end_of_service_does_not_wait_for_a_lock_without_end(own_model, monkeypa
     assert learned(own_model) == 1
 
 
-def test_lines_that_are_no_corrections_do_not_stop_it(own_model, caplog):
+def test_invalid_correction_lines_skipped(own_model, caplog):
     file = own_model.with_name("tags.corrections.jsonl")
     file.write_text('nonsense\n\n{"text": "a yacht race", "labels": ["sport"]}\n')
     with running(create_app([own_model], Settings(learn=True))) as client:
@@ -198,7 +196,7 @@ def test_lines_that_are_no_corrections_do_not_stop_it(own_model, caplog):
     assert "line 1 is no correction" in caplog.text and "line 2 is no correction" in caplog.text
 
 
-def test_a_kept_correction_is_acknowledged_however_long_learning_takes(own_model, monkeypatch):
+def test_slow_learning_still_acknowledges(own_model, monkeypatch):
     """Told that it took too long, a client would send it again."""
     plain, acknowledged = ldsm.TextTagger.partial_fit, threading.Event()
 
@@ -216,7 +214,7 @@ def test_a_kept_correction_is_acknowledged_however_long_learning_takes(own_model
 
 
 @pytest.mark.parametrize("text", ["cod", "?!"])
-def test_texts_without_known_words_are_learned_as_far_as_they_go(own_model, text):
+def test_corrections_without_known_words(own_model, text):
     with running(create_app([own_model], Settings(learn=True))) as client:
         correct(client, text, "fish")
         assert settled(lambda: client.get(TAGS).json["n_training_rows"] == 601)

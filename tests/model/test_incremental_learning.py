@@ -1,7 +1,5 @@
 """Models that learn from new rows: each part beside what all rows together would give."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from functools import cache
@@ -54,7 +52,7 @@ def precision(clf, k=1):
 # -- what moves -------------------------------------------------------------------------------
 
 
-def test_leaves_count_the_new_rows_that_reach_them():
+def test_leaves_count_new_rows():
     before, after = fitted(None).forest_, learned(None).forest_
     offsets, labels = before.histogram_offsets, before.histogram_labels
     counts = np.zeros((before.n_nodes, N_LABELS), dtype=int)
@@ -81,7 +79,7 @@ def test_leaves_count_the_new_rows_that_reach_them():
             assert after.node_entropy[node] == pytest.approx(-np.sum(share * np.log(share)))
 
 
-def test_the_index_is_that_of_all_rows():
+def test_updated_index_matches_full_training():
     """Fewer labels than a feature keeps: then only rounding differs."""
     whole = train_index(feature_arrays(X), label_arrays(Y), 0).whole
     first, rest = (feature_arrays(X[part]) for part in (FIRST, REST))
@@ -101,7 +99,7 @@ def test_the_index_is_that_of_all_rows():
     assert np.count_nonzero(expected) > 1000
 
 
-def test_centroids_are_the_means_of_all_rows():
+def test_updated_centroids_are_means():
     after = learned("tail")
     unit = sp.csr_matrix(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))))
     means = (Y.T @ unit).toarray() / np.asarray(Y.sum(axis=0)).reshape(-1, 1)
@@ -112,7 +110,7 @@ def test_centroids_are_the_means_of_all_rows():
 
 
 @pytest.mark.parametrize("rerank", KINDS)
-def test_learning_pays(rerank):
+def test_updates_improve_precision(rerank):
     small, grown = fitted(rerank, 800), learned(rerank, batches=4)
     assert grown.training_["rows"] == 1600
     # The leaves of trees that are not grown anew gain little.
@@ -136,7 +134,7 @@ def test_scores_stay_probabilities(batches):
     )
 
 
-def test_the_blend_is_fitted_to_what_has_not_seen_the_rows(monkeypatch):
+def test_blend_is_fitted_on_unseen_rows(monkeypatch):
     used = []
 
     def noted(stage, new, match, seed):
@@ -154,7 +152,7 @@ def test_the_blend_is_fitted_to_what_has_not_seen_the_rows(monkeypatch):
     assert clf.second_stage_.blend.count_share == pytest.approx(share)
 
 
-def test_a_centroid_never_has_fewer_rows_than_it_must():
+def test_centroid_minimum_rows():
     names = [[*row, "solo"] if i == 0 else row for i, row in enumerate(NAMES[FIRST])]
     clf = LdSMClassifier(2, rerank="tail", tail_min_rows=2).fit(X[FIRST], names)
     place = clf.classes_.tolist().index("solo")
@@ -168,7 +166,7 @@ def test_a_centroid_never_has_fewer_rows_than_it_must():
 
 
 @pytest.mark.parametrize("rerank", KINDS)
-def test_new_labels_get_columns_in_their_place(rerank):
+def test_new_labels_get_sorted_columns(rerank):
     clf = copy.deepcopy(fitted(rerank, names=True))
     rows = [[*row, "a new one", "zz"] if "l24" in row else row for row in NAMES]
     clf.partial_fit(X[REST], rows[REST])
@@ -191,7 +189,7 @@ def test_new_labels_get_columns_in_their_place(rerank):
     assert known > 0.6
 
 
-def test_a_wider_matrix_has_new_labels():
+def test_wider_matrix_adds_labels():
     clf = copy.deepcopy(fitted())
     wide = sp.hstack([Y[REST], Y[REST][:, [24]], sp.csr_matrix((800, 1), dtype=int)]).tocsr()
     clf.partial_fit(X[REST], wide)
@@ -200,7 +198,7 @@ def test_a_wider_matrix_has_new_labels():
     assert clf.predict(TEST.X).shape == (len(TEST), N_LABELS + 2)
 
 
-def test_a_batch_of_one_new_label_alone():
+def test_batch_of_one_new_label():
     """No row is without it: what the others are like must come from the model."""
     clf = copy.deepcopy(fitted("linear", 1600, names=True))
     before = precision_of_names(clf)
@@ -225,13 +223,13 @@ def precision_of_names(clf):
 # -- scikit-learn's ways ----------------------------------------------------------------------
 
 
-def test_the_first_call_is_a_fit():
+def test_first_partial_fit_fits():
     clf = LdSMClassifier(5).partial_fit(X[FIRST], Y[FIRST])
     assert clf.fingerprint_ == fitted().fingerprint_
     assert "history" not in clf.training_
 
 
-def test_classes_name_all_labels():
+def test_classes_argument():
     y = ["b", "c"] * 20
     rows = [[0, 1], [1, 0]] * 20
     clf = LdSMClassifier(2).partial_fit(rows, y, classes=["c", "b", "a"])
@@ -247,7 +245,7 @@ def test_classes_name_all_labels():
     assert clf.classes_.tolist() == ["a", "b", "c"] and clf.label_counts_.tolist() == [5, 20, 20]
 
 
-def test_a_matrix_is_read_by_position_where_labels_were_dropped():
+def test_matrix_columns_after_drop():
     clf = copy.deepcopy(fitted()).drop_labels([2])
     kept = [i for i in range(N_LABELS) if i != 2]
     clf.partial_fit(X[REST], Y[REST][:, kept])
@@ -283,7 +281,7 @@ def test_new_labels_of_any_size(first, more):
 
 
 @pytest.mark.parametrize("rerank", KINDS)
-def test_the_same_calls_give_the_same_model(rerank, tmp_path):
+def test_updates_are_deterministic(rerank, tmp_path):
     model = learned(rerank, batches=3)
     assert learned(rerank, batches=3, n_jobs=2).fingerprint_ == model.fingerprint_
     # Counts are the same in any number of batches, all else is not.
@@ -299,7 +297,7 @@ def test_the_same_calls_give_the_same_model(rerank, tmp_path):
     ]
 
 
-def test_predictions_do_not_depend_on_what_rows_are_added_to(tmp_path):
+def test_masses_do_not_affect_predictions(tmp_path):
     path, old = tmp_path / "m.ldsm", tmp_path / "old.ldsm"
     fitted().save(path)
     header, arrays = read(path)
@@ -341,7 +339,7 @@ def test_bad_rows_change_nothing(case):
     assert clf.fingerprint_ == fitted().fingerprint_ and "history" not in clf.training_
 
 
-def test_labels_must_be_of_the_models_kind():
+def test_label_kind_mismatch():
     clf = copy.deepcopy(fitted(names=True))
     with pytest.raises(ValueError, match="the model's kind, str. Got 7"):
         clf.partial_fit(X[:2], [[7], [8]])
@@ -352,7 +350,7 @@ def test_labels_must_be_of_the_models_kind():
         clf.partial_fit(X[:2], ["l01", "l02"])
 
 
-def test_an_unchecked_model_does_not_learn(tmp_path):
+def test_unverified_model_cannot_update(tmp_path):
     fitted().save(tmp_path / "m.ldsm")
     clf = ldsm.load(tmp_path / "m.ldsm", verify=False)
     with pytest.raises(ValueError, match="Load it with verify=True"):
@@ -360,7 +358,7 @@ def test_an_unchecked_model_does_not_learn(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
-def test_an_interrupted_call_leaves_the_model_as_it_was(monkeypatch, error):
+def test_interrupted_update_keeps_model(monkeypatch, error):
     def broken(*arguments, **options):
         raise error
 
@@ -374,7 +372,7 @@ def test_an_interrupted_call_leaves_the_model_as_it_was(monkeypatch, error):
 # -- threads ----------------------------------------------------------------------------------
 
 
-def test_others_see_the_old_or_the_new_model():
+def test_concurrent_readers_see_whole_models():
     clf = copy.deepcopy(fitted(names=True))
     rows = [[*row, "a new one"] for row in NAMES[REST]]
     models = [clf.model_]
@@ -393,7 +391,7 @@ def test_others_see_the_old_or_the_new_model():
     assert len(answers) > 5 and got <= expected
 
 
-def test_two_calls_at_once_are_told_of(monkeypatch):
+def test_concurrent_updates_are_reported(monkeypatch):
     clf = copy.deepcopy(fitted())
 
     def meanwhile(*arguments, **options):
@@ -408,7 +406,7 @@ def test_two_calls_at_once_are_told_of(monkeypatch):
 # -- advice -----------------------------------------------------------------------------------
 
 
-def test_a_new_training_is_due_when_the_rows_have_doubled():
+def test_retraining_due():
     clf = copy.deepcopy(fitted(None))
     assert learn.training_due(clf.model_) is None
     clf.partial_fit(X[800:1200], Y[800:1200])

@@ -1,7 +1,5 @@
 """What answers do not say: places on the disk, and names of models to those without the key."""
 
-from __future__ import annotations
-
 import logging
 import os
 
@@ -16,7 +14,7 @@ TAGS = "/v1/projects/tags"
 
 @pytest.mark.parametrize("folder", ["plain", "Büro 'a' \\ b\n"])
 @pytest.mark.parametrize("path", ["absolute", "relative", "linked"])
-def test_problems_of_a_file_do_not_say_where_it_is(tagger, tmp_path, monkeypatch, folder, path):
+def test_file_problems_hide_paths(tagger, tmp_path, monkeypatch, folder, path):
     home = tmp_path / folder
     home.mkdir()
     model = home / "tags.ldsm"
@@ -40,7 +38,7 @@ def test_problems_of_a_file_do_not_say_where_it_is(tagger, tmp_path, monkeypatch
                 assert folder[:4] not in found and "link" not in found and "/" not in found
 
 
-def test_the_reference_names_no_model_without_the_key(model_file, tmp_path):
+def test_reference_hides_models_without_key(model_file, tmp_path):
     (tmp_path / "key").write_text("s3cret")
     secret = tmp_path / "merger-with-acme.ldsm"
     secret.write_bytes(model_file.read_bytes())
@@ -51,7 +49,7 @@ def test_the_reference_names_no_model_without_the_key(model_file, tmp_path):
         assert client.ask("GET", "/v1/projects/merger-with-acme", x_api_key="s3cret").status == 200
 
 
-def test_the_log_names_the_file_on_a_full_disk_and_the_answer_does_not(own_model, caplog):
+def test_full_disk_path_only_in_log(own_model, caplog):
     file = own_model.with_name("tags.corrections.jsonl")
     body = [{"text": "cod " * 1000, "subjects": [{"label": "fish"}]}]
     with running(create_app([own_model])) as client:

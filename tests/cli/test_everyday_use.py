@@ -1,7 +1,5 @@
 """The first hour with the command: what was read is said, and mistakes are seen."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -9,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ldsm
-from cli_runs import process, within
+from cli_runs import process
 
 WORDS = {
     "grain": ["wheat", "corn", "maize"],
@@ -20,11 +18,6 @@ WORDS = {
 
 
 pytestmark = pytest.mark.filterwarnings("default")  # warnings become notes of the command
-
-
-@pytest.fixture
-def run(capsys):
-    return within(capsys)
 
 
 def documents(n: int = 120) -> list[tuple[str, list[str]]]:
@@ -40,7 +33,7 @@ def write_jsonl(path, pairs) -> None:
     path.write_text("".join(json.dumps({"text": t, "labels": n}) + "\n" for t, n in pairs))
 
 
-def test_train_says_what_it_read(run, tmp_path):
+def test_train_reports_input(run, tmp_path):
     write_jsonl(tmp_path / "d.jsonl", documents())
     done = run("train", tmp_path / "d.jsonl", "-o", tmp_path / "m.ldsm", "--n-estimators", 2)
     assert done.code == 0
@@ -72,7 +65,7 @@ ODD = {
 
 @pytest.mark.parametrize("said", ODD)
 @pytest.mark.parametrize("whole", [False, True])
-def test_odd_data_gets_a_line(run, tmp_path, said, whole):
+def test_odd_data_is_reported(run, tmp_path, said, whole):
     write_jsonl(tmp_path / "d.jsonl", ODD[said])
     more = ["--validation", "0.4"] if whole and len(ODD[said]) > 30 else []
     done = run("train", tmp_path / "d.jsonl", "-o", tmp_path / "m.ldsm", "--n-estimators", 1, *more)
@@ -83,7 +76,7 @@ def test_odd_data_gets_a_line(run, tmp_path, said, whole):
     assert said in done.err
 
 
-def test_what_the_model_was_trained_with_is_remembered(run, tmp_path):
+def test_reading_options_are_remembered(run, tmp_path):
     path, model = tmp_path / "d.csv", tmp_path / "m.ldsm"
     rows = [f"{text};{'|'.join(tags)}" for text, tags in documents()]
     path.write_text("\n".join(["body;tags", *rows]) + "\n")
@@ -103,7 +96,7 @@ def test_what_the_model_was_trained_with_is_remembered(run, tmp_path):
     assert run("evaluate", model, lines, "--json").json["rows"] == 5
 
 
-def test_what_a_file_claims_to_remember_is_not_believed(run, tmp_path):
+def test_crafted_reading_options_are_ignored(run, tmp_path):
     write_jsonl(tmp_path / "d.jsonl", documents())
     model = tmp_path / "m.ldsm"
     assert run("train", tmp_path / "d.jsonl", "-o", model, "--n-estimators", 1).code == 0
@@ -114,7 +107,7 @@ def test_what_a_file_claims_to_remember_is_not_believed(run, tmp_path):
         assert run("predict", model, tmp_path / "d.jsonl").code == 0
 
 
-def test_two_runs_give_one_model(run, tmp_path):
+def test_training_is_deterministic(run, tmp_path):
     write_jsonl(tmp_path / "d.jsonl", documents())
     prints = []
     for number, more in enumerate([[], [], ["--seed", "0"], ["--seed", "1"]]):
@@ -143,7 +136,7 @@ def model(tmp_path_factory):
     return folder / "m.ldsm"
 
 
-def test_a_row_of_a_text_file_is_explained(run, model, tmp_path):
+def test_explain_row_of_text_file(run, model, tmp_path):
     data = model.parent / "d.csv"
     text = documents(600)[3][0]
     of_file = run("explain", model, data, "--row", 3, "--json")
@@ -154,7 +147,7 @@ def test_a_row_of_a_text_file_is_explained(run, model, tmp_path):
     assert last.code == 2 and "has rows 0 to 599, got 600" in last.err
 
 
-def test_why_and_why_not_a_label(run, model):
+def test_explain_given_labels(run, model):
     answer = run("explain", model, "wheat corn bank", "--label", "oil", "--label", "grain")
     assert answer.code == 0, answer
     assert "grain" in answer.out
@@ -167,7 +160,7 @@ def test_why_and_why_not_a_label(run, model):
     assert wrong.code == 2 and "the model has no label 'nonsense'" in wrong.err
 
 
-def test_a_text_is_predicted(run, model):
+def test_predict_quoted_text(run, model):
     done = run("predict", model, "wheat corn maize", "-k", 1)
     assert done.code == 0 and done.out.startswith("grain ")
     assert run("predict", model, "wheat " * 3000, "-k", 1).out.startswith("grain ")
@@ -178,7 +171,7 @@ def test_a_text_is_predicted(run, model):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_another_encoding_is_named_and_remembered(run, tmp_path, encoding, suffix):
+def test_encoding_is_remembered(run, tmp_path, encoding, suffix):
     path, model = tmp_path / f"d.{suffix}", tmp_path / "m.ldsm"
     pairs = [(f"{text} pêche", [*tags, "été"]) for text, tags in documents(60)]
     if suffix == "csv":
@@ -200,7 +193,7 @@ def test_another_encoding_is_named_and_remembered(run, tmp_path, encoding, suffi
 # -- what a newcomer stumbled over ----------------------------------------------------------------
 
 
-def test_reading_that_stops_early_is_silent(tmp_path):
+def test_early_stop_is_silent(tmp_path):
     """A reader of another encoding used to complain when it was thrown away."""
     path = tmp_path / "d.csv"
     rows = [f"{text} pêche,{';'.join(tags)}" for text, tags in documents()]
@@ -210,7 +203,7 @@ def test_reading_that_stops_early_is_silent(tmp_path):
     assert done.code == 0 and "are split at ';'" in done.err and "Traceback" not in done.err
 
 
-def test_held_out_rows_can_be_kept_for_a_report(run, tmp_path):
+def test_held_out_file(run, tmp_path):
     data, kept, model = (tmp_path / name for name in ("d.jsonl", "held.jsonl", "m.ldsm"))
     write_jsonl(data, documents(200))
     few = ["--n-estimators", 2]
@@ -231,7 +224,7 @@ def test_held_out_rows_can_be_kept_for_a_report(run, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_held_out_rows_are_read_as_the_data_was(run, tmp_path, suffix):
+def test_held_out_file_keeps_format(run, tmp_path, suffix):
     path, model, kept = tmp_path / "d.csv", tmp_path / "m.ldsm", tmp_path / f"kept.{suffix}"
     rows = [f"{text};{i} more;{'|'.join(tags)}" for i, (text, tags) in enumerate(documents(100))]
     path.write_text("\n".join(["title;body;tags", *rows]) + "\n")
@@ -241,7 +234,7 @@ def test_held_out_rows_are_read_as_the_data_was(run, tmp_path, suffix):
     assert run("evaluate", model, kept, "--json").json["rows"] == 20
 
 
-def test_sets_can_be_judged_at_any_threshold(run, model, tmp_path):
+def test_evaluate_at_threshold(run, model, tmp_path):
     data = tmp_path / "d.jsonl"
     lines = ({"body": text, "tags": tags} for text, tags in [*documents(80), ("nothing", [])])
     data.write_text("\n".join(map(json.dumps, lines)))
@@ -261,7 +254,7 @@ def test_sets_can_be_judged_at_any_threshold(run, model, tmp_path):
     assert tuned.code == 0 and "The threshold is 0." in tuned.err
 
 
-def test_why_not_names_the_words_that_are_missing(run, model):
+def test_missing_words_are_named(run, model):
     told = run("explain", model, "wheat corn bank", "--label", "oil").out
     line = next(line for line in told.splitlines() if line.startswith("oil\t") and "barrel" in line)
     assert line.split("\t")[1] == "" and "crude" in line
@@ -271,7 +264,7 @@ def test_why_not_names_the_words_that_are_missing(run, model):
     assert close.code == 2 and "did you mean 'money'?" in close.err
 
 
-def test_inspect_lists_labels_and_how_data_was_read(run, model):
+def test_inspect_labels_and_reading(run, model):
     lines = run("inspect", model, "--labels").lines
     assert {line.split("\t")[0] for line in lines[1:]} == set(WORDS)
     counts = run("inspect", model, "--labels", "--json").json
@@ -281,7 +274,7 @@ def test_inspect_lists_labels_and_how_data_was_read(run, model):
     assert "label field" in run("inspect", model).out
 
 
-def test_predictions_take_over_the_delimiter_and_say_how_many(run, tmp_path):
+def test_predictions_keep_delimiter(run, tmp_path):
     path, model, output = tmp_path / "d.csv", tmp_path / "m.ldsm", tmp_path / "out.csv"
     rows = [f"N{i};{text};{'|'.join(tags)}" for i, (text, tags) in enumerate(documents())]
     path.write_text("\n".join(["nr;text;labels", *rows]) + "\n")
@@ -297,13 +290,13 @@ def test_predictions_take_over_the_delimiter_and_say_how_many(run, tmp_path):
     assert several.code == 1 and "give --text-field once for each" in several.err
 
 
-def test_a_store_does_not_look_like_a_file(tmp_path):
+def test_store_name_like_file(tmp_path):
     data = ldsm.datasets.Dataset.from_texts(["a"], [["b"]])
     with pytest.raises(ValueError, match="looks like a file: .*save_table"):
         data.save(tmp_path / "held.csv")
 
 
-def test_a_tagger_takes_a_dataframe_of_tags():
+def test_dataframe_of_tags():
     texts, tags = zip(*documents(60), strict=True)
     frame = pd.DataFrame([[name in row for name in WORDS] for row in tags], columns=list(WORDS))
     small = ldsm.LdSMClassifier(1)

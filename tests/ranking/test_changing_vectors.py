@@ -1,7 +1,5 @@
 """Vectors of labels that are packed, taken, replaced and given room, beside a dense matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
