@@ -11,7 +11,7 @@ import pytest
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
-from ldsm.serve import Settings, create_app
+from ldsm.serve import create_app
 from patience import meanwhile, wait_until
 from services import documents, running, service, small_tagger
 
