@@ -90,10 +90,14 @@ $(VENV)/.packaging: $(VENV)/bin/python packaging/requirements.txt
 	touch $@
 
 # Are there advisories about anything that is installed, here or by test-oldest and test-newest?
-SITE_PACKAGES = $(wildcard .venv-oldest/lib/python*/site-packages .venv-newest/lib/python*/site-packages)
+# --strict: a package that the service does not know, or cannot be asked about, is a failure.
+AUDITED = $(wildcard $(VENV) .venv-oldest .venv-newest)
 audit: $(VENV)/.installed-test $(VENV)/.packaging
-	$(BIN)/pip-audit --local --skip-editable
-	$(if $(SITE_PACKAGES),$(BIN)/pip-audit $(addprefix --path ,$(SITE_PACKAGES)))
+	mkdir -p build
+	set -e; for folder in $(AUDITED); do \
+		$$folder/bin/python -m pip freeze --all --local | grep == > build/audited.txt; \
+		$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement build/audited.txt; \
+	done
 
 # The tools of packaging/requirements.in with all that they need, for every Python, and with hashes.
 requirements: $(VENV)/bin/python
