@@ -96,10 +96,14 @@ $(VENV)/.packaging: $(VENV)/bin/python packaging/requirements.txt
 	touch $@
 
 # Checks installed packages for advisories, including those of test-oldest and test-newest.
-SITE_PACKAGES = $(wildcard .venv-oldest/lib/python*/site-packages .venv-newest/lib/python*/site-packages)
+# --strict: a package that the service does not know, or cannot be asked about, is a failure.
+AUDITED = $(wildcard $(VENV) .venv-oldest .venv-newest)
 audit: $(VENV)/.installed-test $(VENV)/.packaging
-	$(BIN)/pip-audit --local --skip-editable
-	$(if $(SITE_PACKAGES),$(BIN)/pip-audit $(addprefix --path ,$(SITE_PACKAGES)))
+	mkdir -p build
+	set -e; for folder in $(AUDITED); do \
+		$$folder/bin/python -m pip freeze --all --local | grep == > build/audited.txt; \
+		$(BIN)/pip-audit --strict --no-deps --disable-pip --requirement build/audited.txt; \
+	done
 
 # Pins the tools of packaging/requirements.in and their dependencies, with hashes, for every Python.
 requirements: $(VENV)/bin/python

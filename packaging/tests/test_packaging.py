@@ -124,4 +124,4 @@ def test_bounds_exclude_advisories(name):
 
 def test_workflows_look_for_advisories():
     assert "run: make audit\n" in (ROOT / ".github/workflows/tests.yml").read_text()
-    assert re.search(r"^audit:.*\n\t.*pip-audit", MAKEFILE, re.M)
+    assert re.search(r"^audit:.*\n(?:\t.*\n)*\t.*pip-audit --strict ", MAKEFILE, re.M)

@@ -134,6 +134,7 @@ XML = (
     '<skos:Concept rdf:about="http://a/1">{}</skos:Concept>\n</rdf:RDF>\n'
 )
 TURTLE = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n<http://a/1> a skos:Concept ;\n"
+DECIMAL = "<http://www.w3.org/2001/XMLSchema#decimal>"
 ENTITIES = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
 
 
@@ -166,6 +167,11 @@ ENTITIES = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
             XML.replace('"http://a/1"', f'"http://a/1" skos:prefLabel="{LONG}"').format(""),
             "v.rdf:3: a literal of more than 20,000",
         ),
+        (
+            "v.rdf",
+            '<?xml version="1.0" encoding="utf-7"?>' + XML.format(""),
+            "v.rdf:1: the encoding must be UTF-8. Got 'utf-7'",
+        ),
         ("v.rdf", XML.format("<skos:note>"), "v.rdf:3: is not XML: mismatched tag"),
         ("v.ttl", f'{TURTLE}skos:prefLabel "{LONG}" .\n', "v.ttl:3: a literal of more than"),
         ("v.ttl", f"{TURTLE}skos:prefLabel '{LONG}' .\n", "v.ttl:3: a literal of more than"),
@@ -176,11 +182,35 @@ ENTITIES = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(9))
         ),
         ("v.ttl", f'{TURTLE}skos:note "{chr(92)}"{LONG}" .\n', "v.ttl:3: a literal of more than"),
         ("v.nt", f'<http://a/1> <http://a/2> "{LONG}" .\n', "v.nt:1: a literal of more than"),
+        (
+            "v.ttl",
+            f'{TURTLE}skos:note """ -1.5e-4000\n"""^^{DECIMAL} .\n',
+            "v.ttl:3: a number whose exponent has more than 3 digits",
+        ),
+        (
+            "v.ttl",
+            f"{TURTLE}skos:note '1\\u0045+40\\U0000003000'^^{DECIMAL} .",
+            "v.ttl:3: a number",
+        ),
+        ("v.nt", f'<http://a/1> <http://a/2> "1E4000"^^{DECIMAL} .\n', "v.nt:1: a number"),
+        (
+            "v.rdf",
+            XML.format(
+                f"\n<skos:note rdf:datatype='{DECIMAL[1:-1]}'>1&#69;<!-- -->4000</skos:note>"
+            ),
+            "v.rdf:4: a number",
+        ),
     ],
 )
 def test_slow_rdf_is_refused(tmp_path, name, text, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         datasets.read_vocabulary(written(tmp_path, name, text))
+
+
+def test_names_like_large_numbers(tmp_path):
+    text = f'{TURTLE}skos:prefLabel "1E4000" ; skos:note "1E300"^^{DECIMAL} .\n'
+    (concept,) = datasets.read_vocabulary(written(tmp_path, "v.ttl", text))
+    assert concept.preferred == {"": "1E4000"}
 
 
 def test_rdf_quotes_outside_literals(tmp_path):
