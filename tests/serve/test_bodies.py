@@ -11,8 +11,10 @@ from encodings.aliases import aliases
 from urllib.parse import quote
 
 import pytest
+from fastapi import Response
+from fastapi.exceptions import RequestValidationError
 
-from ldsm.serve import create_app
+from ldsm.serve import Settings, create_app
 from ldsm.serve.http import bodies
 from services import running
 
@@ -103,6 +105,72 @@ def test_files_and_too_many_fields_are_refused(client):
     assert client.ask("POST", f"{TAGS}/suggest", body, content_type=kind).status == 400
     answer = client.ask("POST", f"{TAGS}/suggest", "a=&" * 5000, content_type=FORM)
     assert answer.status == 400 and "1,000 fields at most" in answer.json["title"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{TAGS}/suggest-batch", {"documents": [1] * 1000}),
+        (f"{TAGS}/learn", [1] * 1000),
+        (f"{TAGS}/learn", [{"text": "cod", "subjects": [1] * 1000}] * 10),
+        ("/v2/models/tags/infer", {"inputs": [1] * 1000}),
+        ("/v2/models/tags/infer", {"inputs": [], "outputs": [1] * 1000}),
+        (
+            "/v2/models/tags/infer",
+            {"inputs": [{"name": "text", "datatype": "BYTES", "shape": ["a"] * 1000, "data": []}]},
+        ),
+    ],
+)
+def test_checking_stops_at_the_first_mistake(model_file, path, body):
+    """Describing each of a million mistakes would keep the event loop busy for seconds."""
+    app, found = create_app([model_file]), []
+
+    @app.exception_handler(RequestValidationError)
+    async def count(request, error):
+        found.append(len(error.errors()))
+        return Response(status_code=422)
+
+    with running(app) as client:
+        assert client.post(path, body).status == 422
+    assert found == [1]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "status"),
+    [
+        (f"{TAGS}/learn", [{"text": "cod", "subjects": [{}] * 1000}] * 30, 413),
+        (f"{TAGS}/learn", [{"text": "", "subjects": []}] * 9000, 413),
+        (f"{TAGS}/suggest-batch", {"documents": [{"text": ""}] * 13_000}, 413),
+        (f"{TAGS}/suggest-batch", {"documents": [{"text": "cod"}] * 256, "a": [0] * 20_000}, 200),
+        (f"{TAGS}/suggest-batch", [[[]] * 100] * 260, 413),
+        (f"{TAGS}/suggest-batch", {"documents": [{"text": "[,{" * 90_000}]}, 200),
+        (f"{TAGS}/suggest-batch", {"documents": [{"text": '",\\\\' * 90_000}]}, 200),
+        (f"{TAGS}/suggest-batch", {"documents": [{"text": '"'}, *[0] * 26_000]}, 413),
+        (f"{TAGS}/suggest-batch", {"documents": [{"text": "\\\\"}, *[0] * 26_000]}, 413),
+        (f"{TAGS}/suggest-batch", {"documents": [], **{f"k{i}": 0 for i in range(26_000)}}, 413),
+    ],
+)
+def test_json_has_a_limit_of_values(client, path, value, status):
+    """A megabyte can hold 500,000 values, each of which costs the event loop some time."""
+    answer = client.post(path, value)
+    assert answer.status == status
+    if status == 413:
+        assert answer.json["title"] == "A JSON body may have 25,600 values at most."
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_json_that_is_not_utf8_is_refused(client, encoding):
+    body = json.dumps({"documents": [{"text": "café"}]}, ensure_ascii=False)
+    kind, path = "application/json", f"{TAGS}/suggest-batch"
+    answer = client.ask("POST", path, body.encode(encoding), content_type=kind)
+    assert answer.status in (400, 422)
+    assert client.ask("POST", path, body.encode("utf-8-sig"), content_type=kind).status == 200
+
+
+def test_more_texts_may_have_more_values(model_file):
+    documents = {"documents": [{"text": "cod"}] * 20_000}
+    with running(create_app([model_file], Settings(max_batch=20_000))) as client:
+        assert client.post(f"{TAGS}/suggest-batch", documents).status == 200
 
 
 @pytest.mark.parametrize("kind", ["form", "json"])

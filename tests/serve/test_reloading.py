@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+from dataclasses import replace
 
 import pytest
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
-from ldsm.serve import Settings, create_app, models
+from ldsm.serve import create_app
 from patience import meanwhile, wait_until
-from services import documents, running, small_tagger
+from services import documents, running, service, small_tagger
 
 TAGS = "/v1/projects/tags"
 TEXT = "cod and herring quota, says a judge"
@@ -108,16 +110,16 @@ def test_every_answer_is_of_one_model_while_files_change(own_model, tagger, othe
     assert wrong == []
 
 
-def test_damaged_mapped_file_is_reported_soon_after_start(own_model, monkeypatch):
-    monkeypatch.setattr(models, "READ_BYTES", 0)
-    own_model.write_bytes(damaged(own_model))
-    try:
-        ldsm.load(own_model, verify=False).predict(["cod"])
-    except ValueError:
-        pytest.skip("what is damaged is seen at once")
-    with running(create_app([own_model])) as client:
-        wait_until(lambda: client.get(TAGS).json["problem"])
-        assert "its checksum does not match" in client.get(TAGS).json["problem"]
+def save_large(tagger, path):
+    """A model of 270 MB: the same trees over and over."""
+    tagger.save(path)
+    large = ldsm.load(path)
+    classifier = large.held.classifier
+    forest = classifier.model_.forest
+    while forest.nbytes < 270_000_000:
+        forest = forest.extended(forest)
+    classifier.model_ = replace(classifier.model_, forest=forest)
+    large.save(path)
 
 
 def is_mapped(path):
@@ -126,23 +128,35 @@ def is_mapped(path):
 
 
 @pytest.mark.linux
-@pytest.mark.parametrize(
-    ("settings", "read_bytes", "mapped"),
-    [
-        (Settings(), models.READ_BYTES, False),
-        (Settings(), 0, True),
-        (Settings(learn=True), 0, False),
-    ],
-)
-def test_small_models_and_models_that_learn_are_not_mapped(
-    own_model, other, monkeypatch, settings, read_bytes, mapped
-):
-    monkeypatch.setattr(models, "READ_BYTES", read_bytes)
-    with running(create_app([own_model], settings)) as client:
-        assert is_mapped(own_model) == mapped
-        other.save(own_model)
-        assert scores(client) == other.predict([TEXT], 10)[0]
-        assert is_mapped(own_model) == mapped
+def test_large_models_are_read_into_memory(own_model, tagger):
+    """A process must not rely on a mapped file, which any program may cut off."""
+    save_large(tagger, own_model)
+    with running(create_app([own_model])):
+        assert not is_mapped(own_model)
+    own_model.unlink()
+
+
+@pytest.mark.long
+def test_large_model_is_overwritten_in_place_under_load(own_model, tagger, other, tmp_path):
+    """By `cp`: every request is answered, by one model or the other."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for model, path in zip((tagger, other), paths, strict=True):
+        save_large(model, path)
+    allowed = [ldsm.load(path).predict([TEXT], 10)[0] for path in paths]
+    shutil.copyfile(paths[0], own_model)
+    wrong = []
+    with service(own_model, "--port", 0) as client:
+
+        def ask():
+            if (found := scores(client)) not in allowed:
+                wrong.append(found)
+
+        with meanwhile(ask, 4):
+            for i in (1, 0, 1):
+                shutil.copyfile(paths[i], own_model)
+                wait_until(lambda i=i: scores(client) == allowed[i])
+        assert client.process.poll() is None
+    assert wrong == []
 
 
 def test_model_file_is_overwritten_in_place(own_model, tagger, other):
@@ -162,28 +176,6 @@ def test_model_file_is_overwritten_in_place(own_model, tagger, other):
                     file.write(content[start : start + len(content) // 5])
                     file.flush()
             assert scores(client) == answer
-
-
-def test_mapped_model_is_not_used_while_its_file_is_overwritten(own_model, other, monkeypatch):
-    monkeypatch.setattr(models, "READ_BYTES", 0)
-    data = own_model.read_bytes()
-    other.save(own_model.with_suffix(".new"))
-    new = own_model.with_suffix(".new").read_bytes()
-    with running(create_app([own_model])) as client:
-        first = scores(client)
-        own_model.write_bytes(new[: len(new) // 2])
-        for _ in range(3):
-            answer = client.form(f"{TAGS}/suggest", text=TEXT)
-            assert answer.status == 503 and answer.headers["retry-after"] == "1"
-            assert "was overwritten" in answer.json["title"]
-        own_model.write_bytes(new)
-        assert scores(client) == other.predict([TEXT], 10)[0]
-        # A file that is moved into its place, sound or not, does no harm.
-        os.replace(own_model.with_suffix(".new"), own_model)
-        assert scores(client) == other.predict([TEXT], 10)[0]
-        own_model.with_suffix(".bad").write_bytes(data[:100])
-        os.replace(own_model.with_suffix(".bad"), own_model)
-        assert scores(client) == other.predict([TEXT], 10)[0] != first
 
 
 def test_names_of_models(own_model, tmp_path):

@@ -202,26 +202,6 @@ def take_weights(arrays: Arrays, name: str) -> NDArray[np.float32]:
     return weights
 
 
-def check(path: PathLike) -> None:
-    """Raise a ModelFileError unless a file agrees with its checksum; nothing of it is kept."""
-    with open(path, "rb", buffering=0) as file:
-        descriptor = file.fileno()
-        size = os.fstat(descriptor).st_size
-        end = size - CHECKSUM_BYTES
-        try:
-            parse_prefix(_read_prefix(descriptor, size), size)
-
-            def one(first: int) -> bytes:
-                part = os.pread(descriptor, min(CHUNK_BYTES, end - first), first)
-                return zlib.crc32(part).to_bytes(4, "little")
-
-            crcs = in_pool(one, range(0, end, CHUNK_BYTES))
-            if hashlib.sha256(b"".join(crcs)).digest() != os.pread(descriptor, size, end):
-                raise ValueError(_ALTERED)
-        except ValueError as error:
-            raise refused(path, error) from None
-
-
 def checksum(path: PathLike) -> str:
     """The checksum at the end of a file, in hexadecimal digits; it is not verified."""
     with open(path, "rb", buffering=0) as file:

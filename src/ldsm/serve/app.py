@@ -20,7 +20,7 @@ from .api import annif, inference, insight
 from .api.reference import reference_page
 from .batching import Busy
 from .http.guards import Guard, errors_of, path_of, problem
-from .models import NoSuchModel, Overwritten
+from .models import NoSuchModel
 from .page import page
 from .service import NotKept, Refused, Service
 from .settings import Settings
@@ -121,11 +121,6 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def busy(request: Request, error: Busy) -> JSONResponse:
         text = "Too many texts wait already."
         return problem(path_of(request.scope), 429, text, **{"Retry-After": "1"})
-
-    @app.exception_handler(Overwritten)
-    async def overwritten(request: Request, error: Overwritten) -> JSONResponse:
-        text = "The file of the model was overwritten, and cannot be used as it is."
-        return problem(path_of(request.scope), 503, text, **{"Retry-After": "1"})
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

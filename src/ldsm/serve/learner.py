@@ -115,7 +115,7 @@ class Learner:
     def _open(self, signature: Signature) -> None:
         """The model of the file as it is, whoever has written it."""
         try:
-            tagger = opened(self._model.path, in_memory=True)
+            tagger = opened(self._model.path)
             model = tagger.classifier_.model_
             check_can_learn(model)
         except ValueError:

@@ -59,9 +59,7 @@ class Service:
 
     def __init__(self, paths: Sequence[Path], settings: Settings, telemetry: Telemetry) -> None:
         self.settings, self.telemetry = settings, telemetry
-        self.models = Models(
-            paths, lambda name: telemetry.reloads.labels(name).inc(), learn=settings.learn
-        )
+        self.models = Models(paths, lambda name: telemetry.reloads.labels(name).inc())
         if settings.learn:
             for model in self.models:
                 check_keeps_masses(model.last.tagger.classifier_.model_)
@@ -91,7 +89,6 @@ class Service:
             return
         self._started = True
         for model in self.models:
-            model.check_soon()
             if self.settings.learn:
                 file = self._files[model.name]
                 self._learners[model.name] = Learner(model, file, self.settings.save_every)

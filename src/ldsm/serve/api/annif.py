@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from ..._model.fitted import LabelScores
 from ..http.answers import JSON, json_of
-from ..http.bodies import route_that_reads_in
+from ..http.bodies import Items, route_that_reads_in
 from ..models import Opened, ServedModel
 from ..service import Kind, Refused, Service
 
@@ -60,7 +60,7 @@ class Document(BaseModel):
 class Documents(BaseModel):
     """Several texts."""
 
-    documents: list[Document]
+    documents: Items[Document]
 
 
 class Subject(BaseModel):
@@ -74,7 +74,7 @@ class CorrectedDocument(BaseModel):
     """A text with its right tags: all of them."""
 
     text: str = _text()
-    subjects: list[Subject] = Field(examples=[[{"label": "fish"}]])
+    subjects: Items[Subject] = Field(examples=[[{"label": "fish"}]])
 
 
 class Backend(BaseModel):
@@ -129,7 +129,7 @@ async def described(service: Service, name: str) -> ProjectFacts:
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v1`` that Annif has, too."""
-    reading = route_that_reads_in(service.readers)
+    reading = route_that_reads_in(service.readers, service.settings.max_batch)
     routes = APIRouter(prefix="/v1", tags=["Tags, as Annif gives them"], route_class=reading)
 
     @routes.get("/projects")
@@ -181,7 +181,7 @@ def router(service: Service) -> APIRouter:
         )
 
     @routes.post("/projects/{project}/learn", status_code=204, response_model=None)
-    async def keep_corrections(project: Project, body: list[CorrectedDocument]) -> None:
+    async def keep_corrections(project: Project, body: Items[CorrectedDocument]) -> None:
         """Texts with their right tags. They are on the disk before this answers.
 
         The answer is empty. With --learn they are learned at once, otherwise by ldsm learn.

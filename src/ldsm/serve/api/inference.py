@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..._version import __version__
 from ..http.answers import JSON, json_of
-from ..http.bodies import route_that_reads_in
+from ..http.bodies import Items, route_that_reads_in
 from ..service import Kind, Refused, Service
 from .annif import MOST_TAIL
 
@@ -79,7 +79,7 @@ class Tensor(BaseModel):
 
     name: str = Field(examples=[TEXT])
     datatype: str = Field(examples=["BYTES"])
-    shape: list[int] = Field(examples=[[1]])
+    shape: Items[int] = Field(examples=[[1]])
     data: list[Any] = Field(description="May be nested.", examples=[["a quota for cod"]])
 
 
@@ -94,8 +94,8 @@ class InferenceRequest(BaseModel):
 
     id: str | None = Field(default=None, examples=["7"])
     parameters: dict[str, Any] = Field(default={}, examples=[{"k": 3}])
-    inputs: list[Tensor]
-    outputs: list[WantedOutput] | None = Field(default=None, examples=[None])
+    inputs: Items[Tensor]
+    outputs: Items[WantedOutput] | None = Field(default=None, examples=[None])
 
 
 class InferenceAnswer(BaseModel):
@@ -111,7 +111,7 @@ class InferenceAnswer(BaseModel):
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v2``."""
-    reading = route_that_reads_in(service.readers)
+    reading = route_that_reads_in(service.readers, service.settings.max_batch)
     routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol"], route_class=reading)
 
     @routes.get("")

@@ -97,7 +97,7 @@ class LabelDetails(Label):
 
 def router(service: Service) -> APIRouter:
     """The endpoints below ``/v1`` that are ours alone."""
-    reading = route_that_reads_in(service.readers)
+    reading = route_that_reads_in(service.readers, service.settings.max_batch)
     routes = APIRouter(prefix="/v1", tags=["Explanations and labels"], route_class=reading)
 
     @routes.post("/projects/{project}/explain", response_model=Explanation)
