@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays.labels import label_arrays
 from ._execution.memory import out_of_memory
 from ._execution.threads import state_of
-from ._model.explain import LabelScore, explain_paths, explain_scores
+from ._model.explain import LabelScore, RowExplainer, explain_paths
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
 from ._model.inputs import labelled_rows, new_rows, one_row, rows_to_learn, training_rows
@@ -619,8 +619,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         model = self._fitted
         allowed = _allowed(model, labels)
-        columns = None if allowed is None else np.flatnonzero(allowed).tolist()
-        return explain_scores(model, one_row(self, x), k, max_reasons, columns)
+        explainer = RowExplainer(model, one_row(self, x))
+        if allowed is None:
+            return explainer.best(k, max_reasons)
+        return explainer.among(np.flatnonzero(allowed).tolist(), max_reasons)
 
     # -- changing labels ----------------------------------------------------------------------
 

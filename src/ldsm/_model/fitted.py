@@ -157,15 +157,15 @@ class FittedModel:
         parts = _in_parallel(answer, x, n_jobs)
         return _stacked([part[0] for part in parts]), _stacked([part[1] for part in parts])
 
-    def scored_shortlists(
+    def shortlists(
         self,
         x: Blocks,
-        allowed: Allowed | None,
-        cancel: CancelFlag | None,
+        allowed: Allowed | None = None,
+        cancel: CancelFlag | None = None,
         *,
         least: int = 1,
-    ) -> tuple[Shortlists, NDArray[np.float32]]:
-        """The rows' candidates and their scores.
+    ) -> Shortlists:
+        """The rows' candidates.
 
         Without a second stage they are the best labels of the trees, at least `least`.
         """
@@ -174,12 +174,24 @@ class FittedModel:
             allowed = np.append(allowed, np.zeros(self.forest.n_dropped, np.uint8))
         if stage is None:
             length = max(least, SHORTLIST)
-            lists = match(
+            return match(
                 self.forest, x, length, None, by_rows=by_rows, allowed=allowed, cancel=cancel
             )
-            return lists, lists.tree_scores
         lists = stage.shortlists(self.forest, x, by_rows=by_rows, allowed=allowed, cancel=cancel)
-        lists = stage.or_most_frequent(lists, allowed)
+        return stage.or_most_frequent(lists, allowed)
+
+    def scored_shortlists(
+        self,
+        x: Blocks,
+        allowed: Allowed | None,
+        cancel: CancelFlag | None,
+        *,
+        least: int = 1,
+    ) -> tuple[Shortlists, NDArray[np.float32]]:
+        """The rows' candidates and their scores; see `shortlists`."""
+        stage, lists = self.second_stage, self.shortlists(x, allowed, cancel, least=least)
+        if stage is None:
+            return lists, lists.tree_scores
         return lists, stage.scores(x, lists, cancel, n_training_rows=self.n_training_rows)
 
     def tree_columns(

@@ -12,11 +12,10 @@ from .._features.blocks import Blocks, stacked
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
 from .corpus import in_chunks, read_pairs, read_texts, tags_of
-from .explanations import TextExplanation, in_words
+from .explanations import TextExplainer
 from .features import TextFeatures
 from .training import has_made_features, made_blocks
 
-_EVERY_REASON = 2**31 - 1
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 
 
@@ -92,17 +91,10 @@ class FittedText(NamedTuple):
 
         return self.rows(documents()), true
 
-    def explain(self, text: str, *, max_words: int, max_tags: int) -> TextExplanation:
-        """Why a document gets its tags."""
+    def explainer(self, text: str) -> TextExplainer:
+        """Explains why a document gets its tags."""
         row = self.features.blocks([text])
-        return in_words(
-            self.classifier.explain(row, max_reasons=_EVERY_REASON),
-            self.classifier.explain_scores(row, max_tags, max_words),
-            self.features.names,
-            self.classifier.classes_.tolist(),
-            max_words=max_words,
-            max_tags=max_tags,
-        )
+        return TextExplainer(self.classifier.model_, row, self.features.names)
 
     def allowed(self, tags: Any) -> NDArray[np.uint8] | None:
         """1 for each tag that may be predicted; None if all may."""

@@ -514,7 +514,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(text, str):
             raise ValueError(f"explain takes one document, a str. Got {text!r}.")
-        return self.held.explain(text, max_words=max_words, max_tags=max_tags)
+        explainer = self.held.explainer(text)
+        return explainer.explanation(max_tags, max_words=max_words, max_tags=max_tags)
 
     # -- changing tags ------------------------------------------------------------------------
 
