@@ -109,7 +109,7 @@ def test_what_a_file_claims_to_remember_is_not_believed(run, tmp_path):
     assert run("train", tmp_path / "d.jsonl", "-o", model, "--n-estimators", 1).code == 0
     loaded = ldsm.load(model)
     for odd in (5, {"text_field": 3, "split_file": "/etc/passwd", "what": "ever"}, [], {"": {}}):
-        loaded.classifier_.model_.training["reading"] = odd
+        loaded.classifier_.training_ = {**loaded.classifier_.training_, "reading": odd}
         loaded.save(model)
         assert run("predict", model, tmp_path / "d.jsonl").code == 0
 

@@ -148,3 +148,13 @@ def test_the_demo_can_be_served():
         assert wait_until(answer, "it does not answer")["n_labels"] > 100
         run.terminate()
         run.communicate(timeout=PATIENCE)
+
+
+def test_limits_in_the_help_are_those_of_the_settings():
+    options = {
+        parameter.name: parameter
+        for parameter in get_command(app).commands["serve"].params  # type: ignore[attr-defined]
+    }
+    assert options["max_body"].show_default == f"{Settings.max_body // 10**6}MB"
+    assert options["max_batch"].show_default == str(Settings.max_batch)
+    assert float(options["timeout"].show_default) == Settings.timeout

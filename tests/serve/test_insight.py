@@ -10,6 +10,7 @@ import pytest
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
 from ldsm.serve import create_app
+from ldsm.text.fitted import fitted_text
 from services import SCRIPT, TOPICS, documents, running
 from text_corpus import titles
 
@@ -154,7 +155,7 @@ def test_tags_are_shown_by_their_names_of_the_vocabulary(tmp_path, noise):
         kept = json.loads((tmp_path / "tags.corrections.jsonl").read_text())
         assert kept["labels"] == [uri]
     again = ldsm.load(tmp_path / "tags.ldsm").partial_fit([texts[0]], [[uri]])
-    assert again.held.titles.as_dict() == called
+    assert fitted_text(again).titles.as_dict() == called
 
 
 def test_a_model_of_trees_alone_is_explained_by_their_splits(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -56,7 +56,7 @@ class FittedModel:
     leaf_scores: str  # as in LdSMClassifier
     tree_params: TreeParams
     seed: int
-    training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
+    training: Mapping[str, Any]  # facts, as JSON values; not part of the fingerprint
     feature_names: Strings | None = None
     threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
     layout: Layout = field(kw_only=True)  # the feature blocks
@@ -95,6 +95,10 @@ class FittedModel:
     def trees(self, start: int, stop: int) -> FittedModel:
         """A model of some of the trees, without a second stage."""
         return replace(self, forest=self.forest.trees(start, stop), second_stage=None)
+
+    def with_facts(self, **facts: Any) -> FittedModel:
+        """With further facts about the training, as JSON values."""
+        return replace(self, training={**self.training, **facts})
 
     def propensities(self, **constants: Any) -> NDArray[np.float64] | None:
         """Propensities of the labels from the label counts; see `propensities_from_counts`."""
