@@ -13,8 +13,11 @@ import urllib.request
 from contextlib import suppress
 
 import pytest
+from typer.main import get_command
 
 from cli_runs import process, within
+from ldsm.cli.main import app
+from ldsm.serve import Settings
 from patience import PATIENCE, started, wait_until
 from services import service, small_tagger
 
@@ -151,10 +154,7 @@ def test_the_demo_can_be_served():
 
 
 def test_limits_in_the_help_are_those_of_the_settings():
-    options = {
-        parameter.name: parameter
-        for parameter in get_command(app).commands["serve"].params  # type: ignore[attr-defined]
-    }
+    options = {parameter.name: parameter for parameter in get_command(app).commands["serve"].params}
     assert options["max_body"].show_default == f"{Settings.max_body // 10**6}MB"
     assert options["max_batch"].show_default == str(Settings.max_batch)
     assert float(options["timeout"].show_default) == Settings.timeout
