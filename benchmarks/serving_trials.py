@@ -37,6 +37,7 @@ import data
 import ldsm
 from http_load import Served, connect, learn_request, post, serving, suggest_request
 from ldsm import LdSMClassifier, TextTagger, datasets
+from ldsm.text.fitted import fitted_text
 
 CLIENTS = 32
 N_TEXTS = 400
@@ -266,7 +267,7 @@ def start() -> None:
 def padded(path: Path, large: Path) -> Path:
     """A model of 1 GB: the same trees over and over."""
     tagger = ldsm.load(path)
-    classifier = tagger.held.classifier
+    classifier = fitted_text(tagger).classifier
     forest = classifier.model_.forest
     while forest.nbytes < 1e9:
         forest = forest.extended(forest)

@@ -85,9 +85,15 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
                  double tolerance, int max_epochs, float prune, bool compress, uint64_t seed,
                  nb::handle start, std::optional<In<float>> squares,
                  std::optional<In<double>> firmness, std::optional<In<double>> rows_before,
-                 Cancel cancel) {
+                 const std::optional<In<int32_t>>& numbers, Cancel cancel) {
     const FeatureRows& x = features.view();
-    const PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
+    PairsView view = checked_pairs(offsets, rows, positive, x.n_rows, first_label);
+    if (numbers) {
+        check_equal(static_cast<int64_t>(numbers->size()), view.n_labels,
+                    "numbers must be per label");
+        check_range(*numbers, std::numeric_limits<int32_t>::max(), "The numbers of the labels");
+        view.numbers = numbers->data();
+    }
     const uint8_t* held = checked_mask(held_out, x, "held_out");
     if (!(cost > 0) || !std::isfinite(cost) || !(tolerance > 0) || max_epochs < 1)
         refuse("cost and tolerance must be above 0 and finite, max_epochs at least 1.");
@@ -120,8 +126,9 @@ nb::tuple ranker(const CheckedFeatures& features, In<int64_t> offsets, In<int32_
         refuse_if_negative(*rows_before, "rows_before");
         kept.emplace(start, "ranker");
         vectors = stored_vectors(*kept, x.n_features);
-        if (vectors.n_vectors < static_cast<int64_t>(first_label) + view.n_labels)
-            refuse("The weights to go on from must be of all labels.");
+        for (int64_t label = 0; label < view.n_labels; ++label)
+            if (view.number(label) >= static_cast<uint64_t>(vectors.n_vectors))
+                refuse("The weights to go on from must be of all labels.");
         from.squares = squares->data();
         from.firmness = firmness->data();
         from.rows = rows_before->data();
@@ -197,7 +204,8 @@ void bind_ranker(nb::module_& m) {
           nb::kw_only(), "first_label"_a, as_is("held_out") = nb::none(), "cost"_a, "tolerance"_a,
           "max_epochs"_a, "prune"_a, "compress"_a, "seed"_a, "start"_a.none() = nb::none(),
           as_is("squares") = nb::none(), as_is("firmness") = nb::none(),
-          as_is("rows_before") = nb::none(), as_is("cancel") = nb::none(),
+          as_is("rows_before") = nb::none(), as_is("numbers") = nb::none(),
+          as_is("cancel") = nb::none(),
           "One linear classifier per label: ((offsets, features, weights, units), held-out "
           "margins).");
     m.def("train_centroids", &centroids, "x"_a, as_is("offsets"), as_is("rows"), as_is("positive"),

@@ -267,7 +267,7 @@ Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t*
     const uint64_t key = mix(seed ^ 0x72616E6B6572ULL);
     for (int64_t label = 0; label < pairs.n_labels; ++label) {
         const int64_t first = pairs.offsets[label];
-        const uint64_t number = pairs.first_label + static_cast<uint64_t>(label);
+        const uint64_t number = pairs.number(label);
         if (start != nullptr)
             trainer.start(*start->vectors, static_cast<int64_t>(number), start->squares,
                           start->firmness[label], start->rows[label]);

@@ -22,13 +22,20 @@ struct LabelPairs {
     std::vector<uint8_t> positive;  // 1 where the row has the label
 };
 
-// The pairs of labels `first_label`, `first_label + 1`, ...
+// The pairs of labels `first_label`, `first_label + 1`, ..., or of those that `numbers` names.
 struct PairsView {
     const int64_t* offsets;
     const int32_t* rows;
     const uint8_t* positive;
     int64_t n_labels;
     uint64_t first_label;
+    const int32_t* numbers = nullptr;
+
+    // Decides the random stream of a label, whatever other labels are trained with it.
+    uint64_t number(int64_t label) const {
+        return numbers != nullptr ? static_cast<uint64_t>(numbers[label])
+                                  : first_label + static_cast<uint64_t>(label);
+    }
 };
 
 // One sparse vector per label, in one of the two forms of `StoredWeights`, but with features as

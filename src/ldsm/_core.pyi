@@ -244,6 +244,7 @@ def train_ranker(
     squares: Floats | None = None,
     firmness: NDArray[np.float64] | None = None,
     rows_before: NDArray[np.float64] | None = None,
+    numbers: Ints | None = None,
     cancel: Ints | None = None,
 ) -> tuple[Vectors, Floats]: ...
 def train_centroids(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays.labels import label_arrays
 from ._execution.memory import out_of_memory
 from ._execution.threads import state_of
-from ._model.explain import LabelScore, explain_paths, explain_scores
+from ._model.explain import LabelScore, RowExplainer, explain_paths
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
-from ._model.inputs import labelled_rows, new_rows, one_row, rows_to_learn, training_rows
+from ._model.inputs import (
+    labelled_rows,
+    new_rows,
+    one_row,
+    rows_of_one_label,
+    rows_to_learn,
+    training_rows,
+)
 from ._model.learn import check_can_learn, check_options, learned
 from ._model.relabel import with_names, without_labels
 from ._model.saved_form import model_from_state, model_to_state
@@ -27,6 +34,7 @@ from ._model.thresholds import (
     above_threshold,
     best_label_thresholds,
     best_threshold,
+    checked_threshold,
 )
 from ._ranking.stage import SecondStage
 from ._storage.container import save
@@ -134,10 +142,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         If `subsample` was set below 1: each row's best labels by the trees that never saw it.
     threshold_ : float, or float32 ndarray of shape (n_labels,)
         The lowest score at which `predict` assigns a label: 0.5 unless `tune_threshold` was called.
-    training_ : dict
+    training_ : mapping
         Seed, size and hash of the data, duration and end time of the last fit, and under "history"
-        what was learned, dropped or renamed since. You may add JSON values, such as metrics; they
-        are saved too.
+        what was learned, dropped or renamed since. To add JSON values, such as metrics, which are
+        saved too, assign ``{**clf.training_, "metrics": ...}``.
     fingerprint_ : str
         Hash of everything that determines a prediction; equal models have equal fingerprints.
 
@@ -359,11 +367,24 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @threshold_.setter
     def threshold_(self, threshold: Threshold) -> None:
-        self.model_ = replace(self._fitted, threshold=threshold)
+        model = self._fitted
+        checked = checked_threshold(threshold, model.n_labels)
+        self._replaced(model, replace(model, threshold=checked))
 
     @property
-    def training_(self) -> dict[str, Any]:
-        return self._fitted.training
+    def training_(self) -> Mapping[str, Any]:
+        return MappingProxyType(dict(self._fitted.training))
+
+    @training_.setter
+    def training_(self, training: Mapping[str, Any]) -> None:
+        model = self._fitted
+        for name in ("rows", "seconds"):  # which the model itself reads
+            if training.get(name) != model.training[name]:
+                raise ValueError(
+                    f"The 'training_' of LdSMClassifier must keep the entry {name!r}, "
+                    f"{model.training[name]!r}. Got {training.get(name)!r} instead."
+                )
+        self._replaced(model, replace(model, training=dict(training)))
 
     @property
     def fingerprint_(self) -> str:
@@ -513,10 +534,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, truth = labelled_rows(self, model, X, y)
         scores = model.scores(x, n_jobs=self.n_jobs)
         threshold = best_threshold(scores, truth, average)
-        self.threshold_ = (
-            best_label_thresholds(scores, truth, threshold) if per_label else threshold
-        )
-        return self
+        new: Threshold = threshold
+        if per_label:
+            new = best_label_thresholds(scores, truth, threshold)
+        return self._replaced(model, replace(model, threshold=new))
 
     def score(self, X: Any, y: Any = None, sample_weight: None = None) -> float:
         """Accuracy for one label per row, else precision at 1.
@@ -534,13 +555,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
         model = self._fitted
         if model.label_form == "single":
-            truth = label_arrays(y)
-            predicted = model.classes[model.top_columns(new_rows(self, X), 1)[0][:, 0]]
-            if truth.form != "single" or truth.n_rows != len(predicted):
-                raise ValueError(
-                    f"y must hold one label for each of the {len(predicted)} rows of X."
-                )
-            return float(np.mean(predicted == truth.classes[truth.indices]))
+            x, truth = rows_of_one_label(self, X, y)
+            columns, _ = model.top_columns(x, 1, n_jobs=self.n_jobs)
+            return float(np.mean(model.classes[columns[:, 0]] == truth))
         x, labels = labelled_rows(self, model, X, y)
         return precision_at_k(labels, model.top_columns(x, 1, n_jobs=self.n_jobs)[0], k=1)
 
@@ -620,8 +637,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         model = self._fitted
         allowed = _allowed(model, labels)
-        columns = None if allowed is None else np.flatnonzero(allowed).tolist()
-        return explain_scores(model, one_row(self, x), k, max_reasons, columns)
+        explainer = RowExplainer(model, one_row(self, x))
+        if allowed is None:
+            return explainer.best(k, max_reasons)
+        return explainer.among(np.flatnonzero(allowed).tolist(), max_reasons)
 
     # -- changing labels ----------------------------------------------------------------------
 
@@ -664,11 +683,17 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._changed(model, with_names(model, names))
 
     def _changed(self, old: FittedModel, new: FittedModel) -> LdSMClassifier:
-        """Predict with `new`, which was made from `old`."""
-        if self.model_ is not old:
-            raise changed_meanwhile()
+        """Predict with `new`, which was made from `old` and has other rows or labels."""
+        self._replaced(old, new)
         self.__dict__.pop("oob_scores_", None)  # of the rows and labels of the fit
         return hold_model(self, new)
+
+    def _replaced(self, old: FittedModel, new: FittedModel) -> LdSMClassifier:
+        """Use `new`, which was made from `old`; an error if that is no longer the model."""
+        if self.model_ is not old:
+            raise changed_meanwhile()
+        self.model_ = new
+        return self
 
     # -- saving -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What each command does, run within this process; tests/test_cli.py has it from outside."""
+"""What each command does, run within this process."""
 
 import gzip
 import inspect

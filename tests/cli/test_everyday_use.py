@@ -102,7 +102,7 @@ def test_crafted_reading_options_are_ignored(run, tmp_path):
     assert run("train", tmp_path / "d.jsonl", "-o", model, "--n-estimators", 1).code == 0
     loaded = ldsm.load(model)
     for odd in (5, {"text_field": 3, "split_file": "/etc/passwd", "what": "ever"}, [], {"": {}}):
-        loaded.classifier_.model_.training["reading"] = odd
+        loaded.classifier_.training_ = {**loaded.classifier_.training_, "reading": odd}
         loaded.save(model)
         assert run("predict", model, tmp_path / "d.jsonl").code == 0
 

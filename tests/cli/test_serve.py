@@ -11,8 +11,11 @@ import urllib.request
 from contextlib import suppress
 
 import pytest
+from typer.main import get_command
 
 from cli_runs import process, within
+from ldsm.cli.main import app
+from ldsm.serve import Settings
 from patience import PATIENCE, started, wait_until
 from services import service, small_tagger
 
@@ -136,3 +139,10 @@ def test_demo_can_be_served():
         assert wait_until(answer, "it does not answer")["n_labels"] > 100
         run.terminate()
         run.communicate(timeout=PATIENCE)
+
+
+def test_limits_in_the_help_are_those_of_the_settings():
+    options = {parameter.name: parameter for parameter in get_command(app).commands["serve"].params}
+    assert options["max_body"].show_default == f"{Settings.max_body // 10**6}MB"
+    assert options["max_batch"].show_default == str(Settings.max_batch)
+    assert float(options["timeout"].show_default) == Settings.timeout

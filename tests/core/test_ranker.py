@@ -420,3 +420,33 @@ def test_mismatched_updates() -> None:
                 go_on(**{name: value})
     with pytest.raises(ValueError, match="damaged"):
         go_on(start=named((start[0], start[1] + 1000, *start[2:])))
+
+
+def test_stream_of_a_label_does_not_depend_on_its_neighbours() -> None:
+    """A label that is trained among some gets the same weights as among all."""
+    x = make_rows()
+    offsets, rows, positive = all_pairs()
+    rough = SETTINGS | {"max_epochs": 1}
+    (starts, features, weights, _), _ = _core.train_ranker(
+        checked(x), offsets, rows, positive, first_label=0, **rough
+    )
+    chosen = np.array([2, 5, N_LABELS - 1], dtype=np.int32)
+    parts = [slice(*offsets[i : i + 2]) for i in chosen]
+    few = np.cumsum([0, *(part.stop - part.start for part in parts)])
+    (its, its_features, its_weights, _), _ = _core.train_ranker(
+        checked(x),
+        few,
+        np.concatenate([rows[part] for part in parts]),
+        np.concatenate([positive[part] for part in parts]),
+        first_label=0,
+        numbers=chosen,
+        **rough,
+    )
+    for at, label in enumerate(chosen):
+        own, full = slice(*its[at : at + 2]), slice(*starts[label : label + 2])
+        assert np.array_equal(its_features[own], features[full])
+        assert np.array_equal(its_weights[own], weights[full])
+    with pytest.raises(ValueError, match="numbers must be per label"):
+        _core.train_ranker(
+            checked(x), offsets, rows, positive, first_label=0, numbers=chosen, **rough
+        )

@@ -417,7 +417,7 @@ def test_retraining_due():
     clf.partial_fit(X[:20], [[f"new{i}"] for i in range(20)])
     assert "20 of 50 labels are new" in learn.training_due(clf.model_)
     for odd in (3, "x", [1, {"learned": "x"}, {"when": 3}], [{"learned": True}]):
-        clf.training_["history"] = odd
+        clf.training_ = {**clf.training_, "history": odd}
         assert learn.training_due(clf.model_) is None
         again = copy.deepcopy(clf).partial_fit(X[:2], [["l01"], ["l02"]])
         assert again.training_["history"][-1]["learned"] == 2

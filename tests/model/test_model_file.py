@@ -150,7 +150,7 @@ def test_unloadable_models_not_saved(tmp_path):
     with pytest.raises(ValueError, match="Labels must be unique"):
         small().fit(Dataset(XS, YS, label_names=["a"] * 8)).save(tmp_path / "m.ldsm")
     clf = small().fit(XS, YS)
-    clf.training_["metrics"] = {"P@1": object()}
+    clf.training_ = {**clf.training_, "metrics": {"P@1": object()}}
     with pytest.raises(ValueError, match="'training' cannot be stored"):
         clf.save(tmp_path / "m.ldsm")
     clf = small().fit(XS, YS)
@@ -181,7 +181,7 @@ def test_loaded_model_can_be_refitted(tmp_path):
 
 def test_training_summary(tmp_path):
     clf = small().fit(XS, YS)
-    clf.training_["metrics"] = {"P@1": 0.75}
+    clf.training_ = {**clf.training_, "metrics": {"P@1": 0.75}}
     clf.save(tmp_path / "m.ldsm")
     summary = load(tmp_path / "m.ldsm").training_
     assert summary == clf.training_

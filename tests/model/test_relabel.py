@@ -292,7 +292,8 @@ def test_long_history_is_summarized(tmp_path):
     clf = copy.deepcopy(fitted(None))
     entry = {"when": "2026-01-02T03:04:05+00:00", "learned": 2, "times": 1, "new_labels": 1}
     odd = [None, {"when": 3, "learned": 10**19}, {"when": "x" * 99, "learned": -1, "dropped": "a"}]
-    clf.training_["history"] = [entry] * 20_000 + odd + [entry | {"dropped": 7}] * 200
+    long = [entry] * 20_000 + odd + [entry | {"dropped": 7}] * 200
+    clf.training_ = {**clf.training_, "history": long}
     clf.rename_labels({"l01": "x"}).drop_labels(["l02"])
     history = clf.training_["history"]
     assert len(history) == 100 and history[-1]["dropped"] == history[-2]["renamed"] == 1

@@ -11,6 +11,7 @@ import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._ranking.blend import KINDS, UNSEEN_TERMS, Blend
 from ldsm.classifier import hold_model
+from ldsm.text.fitted import fitted_text, hold_text
 from text_corpus import titles
 
 # Few and binary features, so that many scores are equal.
@@ -75,7 +76,7 @@ def tagger(kind, unseen, draw):
     match_names = "names" in blend.needs and bool(rng.integers(2))
     stage = replace(stage, blend=blend, match_names=match_names, masses=None, **parts)
     own = hold_model(copy.copy(tagger.classifier_), replace(model, second_stage=stage))
-    tagger.hold(tagger.held._replace(classifier=with_lists(own, draw)))
+    hold_text(tagger, fitted_text(tagger)._replace(classifier=with_lists(own, draw)))
     return tagger
 
 

@@ -294,3 +294,45 @@ def test_unknown_restricting_labels():
     ):
         with pytest.raises(ValueError, match=message):
             clf.predict(X, labels=labels)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.full(11, 0.5),
+        np.full((1, 12), 0.5),
+        np.nan,
+        [0.5, 0.5],
+        np.full(12, np.inf),
+        "high",
+        None,
+    ],
+)
+def test_threshold_that_a_file_cannot_hold(wrong):
+    clf = fitted()
+    with pytest.raises(ValueError, match="'threshold_' .* each of the 12 labels. Got "):
+        clf.threshold_ = wrong
+    assert clf.threshold_ == DEFAULT_THRESHOLD
+
+
+def test_threshold_of_another_type_is_converted(tmp_path):
+    clf = fitted()
+    given = np.linspace(0, 1, 12)
+    clf.threshold_ = given
+    given[:] = 7
+    assert clf.threshold_.dtype == np.float32 and clf.threshold_[-1] == 1
+    clf.save(tmp_path / "m.ldsm")
+    assert ldsm.load(tmp_path / "m.ldsm").fingerprint_ == clf.fingerprint_
+
+
+def test_tuning_does_not_undo_a_change_of_the_model(monkeypatch):
+    clf = fitted()
+
+    def meanwhile(*arguments):
+        clf.drop_labels(clf.classes_[:1].tolist())  # another thread
+        return 0.25
+
+    monkeypatch.setattr("ldsm.classifier.best_threshold", meanwhile)
+    with pytest.raises(RuntimeError, match="changed by another thread"):
+        clf.tune_threshold(X[HELD_OUT], Y[HELD_OUT])
+    assert clf.threshold_ == DEFAULT_THRESHOLD and len(clf.classes_) == 11

@@ -320,7 +320,7 @@ def test_overview_figure(train, test, tmp_path, monkeypatch, capsys):
 
 
 def test_matplotlib_is_optional(clf, monkeypatch):
-    """`tests/test_imports.py` checks that importing ldsm does not load it."""
+    """Importing ldsm does not load matplotlib; another test checks that."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'matplotlib.*: pip install "ldsm\[plot\]"'):
         plotting.plot_splits(clf)

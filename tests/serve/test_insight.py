@@ -8,6 +8,7 @@ import pytest
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
 from ldsm.serve import create_app
+from ldsm.text.fitted import fitted_text
 from services import SCRIPT, TOPICS, documents, running
 from text_corpus import titles
 
@@ -152,7 +153,7 @@ def test_vocabulary_names_are_shown(tmp_path, noise):
         kept = json.loads((tmp_path / "tags.corrections.jsonl").read_text())
         assert kept["labels"] == [uri]
     again = ldsm.load(tmp_path / "tags.ldsm").partial_fit([texts[0]], [[uri]])
-    assert again.held.titles.as_dict() == called
+    assert fitted_text(again).titles.as_dict() == called
 
 
 def test_explanation_by_trees_alone(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
 from ldsm.serve import create_app
+from ldsm.text.fitted import fitted_text
 from patience import meanwhile, wait_until
 from services import documents, running, service, small_tagger
 
@@ -112,7 +113,7 @@ def save_large(tagger, path):
     """A model of 270 MB: the same trees over and over."""
     tagger.save(path)
     large = ldsm.load(path)
-    classifier = large.held.classifier
+    classifier = fitted_text(large).classifier
     forest = classifier.model_.forest
     while forest.nbytes < 270_000_000:
         forest = forest.extended(forest)

@@ -86,7 +86,7 @@ def test_surrogates_in_header(tmp_path, entry):
 
 def test_lone_surrogates_are_not_saved(tmp_path):
     model = tagger()
-    model.classifier_.training_["note"] = "\ud800"
+    model.classifier_.training_ = {**model.classifier_.training_, "note": "\ud800"}
     with pytest.raises(ValueError, match="header entry 'training' cannot be stored: it has a lone"):
         model.save(tmp_path / "m.ldsm")
 

@@ -78,3 +78,8 @@ def test_functions_of_the_users_mark_nothing():
 def test_parts_join_to_text(text, words):
     parts = marked(features(), text, words)
     assert "".join(part.text for part in parts) == text
+
+
+def test_single_words_are_not_marked_where_only_sequences_count():
+    found = weights("cod quota", {"cod": 1.0, "cod quota": 0.5}, ngram_range=(2, 2))
+    assert sum(weight for _, weight in found) == pytest.approx(0.5)

@@ -11,6 +11,7 @@ import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.container import write
 from ldsm.text import default_vectorizer
+from ldsm.text.fitted import fitted_text
 from ldsm.text.saved_form import tagger_to_state
 from text_corpus import titles
 
@@ -116,14 +117,14 @@ def test_titles_go_with_their_tags(tmp_path):
     coded = [[codes[tag] for tag in tags] for tags in TAGS]
     vocabulary = {code: [tag] for tag, code in codes.items()}
     model = TextTagger(LdSMClassifier(2, rerank="linear")).fit(TEXTS, coded, vocabulary=vocabulary)
-    titles = model.held.titles.as_dict()
+    titles = fitted_text(model).titles.as_dict()
     first, second, third = sorted(titles)[:3]
     model.drop_labels([first]).rename_labels({second: third, third: second})
     swapped = titles | {second: titles[third], third: titles[second]}
     del swapped[first]
-    assert model.held.titles.as_dict() == swapped
+    assert fitted_text(model).titles.as_dict() == swapped
     model.save(tmp_path / "m.ldsm")
-    assert ldsm.load(tmp_path / "m.ldsm").held.titles.as_dict() == swapped
+    assert fitted_text(ldsm.load(tmp_path / "m.ldsm")).titles.as_dict() == swapped
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The second matcher: an index from features, such as words, to the labels that go with them."""
+"""A matcher: an index from features, such as words, to the labels that go with them."""
 
 from __future__ import annotations
 

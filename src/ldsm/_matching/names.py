@@ -1,4 +1,4 @@
-"""The third matcher: labels whose names have sub-words in common with the text.
+"""A matcher: labels whose names have sub-words in common with the text.
 
 It knows labels that no training row has. How much a match is worth, the blend learns; how often the
 match of a label's name was right, training rows tell.

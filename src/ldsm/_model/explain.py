@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.features import FeatureArrays
 from .._features.blocks import Blocks
 from .._matching.shortlists import Shortlists
 from .._ranking.blend import BASE, SOURCES, TREES, Pairs
-from .._ranking.label_vectors import LabelVectors
-from .._ranking.stage import SecondStage
 from .._trees.params import Number
 from .._trees.row_paths import TreePath, explain_row
 from .fitted import FittedModel
@@ -73,63 +71,149 @@ class LabelScore:
     certainty: float = 1.0
 
 
-def explain_scores(
-    model: FittedModel,
-    row: Blocks,
-    k: int,
-    max_reasons: int,
-    columns: Sequence[int] | None = None,
-) -> list[LabelScore]:
-    """Explain the k best labels of one row, or those of `columns` that are candidates.
+class RowExplainer:
+    """Explains the scores of one row. Its shortlist is made once, for all that is asked.
 
-    Labels without a score are left out.
+    The methods that take `max_reasons` give as many features for each label at most.
     """
-    if row.n_rows != 1:
-        raise ValueError(f"explain_scores takes exactly one row. Got {row.n_rows}.")
-    Number(1, integer=True).check("k", k)
-    Number(0, integer=True).check("max_reasons", max_reasons)
-    stage = model.second_stage
-    lists, scores = model.scored_shortlists(row, None, None, least=k)
-    listed, tree_scores = lists.labels, lists.tree_scores
-    order = np.lexsort((listed, -scores)).tolist()
-    order = order[:k] if columns is None else [i for i in order if listed[i] in set(columns)]
-    names = model.classes[listed].tolist()
-    if stage is None or len(listed) == 0:
-        return [
-            LabelScore(
-                names[i], int(listed[i]), score, score, None, None, None, {TREES: _logit(score)},
-                None, [],
-            )
-            for i, score in ((i, float(scores[i])) for i in order)
-            if score > 0
-        ]  # fmt: skip
-    pairs = stage.pairs(row, lists, n_training_rows=model.n_training_rows)
-    ranked = row.read_by("ranker")
-    shares = stage.blend.shares(pairs)
-    if len(listed) > 1:
-        shares = _relative(shares, {name: part.mean() for name, part in shares.items()})
-    else:  # nothing to compare it with but itself, on a row without features
-        shares = _relative(shares, stage.blend.shares(_on_an_empty_row(stage, lists, row)))
-    explained = []
-    for i in order:
-        bias, reasons = _reasons(stage.ranker, int(listed[i]), ranked, max_reasons)
-        explained.append(
-            LabelScore(
-                names[i],
-                int(listed[i]),
-                float(scores[i]),
-                float(tree_scores[i]),
-                None if pairs.index_scores is None else float(pairs.index_scores[i]),
-                None if pairs.margins is None else float(pairs.margins[i]),
-                None if pairs.distances is None else float(pairs.distances[i]),
-                {name: float(values[i]) for name, values in shares.items()},
-                bias,
-                reasons,
-                _name_match(stage, row, int(listed[i]), names[i]),
-                1.0 if pairs.certainty is None else float(pairs.certainty[i]),
-            )
+
+    def __init__(self, model: FittedModel, row: Blocks) -> None:
+        if row.n_rows != 1:
+            raise ValueError(f"explain_scores takes exactly one row. Got {row.n_rows}.")
+        self.model, self.row = model, row
+
+    def best(self, k: int, max_reasons: int) -> list[LabelScore]:
+        """The k best labels; fewer if not as many have a score."""
+        Number(1, integer=True).check("k", k)
+        _check_reasons(max_reasons)
+        return [self._listed(i, max_reasons) for i in self._order[:k]]
+
+    def among(self, columns: Sequence[int], max_reasons: int) -> list[LabelScore]:
+        """Those of some labels that have a score, best first."""
+        _check_reasons(max_reasons)
+        wanted, labels = set(columns), self._lists.labels
+        return [self._listed(i, max_reasons) for i in self._order if labels[i] in wanted]
+
+    def label(self, column: int, max_reasons: int) -> LabelScore:
+        """One label. If it is no candidate, its score is 0, but features may speak for it."""
+        _check_reasons(max_reasons)
+        place = self.place(column)
+        if place is None:
+            return self._unlisted(column, max_reasons)
+        return self._listed(self._order[place - 1], max_reasons)
+
+    def place(self, column: int) -> int | None:
+        """The place of a label among those with a score, from 1; None if it has none."""
+        found = np.flatnonzero(self._lists.labels[self._order] == column)
+        return int(found[0]) + 1 if len(found) else None
+
+    # -- what is made once ------------------------------------------------------------------------
+
+    @cached_property
+    def _lists(self) -> Shortlists:
+        # Without a second stage, every label of the leaves has a score.
+        return self.model.shortlists(self.row, least=self.model.n_labels)
+
+    @cached_property
+    def _pairs(self) -> Pairs | None:
+        """The signals of the candidates, if there are any and a second stage."""
+        stage = self.model.second_stage
+        if stage is None or len(self._lists.labels) == 0:
+            return None
+        return stage.pairs(self.row, self._lists, n_training_rows=self.model.n_training_rows)
+
+    @cached_property
+    def _scores(self) -> NDArray[np.float32]:
+        stage, pairs = self.model.second_stage, self._pairs
+        if stage is None or pairs is None:
+            return self._lists.tree_scores
+        return stage.blend.probabilities(pairs)
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """Places on the shortlist of the labels that have a score, best first."""
+        order: list[int] = np.lexsort((self._lists.labels, -self._scores)).tolist()
+        return [i for i in order if self._scores[i] > 0]
+
+    @cached_property
+    def _shares(self) -> dict[str, NDArray[np.float64]]:
+        """What each stage adds to the log-odds of the candidates' scores."""
+        stage, pairs = self.model.second_stage, self._pairs
+        if stage is None or pairs is None:
+            return {TREES: _log_odds(self._scores)}
+        shares = stage.blend.shares(pairs)
+        if len(self._lists.labels) > 1:
+            return _relative(shares, {name: part.mean() for name, part in shares.items()})
+        # There is nothing to compare it with but itself, on a row that no leaf and no feature says
+        # anything about.
+        empty = stage.pairs(self.row.without_features(), self._lists.without_scores())
+        return _relative(shares, stage.blend.shares(empty))
+
+    # -- single labels ----------------------------------------------------------------------------
+
+    def _listed(self, i: int, max_reasons: int) -> LabelScore:
+        """The label at a place on the shortlist."""
+        column, pairs = int(self._lists.labels[i]), self._pairs
+        bias, reasons = self._reasons(column, max_reasons)
+        certainty = None if pairs is None else _at(pairs.certainty, i)
+        return LabelScore(
+            label=self._name(column),
+            column=column,
+            score=float(self._scores[i]),
+            tree_score=float(self._lists.tree_scores[i]),
+            index_score=None if pairs is None else _at(pairs.index_scores, i),
+            margin=None if pairs is None else _at(pairs.margins, i),
+            distance=None if pairs is None else _at(pairs.distances, i),
+            shares={name: float(values[i]) for name, values in self._shares.items()},
+            bias=bias,
+            reasons=reasons,
+            name=self._name_match(column),
+            certainty=1.0 if certainty is None else certainty,
         )
-    return [label for label in explained if label.score > 0]
+
+    def _unlisted(self, column: int, max_reasons: int) -> LabelScore:
+        bias, every = self._reasons(column, None)
+        return LabelScore(
+            label=self._name(column),
+            column=column,
+            score=0.0,
+            tree_score=0.0,
+            index_score=None,
+            margin=None if bias is None else bias + sum(part for _, part in every),
+            distance=None,
+            shares={},
+            bias=bias,
+            reasons=every[:max_reasons],
+            name=self._name_match(column),
+        )
+
+    def _name(self, column: int) -> Any:
+        return self.model.classes[column : column + 1].tolist()[0]
+
+    def _name_match(self, column: int) -> tuple[str, float] | None:
+        stage = self.model.second_stage
+        if stage is None or stage.names is None:
+            return None
+        found = stage.names.best_match(self.row.read_by("names"), column)
+        return None if found is None else (found[0] or str(self._name(column)), found[1])
+
+    def _reasons(
+        self, column: int, most: int | None
+    ) -> tuple[float | None, list[tuple[int, float]]]:
+        """The bias of a label's linear classifier, and its strongest contributions in the row."""
+        stage = self.model.second_stage
+        if stage is None or stage.ranker is None:
+            return None, []
+        features, stored = stage.ranker.vector(column)
+        row = self.row.read_by("ranker")
+        weights = np.zeros(row.n_features + 1)
+        weights[features] = stored
+        values = row.values.astype(np.float64)
+        length = np.sqrt(np.sum(values**2))
+        products = weights[row.indices] * values / (length if length > 0 else 1.0)
+        strongest = np.lexsort((row.indices, -np.abs(products)))[:most]
+        reasons = [(int(row.indices[i]), float(products[i])) for i in strongest if products[i]]
+        return float(weights[row.n_features]), reasons
 
 
 def explain_paths(model: FittedModel, row: Blocks, max_reasons: int) -> list[TreePath]:
@@ -140,22 +224,6 @@ def explain_paths(model: FittedModel, row: Blocks, max_reasons: int) -> list[Tre
         max_reasons,
         by_rows=model.by_rows,
         bias=row.n_features,
-    )
-
-
-def unlisted(model: FittedModel, row: Blocks, column: int, max_reasons: int) -> LabelScore:
-    """A label that is no candidate of the row: its score is 0, but features may speak for it."""
-    stage = model.second_stage
-    bias, reasons, margin, name = None, [], None, None
-    if stage is not None:
-        ranked = row.read_by("ranker")
-        every = _reasons(stage.ranker, column, ranked, ranked.indices.size)
-        bias, reasons = every[0], every[1][:max_reasons]
-        if bias is not None:
-            margin = bias + sum(part for _, part in every[1])
-        name = _name_match(stage, row, column, model.classes[column])
-    return LabelScore(
-        model.classes[column], column, 0.0, 0.0, None, margin, None, {}, bias, reasons, name
     )
 
 
@@ -171,15 +239,6 @@ def strongest_features(model: FittedModel, column: int, most: int) -> list[int]:
     return strongest
 
 
-def _name_match(
-    stage: SecondStage, row: Blocks, column: int, label: Any
-) -> tuple[str, float] | None:
-    if stage.names is None:
-        return None
-    found = stage.names.best_match(row.read_by("names"), column)
-    return None if found is None else (found[0] or str(label), found[1])
-
-
 def _relative(
     shares: Mapping[str, NDArray[np.float64]], reference: Mapping[str, Any]
 ) -> dict[str, NDArray[np.float64]]:
@@ -193,31 +252,16 @@ def _relative(
     return {BASE: base, **rest}
 
 
-def _on_an_empty_row(stage: SecondStage, lists: Shortlists, row: Blocks) -> Pairs:
-    """The signals of the same labels on a row that no leaf and no feature says anything about."""
-    return stage.pairs(row.without_features(), lists.without_scores())
+def _at(values: NDArray[Any] | None, i: int) -> float | None:
+    return None if values is None else float(values[i])
 
 
-def _reasons(
-    ranker: LabelVectors | None,
-    column: int,
-    row: FeatureArrays,
-    max_reasons: int,
-) -> tuple[float | None, list[tuple[int, float]]]:
-    """The bias of a label's linear classifier, and its strongest contributions in the row."""
-    if ranker is None:
-        return None, []
-    features, stored = ranker.vector(column)
-    weights = np.zeros(row.n_features + 1)
-    weights[features] = stored
-    values = row.values.astype(np.float64)
-    length = np.sqrt(np.sum(values**2))
-    products = weights[row.indices] * values / (length if length > 0 else 1.0)
-    strongest = np.lexsort((row.indices, -np.abs(products)))[:max_reasons]
-    reasons = [(int(row.indices[i]), float(products[i])) for i in strongest if products[i]]
-    return float(weights[row.n_features]), reasons
+def _check_reasons(most: Any) -> None:
+    Number(0, integer=True).check("max_reasons", most)
 
 
-def _logit(score: float) -> float:
-    with np.errstate(divide="ignore"):
-        return float(np.log(score) - np.log1p(-min(score, 1.0)))  # a damaged file may give more
+def _log_odds(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Infinite for a score of 1."""
+    scores = scores.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(scores) - np.log1p(-np.minimum(scores, 1.0))  # a damaged file may give more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -56,7 +56,7 @@ class FittedModel:
     leaf_scores: str  # as in LdSMClassifier
     tree_params: TreeParams
     seed: int
-    training: dict[str, Any]  # not part of the fingerprint; JSON values may be added
+    training: Mapping[str, Any]  # facts, as JSON values; not part of the fingerprint
     feature_names: Strings | None = None
     threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
     layout: Layout = field(kw_only=True)  # the feature blocks
@@ -95,6 +95,10 @@ class FittedModel:
     def trees(self, start: int, stop: int) -> FittedModel:
         """A model of some of the trees, without a second stage."""
         return replace(self, forest=self.forest.trees(start, stop), second_stage=None)
+
+    def with_facts(self, **facts: Any) -> FittedModel:
+        """With further facts about the training, as JSON values."""
+        return replace(self, training={**self.training, **facts})
 
     def propensities(self, **constants: Any) -> NDArray[np.float64] | None:
         """Propensities of the labels from the label counts; see `propensities_from_counts`."""
@@ -157,15 +161,15 @@ class FittedModel:
         parts = _in_parallel(answer, x, n_jobs)
         return _stacked([part[0] for part in parts]), _stacked([part[1] for part in parts])
 
-    def scored_shortlists(
+    def shortlists(
         self,
         x: Blocks,
-        allowed: Allowed | None,
-        cancel: CancelFlag | None,
+        allowed: Allowed | None = None,
+        cancel: CancelFlag | None = None,
         *,
         least: int = 1,
-    ) -> tuple[Shortlists, NDArray[np.float32]]:
-        """The rows' candidates and their scores.
+    ) -> Shortlists:
+        """The rows' candidates.
 
         Without a second stage they are the best labels of the trees, at least `least`.
         """
@@ -174,12 +178,24 @@ class FittedModel:
             allowed = np.append(allowed, np.zeros(self.forest.n_dropped, np.uint8))
         if stage is None:
             length = max(least, SHORTLIST)
-            lists = match(
+            return match(
                 self.forest, x, length, None, by_rows=by_rows, allowed=allowed, cancel=cancel
             )
-            return lists, lists.tree_scores
         lists = stage.shortlists(self.forest, x, by_rows=by_rows, allowed=allowed, cancel=cancel)
-        lists = stage.or_most_frequent(lists, allowed)
+        return stage.or_most_frequent(lists, allowed)
+
+    def scored_shortlists(
+        self,
+        x: Blocks,
+        allowed: Allowed | None,
+        cancel: CancelFlag | None,
+        *,
+        least: int = 1,
+    ) -> tuple[Shortlists, NDArray[np.float32]]:
+        """The rows' candidates and their scores; see `shortlists`."""
+        stage, lists = self.second_stage, self.shortlists(x, allowed, cancel, least=least)
+        if stage is None:
+            return lists, lists.tree_scores
         return lists, stage.scores(x, lists, cancel, n_training_rows=self.n_training_rows)
 
     def tree_columns(

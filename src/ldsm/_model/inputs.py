@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -101,6 +102,18 @@ def labelled_rows(
     x = new_rows(estimator, X)
     _check_lengths(x.n_rows, truth.shape[0])
     return x, truth
+
+
+def rows_of_one_label(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Blocks, NDArray[Any]]:
+    """Rows of exactly one label each, and this label, which the model may not know."""
+    is_dataset = isinstance(X, Dataset)
+    X, y, names = _unpacked(X, y)
+    labels, x = label_arrays(y, names), new_rows(estimator, X)
+    # A Dataset holds a matrix of labels, whatever the number for each row.
+    single = labels.form == "single" or (is_dataset and (np.diff(labels.indptr) == 1).all())
+    if not single or labels.n_rows != x.n_rows:
+        raise ValueError(f"y must hold one label for each of the {x.n_rows} rows of X.")
+    return x, labels.classes[labels.indices]
 
 
 def rows_to_learn(

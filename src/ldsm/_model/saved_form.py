@@ -78,7 +78,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "tree_params": model.tree_params.as_dict(),
         "second_stage": stage_header,
     }
-    return {"parameters": params, "model": described, "training": model.training}, arrays
+    return {"parameters": params, "model": described, "training": dict(model.training)}, arrays
 
 
 def _places_to_arrays(forest: Forest) -> Arrays:

@@ -20,6 +20,21 @@ DEFAULT_THRESHOLD = 0.5
 Threshold = float | NDArray[np.float32]  # one for all labels, or one for each
 
 
+def checked_threshold(value: Any, n_labels: int) -> Threshold:
+    """A threshold as a model keeps it, and its file can hold it; an error for any other value."""
+    try:
+        limits = np.array(value, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        limits = np.full(1, np.nan, dtype=np.float32)
+    if not np.isfinite(limits).all() or limits.shape not in ((), (n_labels,)):
+        shown = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+        raise ValueError(
+            "The 'threshold_' of LdSMClassifier must be a finite number, or one for each of the "
+            f"{n_labels:,} labels. Got {shown:.80} instead."
+        )
+    return limits if limits.ndim else float(value)
+
+
 def above_threshold(scores: sp.csr_array, threshold: Threshold) -> sp.csr_array:
     """The scores that reach the threshold, common or per label; `scores` is changed in place.
 

@@ -180,7 +180,7 @@ def _ranker(
         return ranker
     offsets = np.append(offsets[labels], offsets[-1])
     examples = new.of_unknown_frequency[labels]
-    start = _started(ranker, labels[examples], x.n_features).taken(labels)
+    start = _started(ranker, labels[examples], x.n_features)
     masses = np.concatenate([stage.masses[MAIN], stage.masses[BIGRAMS]]).astype(np.float64)
     # The squares of a unit row's values add up to 1.
     squares = (masses * (new.n_before / max(masses.sum(), 1e-9))).astype(np.float32)
@@ -202,7 +202,8 @@ def _ranker(
             offsets[first : last + 1] - begin,
             rows[begin:end],
             positive[begin:end],
-            first_label=first,
+            first_label=0,
+            numbers=labels[first:last].astype(np.int32),
             cost=cost,
             tolerance=TOLERANCE,
             max_epochs=MAX_EPOCHS,

@@ -124,7 +124,8 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         data = self.training_data()
         self.info(f"training on {len(data):,} documents")
         self._tagger = fitted(data, names_of(self.project), settings, jobs or -1)
-        self._tagger.classifier_.training_["annif"] = source_of(self.project)
+        classifier = self._tagger.classifier_
+        classifier.training_ = {**classifier.training_, "annif": source_of(self.project)}
         self._save()
 
     def training_data(self) -> Dataset:

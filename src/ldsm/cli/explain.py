@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,17 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from .._features.blocks import Blocks
-from .._model.explain import LabelScore, explain_paths, explain_scores, strongest_features
 from .._trees.row_paths import TreePath
 from .._wording import shortened
-from ..text.explanations import TagScore, TextPath, Weighted, in_words
+from ..text.explanations import TagScore, TextExplainer, TextPath, Weighted
 from .command import wrong_use
 from .model import Model, no_label, open_model
 from .options.model import ModelArgument
 from .options.reader import STDIN, Reader, names_a_path
 from .screen import Screen
 
-_ALL_REASONS = 1_000_000  # more than any row has features
 _WORDS = 10
 _TITLE_WIDTH = 60  # characters of the text
 _LABELS_OF_LEAF = 4
@@ -65,21 +63,20 @@ def explain_command(
     if names_a_path(what):
         reader = reader.as_trained(opened.fitted.training, Path(what))
     x, names, text = _row(opened, reader, what, row)
-    paths = explain_paths(fitted, x, _ALL_REASONS)
+    explainer = TextExplainer(fitted, x, names)
+    paths = explainer.paths
     if tree is not None and tree >= len(paths):
         raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
     asked = None if label is None else _columns(opened, label)
-    best = explain_scores(fitted, x, k, _ALL_REASONS, asked)
-    for missing in _not_suggested(opened, best, asked):
-        screen.note(f"{missing}: no tree and no feature of this row suggests it; its score is 0")
-    classes = fitted.classes.tolist()
-    explanation = in_words(
-        paths, best, names, classes, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
+    explanation = explainer.explanation(
+        k, columns=asked, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
     )
+    for missing in (fitted.classes[i] for i in asked or () if explainer.place(i) is None):
+        screen.note(f"{missing}: no tree and no feature of this row suggests it; its score is 0")
     if screen.json:
         screen.data(asdict(explanation))
         return
-    votes = _votes(paths, classes)
+    votes = _votes(paths, fitted.classes.tolist())
     title = shortened(text, _TITLE_WIDTH)
     if not opened.reads_texts or names_a_path(what):
         title = f"row {row} of {what}" + (f": {title}" if title else "")
@@ -94,7 +91,7 @@ def explain_command(
     if fitted.second_stage is not None and explanation.scores:
         _show_stages(screen, explanation.scores, kind, words)
     if asked is not None and fitted.second_stage is not None:
-        _show_strongest(screen, opened, asked, names, x, kind)
+        _show_typical(screen, explainer, asked, kind)
     rows = [[word, f"{pull:+.3f}"] for word, pull in explanation.words]
     screen.table([kind, "pull"], rows, title=f"{kind}s that decided, over all splits of the trees")
     if tree is None:
@@ -130,24 +127,19 @@ def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: i
     screen.table(columns, rows, title=title, text=["for", "against"])
 
 
-def _show_strongest(
-    screen: Screen,
-    model: Model,
-    columns: Sequence[int],
-    names: Sequence[str],
-    x: Blocks,
-    kind: str,
+def _show_typical(
+    screen: Screen, explainer: TextExplainer, columns: Sequence[int], kind: str
 ) -> None:
     """The words that would speak most for some labels, and which of them the row has."""
-    stage = model.fitted.second_stage
-    if stage is None or stage.ranker is None:
+    model = explainer.model
+    if model.second_stage is None or model.second_stage.ranker is None:
         return
-    here, rows = set(x.joined().indices.tolist()), []
+    rows = []
     for column in columns:
-        best = strongest_features(model.fitted, column, _WORDS)
-        found = [names[f] for f in best if f in here]
-        missing = [names[f] for f in best if f not in here]
-        rows.append([str(model.fitted.classes[column]), ", ".join(found), ", ".join(missing)])
+        best = explainer.typical(column, _WORDS)
+        found = [word for word, is_here in best if is_here]
+        missing = [word for word, is_here in best if not is_here]
+        rows.append([str(model.classes[column]), ", ".join(found), ", ".join(missing)])
     title = f"{kind}s that speak most for the label"
     heads = ["label", "here", "not here"]
     screen.table(heads, rows, title=title, text=heads[1:])
@@ -193,15 +185,6 @@ def _columns(model: Model, labels: Sequence[str]) -> list[int]:
         if label not in number:
             raise wrong_use(no_label(label, number), "--label")
     return [number[label] for label in labels]
-
-
-def _not_suggested(
-    model: Model, explained: Sequence[LabelScore], asked: Sequence[int] | None
-) -> Iterator[str]:
-    found = {label.column for label in explained}
-    for column in asked or ():
-        if column not in found:
-            yield str(model.fitted.classes[column])
 
 
 def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[int, float]]:

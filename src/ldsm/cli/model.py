@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .._features.blocks import Blocks
 from .._loading import load
@@ -15,6 +16,7 @@ from ..classifier import LdSMClassifier
 from ..datasets import Dataset
 from ..evaluation.alignment import Estimator, check_kind, classifier_of, model_rows
 from ..text import TextTagger
+from ..text.fitted import fitted_text
 from .screen import Screen
 
 
@@ -41,6 +43,10 @@ class Model:
     def fitted(self) -> FittedModel:
         return self.classifier.model_
 
+    def note(self, **facts: Any) -> None:
+        """Add facts to those of the training, which the file keeps."""
+        self.classifier.training_ = {**self.fitted.training, **facts}
+
     def feature_names(self) -> list[str]:
         """The words of a model that reads texts, else the feature numbers."""
         if isinstance(self.estimator, TextTagger):
@@ -57,7 +63,7 @@ class Model:
         if isinstance(rows, Dataset):
             return model_rows(self.estimator, rows, self.path)
         assert isinstance(self.estimator, TextTagger)
-        return self.estimator.held.rows(rows)
+        return fitted_text(self.estimator).rows(rows)
 
 
 def no_label(name: str, known: Iterable[str]) -> str:

@@ -46,12 +46,23 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     max_body: Annotated[
-        str, typer.Option(metavar="SIZE", help="The largest request, such as 200kB or 1MB.")
-    ] = "1MB",
-    max_batch: Annotated[int, typer.Option(min=1, help="The most texts of a request.")] = 256,
+        str | None,
+        typer.Option(
+            metavar="SIZE", show_default="1MB", help="The largest request, such as 200kB or 1MB."
+        ),
+    ] = None,
+    max_batch: Annotated[
+        int | None, typer.Option(min=1, show_default="256", help="The most texts of a request.")
+    ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, max=3600, help="The longest time for a request, in seconds.")
-    ] = 30.0,
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=3600,
+            show_default="30",
+            help="The longest time for a request, in seconds.",
+        ),
+    ] = None,
     learn: Annotated[bool, typer.Option("--learn", help="Learn corrections at once.")] = False,
     corrections: Annotated[
         Path | None,
@@ -115,10 +126,14 @@ def serve(
                 f"must be a host without a port, such as tags.example.org, got {name!r}.",
                 "--allowed-host",
             )
+    limits: dict[str, Any] = {
+        "max_body": None if max_body is None else _bytes(max_body),
+        "max_batch": max_batch,
+        "timeout": timeout,
+    }
     settings = Settings(
-        max_body=_bytes(max_body),
-        max_batch=max_batch,
-        timeout=timeout,
+        # Settings has the defaults.
+        **{name: value for name, value in limits.items() if value is not None},
         api_key_file=None if api_key_file is None else api_key_file.absolute(),
         corrections=None if corrections is None else corrections.absolute(),
         learn=learn,

@@ -176,8 +176,8 @@ def train(
             model.estimator.tune_threshold(kept)
         propensities = model.fitted.propensities()
         scores = Evaluation(model.estimator, kept).scores(propensities=propensities)
-        model.fitted.training["validation"] = plain(scores.as_dict())
-    model.fitted.training["reading"] = reader.remembered(rows)
+        model.note(validation=plain(scores.as_dict()))
+    model.note(reading=reader.remembered(rows))
     model.estimator.save(output)
     taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:

@@ -15,6 +15,7 @@ from .._model.inputs import new_rows
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset, Unseen
 from ..text import TextTagger
+from ..text.fitted import fitted_text
 from ..text.training import check_same_words
 
 Estimator = LdSMClassifier | TextTagger
@@ -89,7 +90,7 @@ def model_rows(estimator: Estimator, data: Dataset, name: object = "") -> Blocks
     """Rows in the model's features; features unknown to the model are left out."""
     check_kind(estimator, data, name)
     if isinstance(estimator, TextTagger):
-        return estimator.held.rows(data)
+        return fitted_text(estimator).rows(data)
     X, width = data.X, classifier_of(estimator).n_features_in_
     if X.shape[1] > width:
         X = X[:, :width]

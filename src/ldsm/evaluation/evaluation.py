@@ -22,6 +22,7 @@ from ..metrics.hits import RankingSums
 from ..metrics.ranking import ranking_sums
 from ..text import TextTagger
 from ..text.corpus import read_pairs, read_texts
+from ..text.fitted import fitted_text
 from .alignment import Estimator, classifier_of, in_columns, model_rows
 from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
 
@@ -91,7 +92,7 @@ class Evaluation:
                     pairs = list(read_pairs(X))
                     X, y = [text for text, _ in pairs], [tags for _, tags in pairs]
                 texts = list(read_texts(X))
-                X = model.held.rows(texts)
+                X = fitted_text(model).rows(texts)
             elif y is None:
                 raise ValueError("y must hold the labels of the rows. Got None.")
             if sp.issparse(y) and y.nnz == 0:  # an error only in training

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._model.explain import explain_paths, explain_scores
 from .._wording import shortened
 from ..evaluation import Evaluation
-from ..text.explanations import TextExplanation, Weighted, in_words
+from ..text.explanations import TextExplainer, TextExplanation, Weighted
 from .html import Markup, element, joined, note, table
 
 MOST_WORDS = 6
 NAME_WIDTH = 60  # characters of a label
-_EVERY_REASON = 2**31 - 1
 _CHARACTERS = 420  # of a document to show
 
 
@@ -23,15 +21,9 @@ def examples(evaluation: Evaluation) -> Iterator[Markup]:
     """For each example a heading, the row, its labels and the reasons."""
     k = evaluation.top[0].shape[1]
     for title, row in _chosen(evaluation).items():
-        model, x = evaluation.model, evaluation.x.rows(row, row + 1)
-        explanation = in_words(
-            explain_paths(model, x, _EVERY_REASON),
-            explain_scores(model, x, k, _EVERY_REASON),
-            evaluation.feature_names,
-            model.classes.tolist(),
-            max_words=_EVERY_REASON,
-            max_tags=1,
-        )
+        x = evaluation.x.rows(row, row + 1)
+        explainer = TextExplainer(evaluation.model, x, evaluation.feature_names)
+        explanation = explainer.explanation(k, max_words=MOST_WORDS, max_tags=1)
         yield element("h3", f"{title}: row {row:,}")
         yield _content(evaluation, row)
         yield _labels(evaluation, row, explanation)
@@ -112,4 +104,4 @@ def _yes_or_no(value: bool) -> Markup:
 
 
 def _listed(pairs: Weighted) -> str:
-    return ", ".join(f"{shortened(word, 40)} {part:+.2f}" for word, part in pairs[:MOST_WORDS])
+    return ", ".join(f"{shortened(word, 40)} {part:+.2f}" for word, part in pairs)

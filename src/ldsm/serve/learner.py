@@ -15,14 +15,13 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
-from .._model.fitted import FittedModel
 from .._model.learn import check_can_learn
 from .._storage.locks import FileLocked, FileReplaced, Signature, locked, signature_of
 from ..classifier import hold_model
 from ..text import TextTagger
+from ..text.fitted import fitted_text, hold_text
 from .corrections import CorrectionFile, CorrectionReader, Document
 from .models import ServedModel, opened
 
@@ -108,7 +107,8 @@ class Learner:
             self._open(signature)
         if documents := self._reader.read():
             n_learned = self._learn(documents)
-            log.info("%s: %d corrections learned", self._model.name, n_learned)
+            if n_learned:
+                log.info("%s: %d corrections learned", self._model.name, n_learned)
         self._end = self._reader.end
         return True
 
@@ -163,7 +163,6 @@ class Learner:
 
 def _note(tagger: TextTagger, **facts: Any) -> None:
     """Add facts to those of the training."""
-    fitted = tagger.held
-    model: FittedModel = fitted.classifier.model_
-    model = replace(model, training={**model.training, **facts})
-    tagger.hold(fitted._replace(classifier=hold_model(copy(fitted.classifier), model)))
+    fitted = fitted_text(tagger)
+    model = fitted.classifier.model_.with_facts(**facts)
+    hold_text(tagger, fitted._replace(classifier=hold_model(copy(fitted.classifier), model)))

@@ -13,6 +13,7 @@ from .._loading import load
 from .._storage.container import ModelFileError
 from .._storage.locks import Signature, signature_of
 from ..text import TextTagger
+from ..text.fitted import fitted_text
 from .labels import LabelDirectory
 
 log = logging.getLogger("ldsm.serve")
@@ -27,7 +28,7 @@ class Opened:
 
     def __init__(self, name: str, tagger: TextTagger, signature: Signature) -> None:
         self.name, self.tagger, self.signature = name, tagger, signature
-        self.fitted = tagger.held  # what it held then, even if it learns on
+        self.fitted = fitted_text(tagger)  # what it held then, even if it learns on
 
     @property
     def modified(self) -> datetime:

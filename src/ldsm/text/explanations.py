@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from .._model.explain import LabelScore
+from .._features.blocks import Blocks
+from .._model.explain import LabelScore, RowExplainer, explain_paths, strongest_features
+from .._model.fitted import FittedModel
 from .._trees.row_paths import Leaf, Step, TreePath, pull_of
 from .._wording import escaped
 
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
+_EVERY_REASON = 2**31 - 1
 _SHOWN_MATCH = 1 / 3  # of a name: less is hardly a match
 _DEEPEST_INDENT = 60  # the lines of a very deep tree must not become ever longer
 
@@ -197,43 +202,98 @@ class TextExplanation:
         return "\n".join(lines)
 
 
-def in_words(
-    paths: Sequence[TreePath],
-    scores: Sequence[LabelScore],
-    words: Sequence[str],
-    classes: Sequence[str],
-    *,
-    max_words: int,
-    max_tags: int,
-) -> TextExplanation:
-    """Turn paths and scores with all their reasons from column numbers into words and tags."""
-    total: dict[str, float] = {}
-    text_paths = []
-    for path in paths:
-        steps = []
-        for step in path.steps:
-            pulls = [(words[f] if f < len(words) else BIAS, pull) for f, pull in _pulls(step)]
-            for word, pull in pulls:
-                total[word] = total.get(word, 0.0) + pull / len(paths)
-            steps.append(WordStep(step.node, step.depth, step.directions, pulls[:max_words]))
-        leaves = [_named(leaf, classes, max_tags) for leaf in path.leaves]
-        text_paths.append(TextPath(path.tree, steps, leaves))
-    total.pop(BIAS, None)
-    strongest = sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))
-    tags = [(score.label, score.score) for score in scores]
-    tag_scores = []
-    for score in scores:
-        named = [(words[feature], part) for feature, part in score.reasons[:max_words]]
+class TextExplainer:
+    """Explains one row by words, or by whatever names its features have.
+
+    Its shortlist, and its way through the trees, are computed once for all that is asked.
+    """
+
+    def __init__(self, model: FittedModel, row: Blocks, words: Sequence[str]) -> None:
+        self.model, self.row, self.words = model, row, words
+        self._scores = RowExplainer(model, row)
+
+    def explanation(
+        self,
+        k: int,
+        *,
+        max_words: int,
+        max_tags: int,
+        columns: Sequence[int] | None = None,
+    ) -> TextExplanation:
+        """Why the k best labels, or those of `columns` with a score, get it.
+
+        Shown are `max_words` in each place, and `max_tags` of each leaf, at most.
+        """
+        if columns is None:
+            best = self._scores.best(k, max_words)
+        else:
+            best = self._scores.among(columns, max_words)
+        tags = [(score.label, score.score) for score in best]
+        scores = [self._in_words(score) for score in best]
+        classes = self.model.classes.tolist()
+        paths = []
+        for path, pulls in zip(self.paths, self._pulls, strict=True):
+            steps = [
+                WordStep(step.node, step.depth, step.directions, words[:max_words])
+                for step, words in zip(path.steps, pulls, strict=True)
+            ]
+            leaves = [_named(leaf, classes, max_tags) for leaf in path.leaves]
+            paths.append(TextPath(path.tree, steps, leaves))
+        return TextExplanation(tags, scores, self.deciding(max_words), paths)
+
+    def tag(self, column: int, max_words: int) -> TagScore:
+        """Where the score of one label comes from, also if it has none."""
+        return self._in_words(self._scores.label(column, max_words))
+
+    def place(self, column: int) -> int | None:
+        """The place of a label among those with a score, from 1; None if it has none."""
+        return self._scores.place(column)
+
+    def typical(self, column: int, most: int) -> list[tuple[str, bool]]:
+        """The words that speak most for a label, and whether the row has them."""
+        features = strongest_features(self.model, column, most)
+        return [(self.words[feature], feature in self._present) for feature in features]
+
+    def deciding(self, most: int) -> Weighted:
+        """The words that decided, over all splits of all trees, strongest first."""
+        total: dict[str, float] = {}
+        for pulls in self._pulls:
+            for word, pull in chain.from_iterable(pulls):
+                total[word] = total.get(word, 0.0) + pull / len(self.paths)
+        total.pop(BIAS, None)
+        return sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))[:most]
+
+    @cached_property
+    def paths(self) -> list[TreePath]:
+        """The row's way through every tree, with all reasons."""
+        return explain_paths(self.model, self.row, _EVERY_REASON)
+
+    @cached_property
+    def _pulls(self) -> list[list[Weighted]]:
+        """For each split on each path, the words that sent the row there."""
+        return [[self._pull_of_words(step) for step in path.steps] for path in self.paths]
+
+    @cached_property
+    def _present(self) -> set[int]:
+        """The features that the row has."""
+        return set(self.row.joined().indices.tolist())
+
+    def _in_words(self, score: LabelScore) -> TagScore:
+        words = [(self.words[feature], part) for feature, part in score.reasons]
         parts = {name: value for name, value in vars(score).items() if name in _SHARED}
-        tag_scores.append(TagScore(tag=score.label, words=named, **parts))
-    return TextExplanation(tags, tag_scores, strongest[:max_words], text_paths)
+        return TagScore(tag=score.label, words=words, **parts)
 
-
-def _pulls(step: Step) -> list[tuple[int, float]]:
-    """How far each feature favoured the directions taken over the mean of the others."""
-    factors = pull_of(step.directions, len(step.margins))
-    with np.errstate(over="ignore", invalid="ignore"):  # a damaged file may give anything
-        return [(reason.feature, float(reason.contributions @ factors)) for reason in step.reasons]
+    def _pull_of_words(self, step: Step) -> Weighted:
+        """How far each word favoured the directions taken over the mean of the others."""
+        factors = pull_of(step.directions, len(step.margins))
+        with np.errstate(over="ignore", invalid="ignore"):  # a damaged file may give anything
+            return [
+                (
+                    self.words[reason.feature] if reason.feature < len(self.words) else BIAS,
+                    float(reason.contributions @ factors),
+                )
+                for reason in step.reasons
+            ]
 
 
 def _named(leaf: Leaf, classes: Sequence[Any], max_tags: int) -> TagLeaf:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from .._features.blocks import Blocks, stacked
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
 from .corpus import in_chunks, read_pairs, read_texts, tags_of
-from .explanations import TextExplanation, in_words
+from .explanations import TextExplainer
 from .features import TextFeatures
 from .training import has_made_features, made_blocks
 
-_EVERY_REASON = 2**31 - 1
+if TYPE_CHECKING:
+    from .tagger import TextTagger
+
 CHUNK = 1024  # documents vectorized together; no more of a stream is held in memory
 
 
@@ -53,6 +56,18 @@ class TagTitles(NamedTuple):
         """With other names for some tags; None for those that are dropped."""
         titles = {names.get(tag, tag): title for tag, title in self.as_dict().items()}
         return TagTitles.of({tag: [title] for tag, title in titles.items() if tag is not None})
+
+
+def fitted_text(tagger: TextTagger) -> FittedText:
+    """What a tagger holds, to be taken once: another thread may replace it."""
+    check_is_fitted(tagger, "fitted_")
+    return tagger.fitted_
+
+
+def hold_text(tagger: TextTagger, fitted: FittedText) -> TextTagger:
+    """Make the tagger answer by `fitted`."""
+    tagger.fitted_ = fitted
+    return tagger
 
 
 class FittedText(NamedTuple):
@@ -92,17 +107,10 @@ class FittedText(NamedTuple):
 
         return self.rows(documents()), true
 
-    def explain(self, text: str, *, max_words: int, max_tags: int) -> TextExplanation:
-        """Why a document gets its tags."""
+    def explainer(self, text: str) -> TextExplainer:
+        """Explains why a document gets its tags."""
         row = self.features.blocks([text])
-        return in_words(
-            self.classifier.explain(row, max_reasons=_EVERY_REASON),
-            self.classifier.explain_scores(row, max_tags, max_words),
-            self.features.names,
-            self.classifier.classes_.tolist(),
-            max_words=max_words,
-            max_tags=max_tags,
-        )
+        return TextExplainer(self.classifier.model_, row, self.features.names)
 
     def allowed(self, tags: Any) -> NDArray[np.uint8] | None:
         """1 for each tag that may be predicted; None if all may."""

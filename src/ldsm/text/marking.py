@@ -68,7 +68,7 @@ def _occurrences(
             for m in re.finditer(vectorizer.token_pattern, text)
         ]
         words = [(span, word) for span, word in found if word not in stop_words]
-        for length in range(min(shortest, 1), longest + 1):
+        for length in range(shortest, longest + 1):
             for i in range(len(words) - length + 1):
                 sequence = words[i : i + length]
                 yield [span for span, _ in sequence], " ".join(word for _, word in sequence)

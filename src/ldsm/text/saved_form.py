@@ -14,7 +14,7 @@ from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
 from ..classifier import classifier_from_state
 from .features import features_from_state, features_state, unfitted_vectorizer
-from .fitted import FittedText, RareTags, TagTitles
+from .fitted import FittedText, RareTags, TagTitles, fitted_text, hold_text
 
 if TYPE_CHECKING:
     from .tagger import TextTagger
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    classifier, features, rare, titles = tagger.held
+    classifier, features, rare, titles = fitted_text(tagger)
     settings, arrays = features_state(features)
     text = {
         "vectorizer": settings,
@@ -85,7 +85,7 @@ def restore_tagger(
     if classifier.model_.layout != features.layout:
         raise ValueError("its trees and its words do not have the same number of features")
     tagger.min_tag_count = text["min_tag_count"]
-    tagger.hold(FittedText(classifier, features, RareTags(rare, counts), titles))
+    hold_text(tagger, FittedText(classifier, features, RareTags(rare, counts), titles))
     if not text["default_vectorizer"]:
         vocabulary = features.words if text["given_words"] else None
         tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], vocabulary)

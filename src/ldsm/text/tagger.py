@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.utils.validation import check_is_fitted
 
 from .._execution.threads import state_of
 from .._features.blocks import Blocks
@@ -36,7 +35,7 @@ from .features import (
     features_of,
     vectorizer_settings,
 )
-from .fitted import FittedText, RareTags, TagTitles
+from .fitted import FittedText, RareTags, TagTitles, fitted_text, hold_text
 from .learning import learned_text
 from .saved_form import restore_tagger, tagger_to_state
 from .token_patterns import is_linear
@@ -92,7 +91,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         tagger.fit(datasets.iter_jsonl("corpus.jsonl.gz"))
     """
 
-    _held: FittedText
+    fitted_: FittedText
 
     def __init__(
         self,
@@ -172,8 +171,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         classifier.fit(corpus.rows, callback=callback, checkpoint_dir=checkpoint_dir)
         _tell_of_unknown_tags(classifier)
         titles = TagTitles.of(corpus.rows.label_synonyms)
-        self.hold(FittedText(classifier, corpus.features, RareTags.of(corpus.rare), titles))
-        return self
+        rare = RareTags.of(corpus.rare)
+        return hold_text(self, FittedText(classifier, corpus.features, rare, titles))
 
     def partial_fit(
         self, texts: Any, tags: Any = None, *, absent: str = "auto", prior: str = "auto"
@@ -210,10 +209,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         ['fish', 'meat', 'vegetables']
         """
         check_options(absent, prior, type(self).__name__)
-        if "_held" not in vars(self):
+        if "fitted_" not in vars(self):
             return self.fit(texts, tags)
         _check_parts(self)
-        fitted = self.held
+        fitted = fitted_text(self)
         given_words = self.vectorizer is not None and self.vectorizer.vocabulary is not None
         made = has_made_features(texts) and tags is None
         new = learned_text(
@@ -228,62 +227,45 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     def _changed(self, old: FittedText, new: FittedText) -> TextTagger:
         """Answer by `new`, which was made from `old`."""
-        if self._held is not old:
+        if self.fitted_ is not old:
             raise changed_meanwhile()
-        self.hold(new)
-        return self
+        return hold_text(self, new)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_held" in vars(self)
+        return "fitted_" in vars(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
 
-    def hold(self, fitted: FittedText) -> None:
-        """Answer by `fitted` from now on.
-
-        Parameters
-        ----------
-        fitted : FittedText
-            What is learned: classifier, features, rare tags and names of tags.
-        """
-        self._held = fitted
-
-    @property
-    def held(self) -> FittedText:
-        """What the tagger holds; taken once by each method, because it may be replaced."""
-        check_is_fitted(self, "_held")
-        return self._held
-
     @property
     def classifier_(self) -> LdSMClassifier:
         """The fitted trees."""
-        return self.held.classifier
+        return fitted_text(self).classifier
 
     @property
     def features_(self) -> TextFeatures:
         """How texts become features; `names` names them."""
-        return self.held.features
+        return fitted_text(self).features
 
     @property
     def vectorizer_(self) -> TfidfVectorizer:
         """The fitted vectorizer."""
-        return self.held.features.vectorizer
+        return fitted_text(self).features.vectorizer
 
     @property
     def rare_tags_(self) -> dict[str, int]:
         """Tags left out because they have too few documents, with their counts."""
-        return self.held.rare.as_dict()
+        return fitted_text(self).rare.as_dict()
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The tags in column order."""
-        return self.held.classifier.classes_
+        return fitted_text(self).classifier.classes_
 
     @property
     def fingerprint_(self) -> str:
         """Hash of everything that determines a prediction."""
-        classifier, features, *_ = self.held
+        classifier, features, *_ = fitted_text(self)
         vectorizer = features.vectorizer
         digest = hashlib.sha256(classifier.fingerprint_.encode())
         words = vectorizer.get_feature_names_out().tolist()
@@ -345,7 +327,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         list of (tag, score)
             For each document, best first.
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
         allowed = fitted.allowed(tags)
         check_tail(tail)
@@ -376,7 +358,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         list of lists of (tag, score)
             One list per document, perhaps empty.
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
         allowed = fitted.allowed(tags)
         chunks = fitted.chunks(texts)
@@ -409,7 +391,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         scores : float32 ndarray of shape (n_documents, k)
             In [0, 1].
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         fitted.allowed(tags)
         x = fitted.rows(texts)
         return fitted.classifier.predict_topk(x, k, labels=tags, tail=tail)
@@ -426,7 +408,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         tags : sequence of str, optional
             Predict only these tags.
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         fitted.allowed(tags)
         return fitted.classifier.predict_proba(fitted.rows(texts), labels=tags)
 
@@ -438,7 +420,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         texts : iterable of str, or Dataset
             Documents.
         """
-        return self.held.rows(texts).joined().matrix()
+        return fitted_text(self).rows(texts).joined().matrix()
 
     def tune_threshold(
         self, texts: Any, tags: Any = None, *, average: str = "micro", per_label: bool = False
@@ -463,7 +445,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         TextTagger
             Itself.
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         x, true = fitted.with_tags(texts, tags)
         classifier = copy(fitted.classifier)
         classifier.tune_threshold(x, true, average=average, per_label=per_label)
@@ -479,7 +461,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         tags : iterable of lists of str, optional
             Their tags.
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         return fitted.classifier.score(*fitted.with_tags(texts, tags))
 
     # -- explaining ---------------------------------------------------------------------------
@@ -514,7 +496,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(text, str):
             raise ValueError(f"explain takes one document, a str. Got {text!r}.")
-        return self.held.explain(text, max_words=max_words, max_tags=max_tags)
+        explainer = fitted_text(self).explainer(text)
+        return explainer.explanation(max_tags, max_words=max_words, max_tags=max_tags)
 
     # -- changing tags ------------------------------------------------------------------------
 
@@ -526,7 +509,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         tags : iterable of str
             At least one tag of the model must be left.
         """
-        fitted, tags = self.held, tags if isinstance(tags, str) else list(tags)
+        fitted, tags = fitted_text(self), tags if isinstance(tags, str) else list(tags)
         classifier = copy(fitted.classifier).drop_labels(tags)
         titles = fitted.titles.relabelled(dict.fromkeys(tags))
         return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
@@ -542,7 +525,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         names : mapping of str to str
             New names by old ones; all other tags keep theirs.
         """
-        fitted = self.held
+        fitted = fitted_text(self)
         classifier = copy(fitted.classifier).rename_labels(names)
         titles = fitted.titles.relabelled(names)
         return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
@@ -637,8 +620,8 @@ def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
     """The tagger of a classifier that was fitted on features made from texts."""
     tagger = TextTagger(clone(classifier))
     titles = TagTitles.of(data.label_synonyms)
-    tagger.hold(FittedText(classifier, features_of(data), RareTags.of({}), titles))
-    return tagger
+    fitted = FittedText(classifier, features_of(data), RareTags.of({}), titles)
+    return hold_text(tagger, fitted)
 
 
 def _check_parts(tagger: TextTagger) -> None:

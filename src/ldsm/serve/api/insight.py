@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form, Query
 from pydantic import BaseModel, Field
 
-from ..._model.explain import LabelScore, explain_scores, strongest_features, unlisted
 from ...text.marking import marked
 from ..http.answers import JSON
 from ..http.bodies import route_that_reads_in
@@ -163,32 +162,25 @@ def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanat
     """Why a text has a label, or why not."""
     directory = opened.labels
     fitted, model, column = directory.fitted, directory.model, _column(directory, label)
-    x = fitted.features.blocks([text])
-    best = explain_scores(model, x, model.n_labels, 0)
-    place = next((i for i, one in enumerate(best, 1) if one.column == column), None)
-    listed = explain_scores(model, x, 1, _EVERY_REASON, [column])
-    score: LabelScore = listed[0] if listed else unlisted(model, x, column, _EVERY_REASON)
-    names = fitted.features.names
-    if score.bias is None:  # there are only trees, whose splits are the same for all labels
-        reasons = fitted.explain(text, max_words=max_words, max_tags=1).words
-    else:
-        reasons = [(names[feature], part) for feature, part in score.reasons]
-    here = set(x.joined().indices.tolist())
+    explainer = fitted.explainer(text)
+    score, place = explainer.tag(column, _EVERY_REASON), explainer.place(column)
+    # If there are only trees, their splits are the same for all labels.
+    words = score.words if score.bias is not None else explainer.deciding(max_words)
     matched_name, name_share = score.name or (None, None)
     return Explanation(
         uri=directory.tags[column],
         label=directory.names[column],
         score=score.score,
-        listed=bool(listed),
+        listed=place is not None,
         place=place,
         # Without a second stage, a share may be infinite, which JSON does not know.
         shares={name: min(max(part, -99.0), 99.0) for name, part in score.shares.items()},
         margin=score.margin,
         bias=score.bias,
-        words=[Word(word=word, weight=part) for word, part in reasons[:max_words]],
+        words=[Word(word=word, weight=part) for word, part in words[:max_words]],
         typical=[
-            TypicalWord(word=names[f], here=f in here)
-            for f in strongest_features(model, column, _STRONGEST)
+            TypicalWord(word=word, here=is_here)
+            for word, is_here in explainer.typical(column, _STRONGEST)
         ],
         matched_name=matched_name,
         name_share=name_share,
@@ -196,7 +188,7 @@ def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanat
         training_rows=int(model.label_counts[column]),
         parts=[
             MarkedPart(text=part.text, weight=part.weight)
-            for part in marked(fitted.features, text, dict(reasons))
+            for part in marked(fitted.features, text, dict(words))
         ],
     )
 
