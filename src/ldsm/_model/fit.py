@@ -13,12 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from .._execution.executor import (
-    Executor,
-    JoblibExecutor,
-    ProgressCallback,
-    ThreadExecutor,
-)
+from .._execution.executor import Executor, JoblibExecutor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
 from .._features.training_rows import TrainingRows
 from .._matching.shortlists import OutOfBag

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 from distributed import Client, get_worker
 
 from .._execution.executor import Control, Executor, Part, Result, Run, Task
@@ -73,7 +72,7 @@ class DaskExecutor(Executor):
 def _on_worker(task: Task[Part, Result], topic: str, number: int, part: Part) -> tuple[Result, int]:
     """The result of a task and what it has done; an error records its worker, unlike Dask's own."""
     worker, control = get_worker(), Control.unshared()
-    done: np.ndarray = control.progress
+    done = control.progress
     try:
         with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (number, int(done[0])))):
             return task(part, control), int(done[0])
