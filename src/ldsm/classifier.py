@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._execution.executor import Executor, ProgressCallback, check_callback
 from ._execution.memory import out_of_memory
 from ._execution.threads import state_of
 from ._model.explain import LabelScore, RowExplainer, explain_paths
@@ -40,7 +41,6 @@ from ._ranking.stage import SecondStage
 from ._storage.container import save
 from ._storage.paths import PathLike
 from ._trees.forest import Forest
-from ._trees.growing import ProgressCallback, TreeExecutor, check_callback
 from ._trees.params import AUTO, Number, TreeParams, check_params
 from ._trees.row_paths import TreePath
 from .metrics import precision_at_k
@@ -725,7 +725,7 @@ def fit_classifier(
     *,
     callback: ProgressCallback | None = None,
     checkpoint_dir: PathLike | None = None,
-    executor: TreeExecutor | None = None,
+    executor: Executor | None = None,
     classes: Any = None,
 ) -> LdSMClassifier:
     """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere.

@@ -20,7 +20,7 @@ import ldsm.dask
 from cli_runs import within
 from dask_clusters import N_TREES, cluster, small, trees_in
 from ldsm import TextTagger, datasets
-from ldsm._trees.growing import joblib_executor
+from ldsm._execution.executor import ThreadExecutor
 from ldsm._trees.training_data import StoredTrainingData
 from ldsm.classifier import fit_classifier
 from ldsm.dask import ClusterError, workers
@@ -53,11 +53,12 @@ def recorded_work(data):
     """What each task of a fit is handed."""
     recorded = []
 
-    def executor(work, *arguments):
-        recorded.append(work)
-        return joblib_executor(1)(work, *arguments)
+    class Recording(ThreadExecutor):
+        def map(self, task, parts, **options):
+            recorded.append(task)
+            return super().map(task, parts, **options)
 
-    fit_classifier(small(n_estimators=1), data, executor=executor)
+    fit_classifier(small(n_estimators=1), data, executor=Recording(1))
     return recorded[0]
 
 

@@ -20,8 +20,9 @@ from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, _core, load
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
+from ldsm._execution.executor import Control
 from ldsm._trees.checkpoint import Receipt, open_checkpoint
-from ldsm._trees.growing import TreeWork, grow_tree
+from ldsm._trees.growing import TreeWork
 from ldsm._trees.params import resolve
 from ldsm._trees.training_data import TrainingData
 from ldsm.datasets import Dataset
@@ -208,26 +209,40 @@ def tree_work(folder):
     return TreeWork(data, params, 5, begun)
 
 
-def test_single_grow_function(tmp_path):
-    """What a worker is given and gives back is small; the tree is in the folder."""
+def grow(work, tree):
+    return work(tree, Control.unshared())
+
+
+def test_work_and_receipts_are_small(tmp_path):
+    """What a worker is given and gives back; the tree is in the folder."""
     work = tree_work(tmp_path)
-    receipt = grow_tree(pickle.loads(pickle.dumps(work)), 2)
+    receipt = grow(pickle.loads(pickle.dumps(work)), 2)
     assert isinstance(receipt, Receipt) and receipt.tree == 2
     assert len(pickle.dumps(receipt)) < 200 and len(pickle.dumps(work.checkpoint)) < 1000
     kept = replace(work, checkpoint=None)
-    tree, expected = work.checkpoint.get(receipt), grow_tree(kept, 2)
+    tree, expected = work.checkpoint.get(receipt), grow(kept, 2)
     assert tree.keys() == expected.keys()
     assert all(np.array_equal(tree[name], expected[name], equal_nan=True) for name in tree)
     # A file that is not the one of the receipt is noticed.
-    work.checkpoint.put(2, grow_tree(kept, 3))
+    work.checkpoint.put(2, grow(kept, 3))
     with pytest.raises(ValueError, match="'.*tree-00002.ldsm' is not the one that this fit wrote"):
         work.checkpoint.get(receipt)
+
+
+def test_existing_tree_not_grown_again(tmp_path, grown):
+    work = tree_work(tmp_path)
+    receipt = grow(work, 1)
+    control = Control.unshared()
+    assert work(1, control) == receipt and grown == [1]
+    assert control.progress[0] == work.params.max_nodes
+    Path(work.checkpoint.path(1)).write_bytes(b"damaged")
+    assert grow(work, 1) == receipt and grown == [1, 1]
 
 
 def test_late_tree_of_another_machine(tmp_path, monkeypatch):
     """A network file system may remember for a while that there was no such file."""
     work = tree_work(tmp_path)
-    receipt = grow_tree(work, 0)
+    receipt = grow(work, 0)
     os.rename(work.checkpoint.path(0), tmp_path / "elsewhere")
     show = threading.Timer(0.5, os.rename, (tmp_path / "elsewhere", work.checkpoint.path(0)))
     show.start()

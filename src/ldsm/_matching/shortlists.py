@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
-from .._execution.threads import CancelFlag, in_threads
+from .._execution.executor import Control, Executor
 from .._features.blocks import Blocks
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, FoldedIndex
@@ -157,7 +157,7 @@ class OutOfBag:
     seed: int
     subsample: float
     by_rows: bool
-    n_jobs: int
+    executor: Executor
     allowed: NDArray[np.uint8] | None = None  # 1 for each label that a list may hold; None: all
 
     def match(
@@ -174,35 +174,60 @@ class OutOfBag:
         # One bit per row and tree, to keep the masks of a large forest small.
         masks = (_core.bag_mask(self.seed, t, n_rows, self.subsample) for t in range(n_trees))
         bags = np.stack([np.packbits(self._chosen(mask, rows)) for mask in masks])
-        x = self.x if rows is None else self.x.take(rows)
         folded = matchers.index or matchers.sub_index
-        folds = None if folded is None else self._chosen(folded.folds, rows)
-        indexes, sub_indexes = (
-            () if index is None else index.parts for index in (matchers.index, matchers.sub_index)
+        task = _OutOfBagTask(
+            self.forest,
+            self.x if rows is None else self.x.take(rows),
+            bags,
+            None if folded is None else self._chosen(folded.folds, rows),
+            matchers,
+            length,
+            self.by_rows,
+            self.allowed,
+            brief=rows is None,
         )
-
-        def match(task: int, cancel: CancelFlag) -> Shortlists:
-            start, stop = task * _CHUNK, min((task + 1) * _CHUNK, x.n_rows)
-            part = bags[:, start // 8 : (stop + 7) // 8]
-            lists = _matched(
-                self.forest,
-                x.rows(start, stop),
-                length,
-                indexes,
-                self.by_rows,
-                sub_indexes=sub_indexes,
-                telling_sub_words=matchers.telling_sub_words,
-                names=matchers.names,
-                match_names=matchers.match_names,
-                allowed=self.allowed,
-                skip=np.ascontiguousarray(np.unpackbits(part, axis=1, count=stop - start).T),
-                fold=None if folds is None else folds[start:stop],
-                cancel=cancel,
-            )
-            return lists.brief() if rows is None else lists
-
-        return Shortlists.joined(in_threads(match, -(-x.n_rows // _CHUNK), self.n_jobs))
+        chunks = range(-(-task.x.n_rows // _CHUNK))
+        return Shortlists.joined(self.executor.map(task, chunks, name="shortlist chunk"))
 
     @staticmethod
     def _chosen(numbers: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:
         return numbers if rows is None else numbers[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _OutOfBagTask:
+    """Matches a chunk of training rows, by its number."""
+
+    forest: Forest
+    x: Blocks
+    bags: NDArray[np.uint8]  # bits, trees x rows: which have seen which
+    folds: NDArray[np.uint8] | None
+    matchers: Matchers
+    length: int
+    by_rows: bool
+    allowed: NDArray[np.uint8] | None
+    brief: bool  # without the scores that only a blend needs
+
+    def __call__(self, chunk: int, control: Control) -> Shortlists:
+        start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, self.x.n_rows)
+        bags = self.bags[:, start // 8 : (stop + 7) // 8]
+        matchers = self.matchers
+        indexes, sub_indexes = (
+            () if index is None else index.parts for index in (matchers.index, matchers.sub_index)
+        )
+        lists = _matched(
+            self.forest,
+            self.x.rows(start, stop),
+            self.length,
+            indexes,
+            self.by_rows,
+            sub_indexes=sub_indexes,
+            telling_sub_words=matchers.telling_sub_words,
+            names=matchers.names,
+            match_names=matchers.match_names,
+            allowed=self.allowed,
+            skip=np.ascontiguousarray(np.unpackbits(bags, axis=1, count=stop - start).T),
+            fold=None if self.folds is None else self.folds[start:stop],
+            cancel=control.cancel,
+        )
+        return lists.brief() if self.brief else lists

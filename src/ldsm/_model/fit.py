@@ -13,21 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from .._execution.executor import Executor, JoblibExecutor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
-from .._execution.threads import worker_count
 from .._features.training_rows import TrainingRows
 from .._matching.shortlists import OutOfBag
 from .._ranking.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
-from .._trees.growing import (
-    ProgressCallback,
-    TreeExecutor,
-    TreeWork,
-    grow_forest,
-    joblib_executor,
-    report_on_stderr,
-)
+from .._trees.growing import TreeWork, grow_forest, report_on_stderr
 from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores_by_rows
 from .._trees.training_data import TrainingData
 from .._wording import argument
@@ -50,15 +43,15 @@ def fit_model(
     data: TrainingRows,
     *,
     former: FittedModel | None = None,
-    executor: TreeExecutor | None = None,
+    executor: Executor | None = None,
     callback: ProgressCallback | None = None,
     checkpoint_dir: PathLike | None = None,
 ) -> Fit:
     """Grow the trees that are missing, then train the second stage on all of them.
 
     `settings` are the estimator's parameters, checked. The trees of a `former` model of the same
-    data are kept, and more are added to them. By default joblib is the executor, with `n_jobs`
-    threads. The rest is as in `LdSMClassifier.fit`.
+    data are kept, and more are added to them. Trees are grown by the `executor`, by default
+    joblib's; the rest is done in threads. All else is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
     if data.n_features > MOST_FEATURES:
@@ -93,13 +86,15 @@ def fit_model(
             checkpoint_dir, trees, params, seed=seed, seed_given=seed_given
         )
         seed = checkpoint.seed
+    executor = executor or JoblibExecutor(settings["n_jobs"])
+    threads = ThreadExecutor(settings["n_jobs"])
     work = TreeWork(
         trees,
         params,
         seed,
         checkpoint,
         None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
-        worker_count(settings["n_jobs"]),
+        executor.at_once,
     )
     n_missing = settings["n_estimators"] - first_tree
     if former is not None and n_missing == 0:
@@ -107,7 +102,7 @@ def fit_model(
     else:
         forest, n_taken = grow_forest(
             work,
-            executor or joblib_executor(settings["n_jobs"]),
+            executor,
             first_tree=first_tree,
             n_trees=n_missing,
             callback=callback or (report_on_stderr if settings["verbose"] else None),
@@ -117,20 +112,21 @@ def fit_model(
     matching, stage = None, None
     kind = rerank_kind(settings, data.n_rows)
     if params.subsample < 1:
-        by_rows, n_jobs = scores_by_rows(settings["leaf_scores"]), work.trees_at_once
         oob = OutOfBag(
             forest,
             data.blocks,
             seed,
             params.subsample,
-            by_rows,
-            n_jobs,
+            scores_by_rows(settings["leaf_scores"]),
+            threads,
             None if data.y.counts.all() else (data.y.counts > 0).astype(np.uint8),
         )
         with_index = kind in (AUTO, "linear")
         matching = match_training_rows(oob, data, seed, with_index=with_index)
     if kind is not None and matching is not None:
-        stage = train_second_stage(kind, data, matching, settings, seed, compress=params.compress)
+        stage = train_second_stage(
+            kind, data, matching, settings, seed, threads, compress=params.compress
+        )
     seconds = time.perf_counter() - started
     training = {
         "seed": seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import gen_even_slices
 
 from .. import _core
 from .._arrays.labels import LabelForm
+from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
-from .._execution.threads import CancelFlag, in_threads, state_of, worker_count
+from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks, Layout
 from .._matching.shortlists import Shortlists, match
 from .._ranking.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
@@ -145,21 +145,16 @@ class FittedModel:
         propensities = self.propensities() if tail else None
         weights = None if propensities is None else np.asarray(propensities**-tail)
 
-        def answer(part: Blocks, cancel: CancelFlag | None) -> TopColumns:
+        def answer(rows: Blocks, control: Control) -> TopColumns:
             if self.second_stage is None and weights is None:
-                return self.tree_columns(part, k, allowed, cancel)
-            labels, scores = [], []
-            for rows in part.chunks(_CHUNK):
-                lists, values = self.scored_shortlists(rows, allowed, cancel, least=k)
-                best = _core.best_of_lists(
-                    lists.indptr, lists.labels, values, k, self.fill_order, allowed, weights
-                )
-                labels.append(best[0])
-                scores.append(best[1])
-            return _stacked(labels), _stacked(scores)
+                return self.tree_columns(rows, k, allowed, control.cancel)
+            lists, values = self.scored_shortlists(rows, allowed, control.cancel, least=k)
+            return _core.best_of_lists(
+                lists.indptr, lists.labels, values, k, self.fill_order, allowed, weights
+            )
 
-        parts = _in_parallel(answer, x, n_jobs)
-        return _stacked([part[0] for part in parts]), _stacked([part[1] for part in parts])
+        columns, scores = zip(*_by_chunk(answer, x, n_jobs), strict=True)
+        return _stacked(columns), _stacked(scores)
 
     def shortlists(
         self,
@@ -218,12 +213,14 @@ class FittedModel:
         if self.second_stage is not None:
             return self._shortlist_scores(x, allowed, n_jobs)
 
-        def score(part: Blocks, cancel: CancelFlag | None) -> sp.csr_array:
-            own = part.read_by("trees")
-            indptr, labels, values = self.forest.scores(own, by_rows=self.by_rows, cancel=cancel)
-            return sp.csr_array((values, labels, indptr), shape=(part.n_rows, self.n_labels))
+        def score(rows: Blocks, control: Control) -> sp.csr_array:
+            own = rows.read_by("trees")
+            indptr, labels, values = self.forest.scores(
+                own, by_rows=self.by_rows, cancel=control.cancel
+            )
+            return sp.csr_array((values, labels, indptr), shape=(rows.n_rows, self.n_labels))
 
-        scores = sp.vstack(_in_parallel(score, x, n_jobs), format="csr")
+        scores = sp.vstack(_by_chunk(score, x, n_jobs), format="csr")
         if allowed is not None:
             scores.data *= allowed[scores.indices]
             scores.eliminate_zeros()
@@ -232,15 +229,12 @@ class FittedModel:
     def _shortlist_scores(
         self, x: Blocks, allowed: Allowed | None, n_jobs: int | None
     ) -> sp.csr_array:
-        def score(part: Blocks, cancel: CancelFlag | None) -> sp.csr_array:
-            chunks = []
-            for rows in part.chunks(_CHUNK):
-                lists, values = self.scored_shortlists(rows, allowed, cancel)
-                shape = (rows.n_rows, self.n_labels)
-                chunks.append(sp.csr_array((values, lists.labels, lists.indptr), shape=shape))
-            return sp.vstack(chunks, format="csr")
+        def score(rows: Blocks, control: Control) -> sp.csr_array:
+            lists, values = self.scored_shortlists(rows, allowed, control.cancel)
+            shape = (rows.n_rows, self.n_labels)
+            return sp.csr_array((values, lists.labels, lists.indptr), shape=shape)
 
-        scores = sp.vstack(_in_parallel(score, x, n_jobs), format="csr")
+        scores = sp.vstack(_by_chunk(score, x, n_jobs), format="csr")
         scores.eliminate_zeros()
         return scores
 
@@ -316,17 +310,17 @@ def check_tail(tail: float) -> None:
         raise ValueError(f"The 'tail' parameter must be a float >= 0. Got {tail!r} instead.")
 
 
-def _stacked(parts: list[NDArray[Any]]) -> NDArray[Any]:
+def _stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _in_parallel(
-    work: Callable[[Blocks, CancelFlag | None], Answer], x: Blocks, n_jobs: int | None
+def _by_chunk(
+    task: Callable[[Blocks, Control], Answer], x: Blocks, n_jobs: int | None
 ) -> list[Answer]:
-    """Apply `work` to parts of the rows, in threads."""
-    n_jobs = worker_count(n_jobs) if x.n_rows >= PARALLEL_ROWS else 1
+    """The answers for consecutive rows, in threads. No row's answer depends on its chunk."""
+    executor, size = ThreadExecutor(n_jobs), _CHUNK
+    if PARALLEL_ROWS <= x.n_rows < _CHUNK:
+        # Small batches cost more per row, so there are as many as threads, and with one thread one.
+        size = -(-x.n_rows // executor.at_once)
     with out_of_memory(f"predict {x.n_rows:,} rows"):
-        if n_jobs == 1:
-            return [work(x, None)]
-        parts = [x.rows(s.start, s.stop) for s in gen_even_slices(x.n_rows, n_jobs)]
-        return in_threads(lambda task, cancel: work(parts[task], cancel), len(parts), n_jobs)
+        return executor.map(task, [x] if x.n_rows <= size else list(x.chunks(size)), name="chunk")

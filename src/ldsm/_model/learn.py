@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays.labels import LabelArrays, faithful_array, object_array
-from .._execution.threads import worker_count
+from .._execution.executor import ThreadExecutor
 from .._features.blocks import MAIN, Blocks
 from .._features.new_rows import ABSENT, PRIOR, NewRows
 from .._matching.feature_index import with_features
@@ -110,7 +110,7 @@ def learned(
             by_rows=wider.by_rows,
             min_rows=min_rows,
             seed=(wider.seed + n_rows) % 2**63,
-            n_jobs=worker_count(n_jobs),
+            executor=ThreadExecutor(n_jobs),
         )
     n_new = wider.n_labels - model.n_labels
     skewed = x.n_rows if new.is_skewed else 0

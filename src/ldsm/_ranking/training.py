@@ -7,9 +7,8 @@ continues with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._execution.threads import CancelFlag, in_threads, worker_count
+from .._execution.executor import Control, Executor, ThreadExecutor
 from .._features.training_rows import TrainingRows
 from .._matching.evidence import Evidence, long_runs
 from .._matching.feature_index import train_index
@@ -27,14 +26,10 @@ from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
 from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
 from .label_vectors import LabelVectors
+from .ranker import COST, COST_BINARY, LabelPairs, train_ranker
 from .stage import SHORTLIST, SecondStage, pairs_of
 
 # Chosen on held-out training rows (docs/tuning.md).
-# C of the ranker: binary features carry less information and need more regularisation.
-COST, COST_BINARY = 1.0, 0.5
-TOLERANCE = 1.0
-MAX_EPOCHS = 30
-PRUNE = 0.1
 FILL_TO = 50
 CENTROID_PRUNE = 0.01
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 2500
@@ -132,14 +127,15 @@ def train_second_stage(
     matching: Matching,
     settings: Mapping[str, Any],
     seed: int,
+    executor: Executor,
     *,
     compress: bool,
 ) -> SecondStage | None:
     """The second stage, or None if "auto" has too little to learn from.
 
-    `settings` are the estimator's parameters; the result does not depend on `n_jobs`.
+    `settings` are the estimator's parameters; the result does not depend on the executor.
     """
-    training = _Training(data, matching, settings, seed, compress=compress)
+    training = _Training(data, matching, settings, seed, executor, compress=compress)
     if not training.can_blend:
         if rerank == AUTO:
             return None
@@ -168,12 +164,14 @@ class _Training:
         matching: Matching,
         settings: Mapping[str, Any],
         seed: int,
+        executor: Executor,
         *,
         compress: bool,
     ) -> None:
         self.data, self.y, self.matching = data, data.y, matching
         self.x = data.blocks.read_by("ranker")  # and by the centroids
         self.settings, self.seed, self.compress = settings, seed, compress
+        self.executor = executor
         self.held_out = held_out_rows(data.n_rows, seed)
         self.held_rows = np.flatnonzero(self.held_out)
         self.held = matching.held
@@ -298,34 +296,16 @@ class _Training:
 
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
-        offsets, rows, positive = self._label_pairs(self.matching.lists, FILL_TO)
-        n_jobs = worker_count(self.settings["n_jobs"])
-        parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
-
-        def train(
-            task: int, cancel: NDArray[np.int32]
-        ) -> tuple[Sequence[NDArray[Any]], NDArray[np.float32]]:
-            first, last = parts[task]
-            start, stop = offsets[first], offsets[last]
-            return _core.train_ranker(
-                self.x.checked,
-                offsets[first : last + 1] - start,
-                rows[start:stop],
-                positive[start:stop],
-                first_label=first,
-                held_out=self.held_out,
-                cost=COST_BINARY if self.x.is_binary else COST,
-                tolerance=TOLERANCE,
-                max_epochs=MAX_EPOCHS,
-                prune=PRUNE,
-                compress=self.compress,
-                seed=self.seed,
-                cancel=cancel,
-            )
-
-        trained = in_threads(train, len(parts), n_jobs)
-        ranker = LabelVectors.concatenated([vectors for vectors, _ in trained])
-        margins = np.concatenate([margins for _, margins in trained])
+        pairs = offsets, rows, _ = self._label_pairs(self.matching.lists, FILL_TO)
+        ranker, margins = train_ranker(
+            self.executor,
+            self.x,
+            pairs,
+            held_out=self.held_out,
+            cost=COST_BINARY if self.x.is_binary else COST,
+            compress=self.compress,
+            seed=self.seed,
+        )
         # The core returns the held-out pairs by label, but shortlists are by row.
         held = self.held_out[rows].view(bool)
         labels = np.repeat(np.arange(self.y.n_labels), np.diff(offsets))[held]
@@ -336,9 +316,7 @@ class _Training:
 
     # -- helpers ------------------------------------------------------------------------------
 
-    def _label_pairs(
-        self, lists: Shortlists | LabelArrays, fill_to: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]:
+    def _label_pairs(self, lists: Shortlists | LabelArrays, fill_to: int) -> LabelPairs:
         labels = lists.labels if isinstance(lists, Shortlists) else lists.indices
         checked = _core.CheckedLabels(lists.indptr, labels, self.y.n_labels)
         return _core.label_pairs(checked, self.y.checked, fill_to=fill_to, seed=self.seed)
@@ -388,12 +366,13 @@ class _Training:
         row = np.repeat(np.arange(len(self.held_rows)), np.diff(self.held.indptr))
         scores = {kind: np.empty(len(row)) for kind in kinds}
 
-        def fit(task: int, cancel: CancelFlag) -> None:
-            kind, scored = kinds[task // 2], row % 2 == task % 2
+        def fit(part: tuple[str, int], control: Control) -> None:
+            kind, scored = part[0], row % 2 == part[1]
             blend = self._fitted(kind, pairs, ~scored)
             scores[kind][scored] = blend.probabilities(pairs[scored])
 
-        in_threads(fit, 2 * len(kinds), worker_count(self.settings["n_jobs"]))
+        halves = [(kind, half) for kind in kinds for half in (0, 1)]
+        ThreadExecutor(self.settings["n_jobs"]).map(fit, halves)
         return {kind: self._precision(values) for kind, values in scores.items()}
 
     def _precision(
@@ -443,10 +422,3 @@ def _keys(
 ) -> NDArray[np.int64]:
     """One number per (row, label) pair."""
     return np.asarray(np.repeat(rows, np.diff(indptr)) * np.int64(n_labels) + labels)
-
-
-def even_parts(offsets: NDArray[np.int64], n_parts: int) -> list[tuple[int, int]]:
-    """Ranges of labels with about equally many pairs, as (first, one past the last)."""
-    targets = np.linspace(0, offsets[-1], n_parts + 1)[1:-1]
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
-    return list(pairwise(cuts.tolist()))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.matrices import label_csr
-from .._execution.threads import CancelFlag, in_threads
+from .._execution.executor import Control, Executor
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._features.new_rows import NewRows
 from .._matching.feature_index import mean_rows, unit_values, with_rows
@@ -30,20 +30,15 @@ from .._matching.shortlists import Shortlists
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
 from .label_vectors import LabelVectors
+from .ranker import COST, COST_BINARY, LabelPairs, train_ranker
 from .stage import SecondStage
 from .training import (
     CENTROID_PRUNE,
-    COST,
-    COST_BINARY,
     FILL_TO,
     HELD_OUT_ROWS,
     HELD_OUT_SHARE,
-    MAX_EPOCHS,
-    PRUNE,
-    TOLERANCE,
     blend_weights,
     can_blend,
-    even_parts,
     held_out_rows,
     shared,
 )
@@ -55,8 +50,6 @@ FIRMNESS = 2.0
 # no fewer than these.
 BLEND_SHARE, FEWEST_BLEND_ROWS = 0.25, 200
 _CHUNK = 512  # rows
-# Fewer pairs of a row and a label are not worth using threads.
-PARALLEL_PAIRS = 20_000
 
 Matcher = Callable[[SecondStage, Blocks], Shortlists]
 
@@ -70,20 +63,19 @@ def learned_stage(
     by_rows: bool,
     min_rows: int,
     seed: int,
-    n_jobs: int,
+    executor: Executor,
 ) -> SecondStage:
     """The second stage with new rows learned; `forest` knows them, too, `former` does not.
 
-    `min_rows` is the estimator's `tail_min_rows`. The result does not depend on `n_jobs`.
+    `min_rows` is the estimator's `tail_min_rows`. The result does not depend on the executor.
     """
     assert stage.masses is not None
 
     def match(trees: Forest, used: SecondStage, x: Blocks) -> Shortlists:
-        def part(task: int, cancel: CancelFlag) -> Shortlists:
-            rows = x.rows(task * _CHUNK, min((task + 1) * _CHUNK, x.n_rows))
-            return used.shortlists(trees, rows, by_rows=by_rows, cancel=cancel)
+        def lists(rows: Blocks, control: Control) -> Shortlists:
+            return used.shortlists(trees, rows, by_rows=by_rows, cancel=control.cancel)
 
-        return Shortlists.joined(in_threads(part, -(-x.n_rows // _CHUNK), n_jobs))
+        return Shortlists.joined(executor.map(lists, list(x.chunks(_CHUNK))))
 
     refitted = _refitted(stage, new, partial(match, former), seed)
     blend, names = refitted or (_kept(stage.blend, new), stage.names)
@@ -103,7 +95,7 @@ def learned_stage(
     known = replace(stage, **changes)
     if stage.ranker is not None:
         lists = match(forest, known, new.x)
-        changes["ranker"] = _ranker(known, lists, new.x.read_by("ranker"), new, seed, n_jobs)
+        changes["ranker"] = _ranker(known, lists, new.x.read_by("ranker"), new, seed, executor)
     if stage.centroids is not None:
         changes["centroids"] = _centroids(
             stage.centroids, new.x.read_by("centroids"), new, min_rows
@@ -165,7 +157,7 @@ def _ranker(
     x: FeatureArrays,
     new: NewRows,
     seed: int,
-    n_jobs: int,
+    executor: Executor,
 ) -> LabelVectors:
     """The classifiers of labels that new rows have or list go on from their weights."""
     ranker = stage.ranker
@@ -178,54 +170,31 @@ def _ranker(
     labels = np.flatnonzero(np.diff(offsets))
     if not len(labels):
         return ranker
-    offsets = np.append(offsets[labels], offsets[-1])
-    examples = new.of_unknown_frequency[labels]
-    start = _started(ranker, labels[examples], x.n_features)
+    examples = new.of_unknown_frequency
     masses = np.concatenate([stage.masses[MAIN], stage.masses[BIGRAMS]]).astype(np.float64)
     # The squares of a unit row's values add up to 1.
     squares = (masses * (new.n_before / max(masses.sum(), 1e-9))).astype(np.float32)
-    n_pairs = _pairs_before(stage, new)[labels]
+    n_pairs = _pairs_before(stage, new)
     # Had a new label been known, it would have been trained on a share of the rows before. A batch
     # that shows how often it occurs has its own rows without it.
-    share = np.select([new.known[labels], examples], [1.0, n_pairs / max(1, new.n_before)], 0.0)
+    share = np.select([new.known, examples], [1.0, n_pairs / max(1, new.n_before)], 0.0)
     firmness = FIRMNESS * cost * share
     rows_before = FIRMNESS * cost * np.where(share > 0, n_pairs, 0.0)
-    if offsets[-1] < PARALLEL_PAIRS:
-        n_jobs = 1
-    parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
-
-    def train(task: int, cancel: CancelFlag) -> Any:
-        first, last = parts[task]
-        begin, end = offsets[first], offsets[last]
-        vectors, _ = _core.train_ranker(
-            x.checked,
-            offsets[first : last + 1] - begin,
-            rows[begin:end],
-            positive[begin:end],
-            first_label=0,
-            numbers=labels[first:last].astype(np.int32),
-            cost=cost,
-            tolerance=TOLERANCE,
-            max_epochs=MAX_EPOCHS,
-            prune=PRUNE,
-            compress=ranker.is_compressed,
-            seed=seed,
-            start=start,
-            squares=squares,
-            firmness=firmness[first:last],
-            rows_before=rows_before[first:last],
-            cancel=cancel,
-        )
-        return vectors
-
-    trained = LabelVectors.concatenated(in_threads(train, len(parts), n_jobs))
-    return ranker.replaced(labels, trained)
+    trained, _ = train_ranker(
+        executor,
+        x,
+        (offsets, rows, positive),
+        {"firmness": firmness, "rows_before": rows_before},
+        cost=cost,
+        compress=ranker.is_compressed,
+        seed=seed,
+        start=_started(ranker, np.flatnonzero(examples), x.n_features),
+        squares=squares,
+    )
+    return ranker.replaced(labels, trained.taken(labels))
 
 
-Pairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
-
-
-def _without_unknown(pairs: Pairs, new: NewRows) -> Pairs:
+def _without_unknown(pairs: LabelPairs, new: NewRows) -> LabelPairs:
     """Without rows that lack a label that the model knows, where that says nothing."""
     offsets, rows, positive = pairs
     owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
@@ -256,8 +225,8 @@ def _pairs_before(stage: SecondStage, new: NewRows) -> NDArray[np.float64]:
 
 
 def _with_stand_ins(
-    stage: SecondStage, lists: Shortlists, x: FeatureArrays, new: NewRows, pairs: Pairs
-) -> tuple[FeatureArrays, Pairs]:
+    stage: SecondStage, lists: Shortlists, x: FeatureArrays, new: NewRows, pairs: LabelPairs
+) -> tuple[FeatureArrays, LabelPairs]:
     """With rows that stand for those that are gone, where a new label has too few without it.
 
     They are what the rows of its neighbours have on average: of the labels that are most often

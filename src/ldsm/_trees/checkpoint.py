@@ -116,7 +116,10 @@ class Checkpoint:
 
     def receipt(self, tree: int) -> Receipt | None:
         """The receipt of a tree, or None if it is missing or damaged."""
-        return Receipt(tree, checksum(self.path(tree))) if self.finished([tree]) else None
+        with suppress(FileNotFoundError, ModelFileError):
+            self._read(tree)
+            return Receipt(tree, checksum(self.path(tree)))
+        return None
 
     def get(self, receipt: Receipt) -> Tree:
         """The tree of a receipt."""

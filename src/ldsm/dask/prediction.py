@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,6 +18,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from .._arrays.labels import known_labels
+from .._execution.executor import Control, Progress, ProgressCallback, check_callback
 from .._features.blocks import Blocks
 from .._loading import load
 from .._model.fitted import FittedModel, check_tail
@@ -32,7 +32,6 @@ from .._storage.manifest import (
 )
 from .._storage.paths import PathLike, folder_path
 from .._storage.text_files import writing
-from .._trees.growing import ProgressCallback, check_callback
 from .._trees.params import Number
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_same_store, open_located
@@ -46,13 +45,15 @@ from ..evaluation.alignment import (
 )
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
-from .tasks import on_worker, results
+from .executor import DaskExecutor
 from .workers import Check, check_client, check_model, check_workers, opened, sees_folder
 
 ROWS = 16384  # per task: a second of work, a megabyte of results
 _FORMAT, _VERSION = "ldsm-predictions", 1
 _MANIFEST = "predictions.json"
 _opening = threading.Lock()
+
+Answer = TypeVar("Answer")
 
 
 def predict(
@@ -107,18 +108,16 @@ def predict(
     check_callback(callback)
     job = _Job.of(model, store, k, tail, rows_per_task)
     if output_dir is None:
-        answers = dict(job.run(client, "predict", _top_columns, callback=callback))
-        parts = [answers[block] for block in job.blocks()]
+        parts = job.run(client, "prediction block", _top_columns, callback=callback)
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return classifier_of(load(job.path, verify=False)).classes_[columns], scores
     folder = _begin(output_dir, job)
-    paths = {block: _path(folder, job, block) for block in job.blocks()}
+    paths = {block: _path(folder, block) for block in job.blocks()}
     kept = f"Finished parts are kept in {folder!r}: the same call continues from there."
     with sees_folder(folder) as shared:
         done = [block for block, path in paths.items() if _is_whole(path, job, block)]
         work = partial(_write, folder)
-        for _ in job.run(client, "predict", work, [shared], callback, done, kept):
-            pass
+        job.run(client, "prediction block", work, [shared], callback, done, kept)
     return list(paths.values())
 
 
@@ -166,9 +165,8 @@ def evaluate(
     ks = [positive("ks", k) for k in ks]
     job = _Job.of(model, store, 1, tail, rows_per_task, labelled=True)
     work = partial(_sums, ks)
-    parts = dict(job.run(client, "evaluate", work, callback=callback))
     # In the order of the rows, so that the same rows give exactly the same sums.
-    total: RankingSums = reduce(add, [parts[block] for block in job.blocks()])
+    total = reduce(add, job.run(client, "evaluation block", work, callback=callback))
     return total.report()
 
 
@@ -225,10 +223,11 @@ class _Job:
         )
 
     def blocks(self) -> range:
-        """The first row of each block."""
-        return range(0, self.n_rows, self.rows_per_task)
+        return range(-(-self.n_rows // self.rows_per_task))
 
-    def block(self, start: int) -> slice:
+    def rows(self, block: int) -> slice:
+        """The rows of a block, by its number."""
+        start = block * self.rows_per_task
         return slice(start, min(start + self.rows_per_task, self.n_rows))
 
     def opened(self) -> _Opened:
@@ -239,33 +238,22 @@ class _Job:
     def run(
         self,
         client: Client,
-        what: str,
-        work: Callable[[_Job, int], Any],
+        name: str,
+        work: Callable[[_Job, int], Answer],
         checks: Sequence[Check] = (),
         callback: ProgressCallback | None = None,
         done: Sequence[int] = (),
         kept: str = "",
-    ) -> Iterator[tuple[int, Any]]:
-        """Run the work for all blocks that are not done; yields results as they arrive."""
+    ) -> list[Answer]:
+        """The answers of the work for all blocks that are not done, in their order."""
         same_store = partial(check_same_store, self.store)
         same_model = partial(check_model, self.path, self.checksum)
         check_workers(client, [same_store, same_model, *checks])
         blocks = [block for block in self.blocks() if block not in set(done)]
-        n_done = self.n_rows - sum(self.block(b).stop - b for b in blocks)
-        token = secrets.token_hex(4)
-        futures = client.map(
-            partial(on_worker, work, self),
-            blocks,
-            key=[f"ldsm-{what}-{b // self.rows_per_task:05}-{token}" for b in blocks],
-        )
-        named = dict(zip(blocks, futures, strict=True))
-        del futures  # a worker keeps a result for as long as its future is held
-        for block, answer in results(client, named, "block of rows from row", kept=kept):
-            named.pop(block)
-            n_done += self.block(block).stop - block
-            if callback is not None:
-                callback(n_done, self.n_rows)
-            yield block, answer
+        n_done = sum(_length(self.rows(block)) for block in done)
+        progress = None if callback is None else Progress(callback, self.n_rows, n_done)
+        task = _BlockTask(self, work)
+        return DaskExecutor(client).map(task, blocks, name=name, kept=kept, progress=progress)
 
 
 def _begin(output_dir: PathLike, job: _Job) -> str:
@@ -305,9 +293,8 @@ def _begin(output_dir: PathLike, job: _Job) -> str:
     return folder
 
 
-def _is_whole(path: str, job: _Job, start: int) -> bool:
+def _is_whole(path: str, job: _Job, block: int) -> bool:
     """Whether a part exists and can be read; a damaged part will be written again."""
-    rows = job.block(start)
     try:
         with open(path, "rb") as file, np.load(file) as part:
             shapes = {part[name].shape for name in ("columns", "scores")}
@@ -316,7 +303,7 @@ def _is_whole(path: str, job: _Job, start: int) -> bool:
     except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile) as error:
         warnings.warn(f"The part {path!r} is damaged ({error}); writing it again.", stacklevel=3)
         return False
-    return shapes == {(rows.stop - rows.start, job.k)}
+    return shapes == {(_length(job.rows(block)), job.k)}
 
 
 # -- the workers -------------------------------------------------------------------------------
@@ -343,20 +330,33 @@ def _opened(path: str, expected: str, store: StoreLocation) -> _Opened:
     return _Opened(load(path), open_located(store))
 
 
-def _top_columns(job: _Job, start: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+@dataclass(frozen=True)
+class _BlockTask(Generic[Answer]):
+    """The work on one block of rows, by its number."""
+
+    job: _Job
+    work: Callable[[_Job, int], Answer]
+
+    def __call__(self, block: int, control: Control) -> Answer:
+        answer = self.work(self.job, block)
+        control.progress[0] = _length(self.job.rows(block))
+        return answer
+
+
+def _top_columns(job: _Job, block: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     opened = job.opened()
     # One thread: each of a worker's threads has its own task.
-    return opened.model.top_columns(opened.rows(job.block(start)), job.k, tail=job.tail, n_jobs=1)
+    return opened.model.top_columns(opened.rows(job.rows(block)), job.k, tail=job.tail, n_jobs=1)
 
 
-def _write(folder: str, job: _Job, start: int) -> None:
-    columns, scores = _top_columns(job, start)
-    with writing(_path(folder, job, start)) as file:
+def _write(folder: str, job: _Job, block: int) -> None:
+    columns, scores = _top_columns(job, block)
+    with writing(_path(folder, block)) as file:
         np.savez(file, columns=columns, scores=scores)
 
 
-def _sums(ks: Sequence[int], job: _Job, start: int) -> RankingSums:
-    opened, rows = job.opened(), job.block(start)
+def _sums(ks: Sequence[int], job: _Job, block: int) -> RankingSums:
+    opened, rows = job.opened(), job.rows(block)
     truth = opened.data.select(rows).Y @ _alignment(job.path, job.checksum, job.store)
     evaluation = Evaluation.of_arrays(opened.model, opened.rows(rows), truth, n_jobs=1)
     return evaluation.sums(ks, tail=job.tail)
@@ -373,5 +373,9 @@ def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     return known_labels(each, by_name, model.classes, model.label_form)
 
 
-def _path(folder: str, job: _Job, start: int) -> str:
-    return os.path.join(folder, f"part-{start // job.rows_per_task:05}.npz")
+def _path(folder: str, block: int) -> str:
+    return os.path.join(folder, f"part-{block:05}.npz")
+
+
+def _length(rows: slice) -> int:
+    return int(rows.stop - rows.start)

@@ -13,7 +13,6 @@ from distributed import (
     Future,
     KilledWorker,
     TimeoutError,
-    get_worker,
 )
 
 # Give up after this time without a worker; nannies restart one within seconds.
@@ -32,15 +31,6 @@ class ClusterError(OSError):
 
     The error of a failed task is its ``__cause__``.
     """
-
-
-def on_worker(work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do the work of a task; an error records its worker, which Dask does not tell."""
-    try:
-        return work(*arguments)
-    except Exception as error:
-        vars(error)["ldsm_worker"] = get_worker().address
-        raise
 
 
 def results(

@@ -22,7 +22,7 @@ from sklearn.utils.sparsefuncs_fast import (
 )
 
 from .._arrays.features import feature_arrays
-from .._execution.threads import state_of, worker_count
+from .._execution.threads import state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks, Layout
 from .._features.training_rows import layout_of
 from .._model.fitted import MOST_ROWS
@@ -301,7 +301,7 @@ def learn_features(
     ):
         X = fit_words(vectorizer, texts)
         return Blocks.of(feature_arrays(X)), TextFeatures.of(vectorizer)
-    learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=worker_count(n_jobs))
+    learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs)
     with_all = with_parts(learned.counts.shape[0])
     if with_all:
         learned = with_head(learned)

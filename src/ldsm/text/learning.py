@@ -17,7 +17,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
 from .._execution.memory import out_of_memory
-from .._execution.threads import worker_count
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._model.fitted import FittedModel
 from .._model.learn import check_can_learn, learned, with_words
@@ -138,7 +137,7 @@ def _new_words(
     features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str], n_jobs: int | None
 ) -> list[str]:
     """Words of these texts that the vectorizer would keep, if it knew them; frequent ones first."""
-    spoken = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=worker_count(n_jobs))
+    spoken = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs)
     chosen = chosen_words(spoken, vectorizer)
     if chosen is None:
         return []

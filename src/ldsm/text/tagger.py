@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from .._execution.executor import ProgressCallback
 from .._execution.threads import state_of
 from .._features.blocks import Blocks
 from .._model.fitted import LabelScores, check_tail
@@ -22,7 +23,6 @@ from .._model.learn import check_options
 from .._storage.container import save
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
-from .._trees.growing import ProgressCallback
 from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset

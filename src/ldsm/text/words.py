@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from .. import _core
 from .._arrays.matrices import map_columns
 from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
-from .._execution.threads import CancelFlag, in_threads
+from .._execution.executor import Control, ThreadExecutor
 from .._features.blocks import BLOCKS, Layout
 from .._storage.strings import Strings
 from ..datasets.dataset import PairForm
@@ -59,18 +59,14 @@ class LearnedWords(NamedTuple):
     heads: tuple[NDArray[np.int64], NDArray[np.int32]] | None = None
 
 
-def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> LearnedWords:
+def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int | None = 1) -> LearnedWords:
     """Count all words, in one pass over the texts; no text is kept."""
     number: dict[bytes, int] = {}
     indptr, indices, counts = [np.zeros(1, np.int64)], list[Any](), list[Any]()
     offsets, sequence = [np.zeros(1, np.int64)], list[Any]()
-    chunks = _chunks(texts, lowercase)
-    while some := list(islice(chunks, n_jobs)):
-
-        def count(task: int, cancel: CancelFlag, some: list[Packed] = some) -> Any:
-            return _core.count_words(*some[task], word_characters(some[task][0]), cancel=cancel)
-
-        for found in in_threads(count, len(some), n_jobs):
+    chunks, executor = _chunks(texts, lowercase), ThreadExecutor(n_jobs)
+    while some := list(islice(chunks, executor.at_once)):
+        for found in executor.map(_count_words, some):
             its_indptr, its_words, its_counts, text, ends, its_offsets, its_sequence = found
             named = [number.setdefault(word, len(number)) for word in unpacked(text, ends)]
             its_numbers = np.array(named, dtype=np.int32)
@@ -90,6 +86,10 @@ def learn_words(texts: Iterable[str], *, lowercase: bool, n_jobs: int = 1) -> Le
     )
     texts_of_words = np.concatenate(offsets), np.concatenate([*sequence, nothing])
     return LearnedWords(list(number), matrix, *texts_of_words)
+
+
+def _count_words(texts: Packed, control: Control) -> Any:
+    return _core.count_words(*texts, word_characters(texts[0]), cancel=control.cancel)
 
 
 def with_head(learned: LearnedWords) -> LearnedWords:

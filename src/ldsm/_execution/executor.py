@@ -1,0 +1,211 @@
+"""Work as a map: one task, run on every part of the data, in threads, processes or a cluster.
+
+The parts follow from the data and the seed, never from who works on them. A part is small, most
+often the number of a tree or of a chunk of rows, or a range of labels. The task holds the data, or
+where they lie. A task that may leave the process is a frozen dataclass, which can be pickled.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from .threads import CancelFlag, at_intervals, starting_threads, worker_count
+
+_POLL_SECONDS = 0.1
+# The longest wait for the core, which checks the flag many times a second.
+_PATIENCE_SECONDS = 5.0
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+# Called with what is done and what there is to do.
+ProgressCallback = Callable[[int, int], None]
+
+
+class Control(NamedTuple):
+    """What a running task shares with its caller, if they are in one process."""
+
+    cancel: CancelFlag  # not 0: end the work; the core looks at it many times a second
+    progress: NDArray[np.int64]  # one number: what the task has done so far
+
+    @classmethod
+    def unshared(cls) -> Control:
+        """For a task that nobody watches from outside."""
+        return cls(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64))
+
+
+Task = Callable[[Part, Control], Result]
+
+
+class Progress(NamedTuple):
+    """Reports `callback(done, total)` about ten times a second."""
+
+    callback: ProgressCallback
+    total: int
+    before: int = 0  # what was done before the map began
+
+
+def check_callback(callback: ProgressCallback | None) -> None:
+    """Raise an error now rather than at the first progress report."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"The 'callback' argument must be callable. Got {callback!r} instead.")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The state of one map: a flag that cancels it, and by part whether it runs and how far it is.
+
+    Only threads share it. A task in another process gets an unused one of new arrays, because
+    backends may send arrays that are read-only.
+    """
+
+    flag: CancelFlag
+    inside: NDArray[np.int8]
+    progress: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n_parts: int) -> Run:
+        arrays = np.zeros(1, np.int32), np.zeros(n_parts, np.int8), np.zeros(n_parts, np.int64)
+        return cls(*arrays)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run.of, (len(self.progress),)
+
+    @property
+    def cancelled(self) -> bool:
+        return bool(self.flag[0])
+
+    def call(self, task: Task[Part, Result], number: int, part: Part) -> Result:
+        """The task on one part."""
+        self.inside[number] = 1
+        try:
+            return task(part, Control(self.flag, self.progress[number : number + 1]))
+        finally:
+            self.inside[number] = 0
+
+    @contextmanager
+    def cancel_on_error(self) -> Iterator[None]:
+        """An error in one part, or Ctrl-C, cancels the others and waits for them.
+
+        A thread that is still in compiled code when the interpreter exits would crash the process.
+        """
+        try:
+            yield
+        except BaseException:
+            self.flag[0] = 1
+            deadline = time.monotonic() + _PATIENCE_SECONDS
+            while self.inside.any() and time.monotonic() < deadline:
+                time.sleep(0.005)
+            raise
+
+    @contextmanager
+    def reporting(self, progress: Progress | None) -> Iterator[None]:
+        """Report from a separate thread; if that raises an error, the work ends with it."""
+        if progress is None:
+            yield
+            return
+        callback, total, before = progress
+        errors: list[BaseException] = []
+
+        def report() -> None:
+            try:
+                if not errors:
+                    callback(min(before + int(self.progress.sum()), total), total)
+            except BaseException as error:
+                errors.append(error)
+                self.flag[0] = 1
+
+        try:
+            with at_intervals(_POLL_SECONDS, report):
+                yield
+        except BaseException:
+            if not errors:
+                raise
+        if errors:
+            raise errors[0]
+        callback(total, total)
+
+
+class Executor(ABC):
+    """Runs a task on parts; every executor gives the same bits."""
+
+    @property
+    @abstractmethod
+    def at_once(self) -> int:
+        """How many parts are worked on at once, at most, on one machine."""
+
+    def map(
+        self,
+        task: Task[Part, Result],
+        parts: Sequence[Part],
+        *,
+        name: str = "part",
+        kept: str = "",
+        progress: Progress | None = None,
+    ) -> list[Result]:
+        """The results of `task(part, control)`, in the order of the parts.
+
+        `name` says what a part is, such as "tree", where tasks are listed and in errors; `kept`,
+        a sentence, what outlives an error elsewhere. An error, Ctrl-C included, ends all tasks.
+        """
+        run = Run.of(len(parts))
+        with run.reporting(progress), run.cancel_on_error():
+            return self._map(task, parts, run, name, kept) if parts else []
+
+    @abstractmethod
+    def _map(
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+    ) -> list[Result]: ...
+
+
+@dataclass(frozen=True)
+class JoblibExecutor(Executor):
+    """In threads, unless `joblib.parallel_config` sets another backend."""
+
+    n_jobs: int | None = None
+
+    @property
+    def at_once(self) -> int:
+        return worker_count(self.n_jobs)
+
+    def _map(
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+    ) -> list[Result]:
+        return _by_joblib(task, parts, run, self.at_once, prefer="threads")
+
+
+@dataclass(frozen=True)
+class ThreadExecutor(Executor):
+    """In threads of this process, whatever the backend: its tasks need not be picklable."""
+
+    n_jobs: int | None = None
+
+    @property
+    def at_once(self) -> int:
+        workers = worker_count(self.n_jobs)
+        return 1 if workers == 1 else min(workers, int(joblib.cpu_count()))
+
+    def _map(
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+    ) -> list[Result]:
+        # With one part nobody is asked for the number of processors: that takes a while.
+        workers = 1 if len(parts) == 1 else min(self.at_once, len(parts))
+        if workers == 1:
+            return [run.call(task, i, part) for i, part in enumerate(parts)]
+        return _by_joblib(task, parts, run, workers, require="sharedmem")
+
+
+def _by_joblib(
+    task: Task[Part, Result], parts: Sequence[Part], run: Run, workers: int, **backend: str
+) -> list[Result]:
+    calls = (joblib.delayed(run.call)(task, i, part) for i, part in enumerate(parts))
+    with starting_threads(workers):
+        return list(joblib.Parallel(n_jobs=workers, **backend)(calls))

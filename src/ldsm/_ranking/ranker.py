@@ -1,0 +1,84 @@
+"""The ranker: a linear classifier for each label, trained range by range of labels.
+
+What a label's classifier becomes does not depend on its range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._arrays.features import FeatureArrays
+from .._execution.executor import Control, Executor
+from .label_vectors import LabelVectors
+
+# Chosen on held-out training rows (docs/tuning.md).
+# C: binary features carry less information and need more regularisation.
+COST, COST_BINARY = 1.0, 0.5
+TOLERANCE = 1.0
+MAX_EPOCHS = 30
+PRUNE = 0.1
+# Ranges of fewer pairs are not worth a thread; each range scales all rows for itself.
+RANGE_PAIRS, MOST_RANGES = 16_384, 64
+
+# By label, the rows that its classifier learns from: offsets, rows, whether they have the label.
+LabelPairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
+Trained = tuple[Sequence[NDArray[Any]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, eq=False)
+class RankerTask:
+    """Trains the classifiers of a range of labels, (first, one past the last)."""
+
+    x: FeatureArrays
+    pairs: LabelPairs
+    settings: Mapping[str, Any]  # the other arguments of `_core.train_ranker`
+    by_label: Mapping[str, NDArray[Any]]  # those with an entry for each label
+
+    def __call__(self, part: tuple[int, int], control: Control) -> Trained:
+        """The vectors, as arrays, and the margins of held-out pairs, by label."""
+        first, last = part
+        offsets, rows, positive = self.pairs
+        start, stop = offsets[first], offsets[last]
+        own: dict[str, Any] = {name: of[first:last] for name, of in self.by_label.items()}
+        return _core.train_ranker(
+            self.x.checked,
+            offsets[first : last + 1] - start,
+            rows[start:stop],
+            positive[start:stop],
+            first_label=first,
+            tolerance=TOLERANCE,
+            max_epochs=MAX_EPOCHS,
+            prune=PRUNE,
+            cancel=control.cancel,
+            **self.settings,
+            **own,
+        )
+
+
+def train_ranker(
+    executor: Executor,
+    x: FeatureArrays,
+    pairs: LabelPairs,
+    by_label: Mapping[str, NDArray[Any]] | None = None,
+    **settings: Any,
+) -> tuple[LabelVectors, NDArray[np.float32]]:
+    """The classifiers of all labels, and the margins of held-out pairs, by label."""
+    task = RankerTask(x, pairs, settings, by_label or {})
+    trained = executor.map(task, label_ranges(pairs[0]), name="label range")
+    vectors = LabelVectors.concatenated([arrays for arrays, _ in trained])
+    return vectors, np.concatenate([margins for _, margins in trained])
+
+
+def label_ranges(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Ranges of labels with about equally many pairs, as (first, one past the last)."""
+    n_ranges = min(max(1, int(offsets[-1]) // RANGE_PAIRS), MOST_RANGES)
+    targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
+    return list(pairwise(cuts.tolist()))

@@ -1,0 +1,81 @@
+"""Run tasks on the workers of a cluster."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from distributed import Client, get_worker
+
+from .._execution.executor import Control, Executor, Part, Result, Run, Task
+from .._execution.threads import at_intervals
+from .tasks import results
+from .workers import most_threads
+
+_REPORT_SECONDS = 2.0  # between two progress messages of a task
+
+
+@dataclass(frozen=True)
+class DaskExecutor(Executor):
+    """On a cluster; a task whose worker dies is run again by another.
+
+    Tasks are named after what their part is, and after its number, such as ``ldsm-tree-00007-...``.
+    """
+
+    client: Client
+
+    @property
+    def at_once(self) -> int:
+        return most_threads(self.client)
+
+    def _map(
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+    ) -> list[Result]:
+        # Every call uses new names: Dask would not run a task again whose name it knows.
+        token = secrets.token_hex(4)
+        topic = f"ldsm-progress-{token}"
+        numbers = [part if isinstance(part, int) else i for i, part in enumerate(parts)]
+        place = {number: i for i, number in enumerate(numbers)}
+        found: dict[int, Result] = {}
+
+        def note(event: tuple[float, tuple[int, int]]) -> None:
+            number, done = event[1]
+            if number not in found:
+                run.progress[place[number]] = done
+
+        def between() -> None:
+            if run.cancelled:
+                raise RuntimeError("The work was cancelled.")
+
+        self.client.subscribe_topic(topic, note)
+        try:
+            futures = self.client.map(
+                partial(_on_worker, task, topic),
+                numbers,
+                parts,
+                key=[f"ldsm-{name.replace(' ', '-')}-{number:05}-{token}" for number in numbers],
+            )
+            named = dict(zip(numbers, futures, strict=True))
+            del futures  # Dask keeps a task for as long as its future is held
+            for number, answer in results(self.client, named, name, kept=kept, between=between):
+                named.pop(number)
+                found[number], run.progress[place[number]] = answer
+        finally:
+            with suppress(Exception):  # the scheduler may be gone
+                self.client.unsubscribe_topic(topic)
+        return [found[number] for number in numbers]
+
+
+def _on_worker(task: Task[Part, Result], topic: str, number: int, part: Part) -> tuple[Result, int]:
+    """The result of a task and what it has done; an error records its worker, unlike Dask's own."""
+    worker, control = get_worker(), Control.unshared()
+    done = control.progress
+    try:
+        with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (number, int(done[0])))):
+            return task(part, control), int(done[0])
+    except Exception as error:
+        vars(error)["ldsm_worker"] = worker.address
+        raise
