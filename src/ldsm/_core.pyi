@@ -132,7 +132,7 @@ class WordFinder:
         self,
         words: NDArray[np.uint8],
         word_offsets: NDArray[np.int64],
-        pairs: NDArray[np.uint64],
+        bigrams: NDArray[np.uint64],
         sub_words: NDArray[np.uint8],
         sub_word_offsets: NDArray[np.int64],
     ) -> None: ...
@@ -147,13 +147,13 @@ class WordFinder:
         cancel: Ints | None = None,
     ) -> tuple[tuple[Offsets, Ints, Ints], ...]: ...
 
-def find_pairs(
+def find_bigrams(
     indptr: NDArray[np.int64], words: NDArray[np.int32], least: int, *, cancel: Ints | None = None
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
-def count_pairs(
+def count_bigrams(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
-    pairs: NDArray[np.uint64],
+    bigrams: NDArray[np.uint64],
     *,
     cancel: Ints | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
