@@ -12,6 +12,7 @@ from test_core import X3, three_node_tree
 
 from ldsm import _core
 from ldsm._arrays.features import feature_arrays
+from matching import shortlists
 from problems import core_arguments, grow, make_problem, tree_params
 
 ARRAYS = [name for name, value in vars(three_node_tree()).items() if isinstance(value, np.ndarray)]
@@ -52,7 +53,7 @@ def route_all(forest, x=X3):
     _core.route_scores(forest, False, x)
     _core.route_topk(forest, True, x, 1, np.arange(forest.n_labels, dtype=np.int32))
     _core.route_nodes(forest, x)
-    _core.shortlists(forest, True, x, 2, [])
+    shortlists(forest, True, x, 2, [])
     _core.feature_maps(forest)
 
 
@@ -294,7 +295,7 @@ def test_forests_of_impossible_sizes(name, value):
 def test_each_label_has_a_place_of_its_own(places):
     forest = three_node_tree(places=np.array(places, dtype=np.int32))
     with pytest.raises(ValueError, match="places must be the numbers of its labels, each once"):
-        _core.shortlists(forest, True, X3.checked, 2, [])
+        shortlists(forest, True, X3.checked, 2, [])
 
 
 def test_feature_maps_must_belong_to_the_forest():

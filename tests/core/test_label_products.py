@@ -23,6 +23,7 @@ from label_vectors import (
     make_rows,
     named,
     products_of,
+    train_ranker,
     unit,
 )
 from ldsm import _core
@@ -43,7 +44,7 @@ def check_batches(
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
 def test_products_do_not_depend_on_the_batch(batch: int) -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+    vectors, _ = train_ranker(checked(x), *pairs, **SETTINGS)
     weights = dense(vectors)
     new = make_rows(9)
     indptr, labels = make_lists(4, 6)
@@ -62,7 +63,7 @@ def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
 ) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True, "prune": 0.05}
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **settings)
+    vectors, _ = train_ranker(checked(x), *pairs, **settings)
     new = far_apart(make_rows(9), n_features)
     indptr, labels = make_lists(4, 6)
     whole = products_of(vectors, new, indptr, labels)
@@ -81,7 +82,7 @@ def test_products_of_compressed_vectors_are_those_of_the_rounded_ones(
 def test_single_rows_by_feature_have_the_same_bits(compress: bool, prune: float) -> None:
     x = make_rows()
     settings = SETTINGS | {"compress": compress, "prune": prune}
-    vectors, _ = _core.train_ranker(checked(x), *all_pairs(), first_label=0, **settings)
+    vectors, _ = train_ranker(checked(x), *all_pairs(), **settings)
     by_feature = _core.VectorsByFeature(named(vectors), N_FEATURES)
     # Features with a weight for many labels and for few are found in different ways.
     per_feature = (dense(vectors) != 0).sum(axis=0)
@@ -100,7 +101,7 @@ def test_single_rows_by_feature_have_the_same_bits(compress: bool, prune: float)
 
 def test_vectors_by_feature_must_fit() -> None:
     x = make_rows()
-    vectors, _ = _core.train_ranker(checked(x), *all_pairs(), first_label=0, **SETTINGS)
+    vectors, _ = train_ranker(checked(x), *all_pairs(), **SETTINGS)
     indptr, lists = make_lists(4, 6)
     other = _core.VectorsByFeature(named(vectors), N_FEATURES + 1)
     with pytest.raises(ValueError, match="by_feature must be made from the same vectors"):
@@ -109,7 +110,7 @@ def test_vectors_by_feature_must_fit() -> None:
 
 def test_vectors_from_a_damaged_file_are_refused() -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+    vectors, _ = train_ranker(checked(x), *pairs, **SETTINGS)
     lists, labels = make_lists(4, 6)
 
     def products(offsets: Any, features: Any, weights: Any) -> None:
@@ -143,7 +144,7 @@ def test_vectors_from_a_damaged_file_are_refused() -> None:
 def test_compressed_vectors_from_a_damaged_file_are_refused(n_features: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True}
-    vectors, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **settings)
+    vectors, _ = train_ranker(checked(x), *pairs, **settings)
     lists, labels = make_lists(4, 6)
     for name, place, value, message in (
         ("offsets", 3, -5, "offsets out of range"),

@@ -27,6 +27,8 @@ from label_vectors import (
     make_rows,
     named,
     products_of,
+    train_centroids,
+    train_ranker,
     unit,
 )
 from ldsm import _core
@@ -128,12 +130,11 @@ def test_the_classifiers_are_those_of_liblinear(every: int, kind: str) -> None:
     offsets, rows, positive = linear_pairs(kind, x)
     held = (np.arange(N_ROWS) % every == 0) if every else np.zeros(N_ROWS, bool)
     mask = held.astype(np.uint8) if every else None
-    vectors, margins = _core.train_ranker(
+    vectors, margins = train_ranker(
         checked(x),
         offsets,
         rows,
         positive,
-        first_label=0,
         held_out=mask,
         **(EXACT | {"cost": cost}),
     )
@@ -157,19 +158,18 @@ def test_any_division_of_the_labels_gives_the_same_bits(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 4 == 0).astype(np.uint8)
     settings = SETTINGS | {"compress": compress}
-    (starts, *arrays), margins = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, held_out=held, **settings
+    (starts, *arrays), margins = train_ranker(
+        checked(x), offsets, rows, positive, held_out=held, **settings
     )
     parts: list[Any] = []
     for first, last in ((0, 1), (1, 7), (7, N_LABELS)):
-        start, stop = offsets[first], offsets[last]
         parts.append(
-            _core.train_ranker(
+            train_ranker(
                 checked(x),
-                offsets[first : last + 1] - start,
-                rows[start:stop],
-                positive[start:stop],
-                first_label=first,
+                offsets,
+                rows,
+                positive,
+                part=(first, last),
                 held_out=held,
                 **settings,
             )
@@ -190,15 +190,11 @@ def test_held_out_margins_come_from_a_classifier_that_never_saw_these_rows(compr
     last = np.lexsort((held[rows], label))
     rows, positive = rows[last], positive[last]
     settings = SETTINGS | {"compress": compress}
-    _, margins = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, held_out=held, **settings
-    )
+    _, margins = train_ranker(checked(x), offsets, rows, positive, held_out=held, **settings)
     kept = held[rows] == 0
     without = np.concatenate([[0], np.cumsum(np.bincount(label[kept], minlength=N_LABELS))])
     rough = settings | {"tolerance": 2 * SETTINGS["tolerance"]}
-    vectors, _ = _core.train_ranker(
-        checked(x), without, rows[kept], positive[kept], first_label=0, **rough
-    )
+    vectors, _ = train_ranker(checked(x), without, rows[kept], positive[kept], **rough)
     by_row = np.lexsort((label[~kept], rows[~kept]))
     lists = np.concatenate([[0], np.cumsum(np.bincount(rows[~kept], minlength=N_ROWS))])
     products = products_of(vectors, x, lists, label[~kept][by_row].astype(np.int32))
@@ -208,9 +204,9 @@ def test_held_out_margins_come_from_a_classifier_that_never_saw_these_rows(compr
 def test_pruning_drops_small_weights_only() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     data = (checked(x), offsets, rows, positive)
-    (starts, features, weights, _), _ = _core.train_ranker(*data, first_label=0, **SETTINGS)
+    (starts, features, weights, _), _ = train_ranker(*data, **SETTINGS)
     prune = np.median(np.abs(weights[features == N_FEATURES]))  # some constants are smaller
-    pruned = _core.train_ranker(*data, first_label=0, **(SETTINGS | {"prune": prune}))[0]
+    pruned = train_ranker(*data, **(SETTINGS | {"prune": prune}))[0]
     constant = features == N_FEATURES
     kept = (np.abs(weights) >= np.float32(prune)) | constant
     assert 0 < (np.abs(weights[constant]) < prune).sum() < N_LABELS < kept.sum() < len(kept)
@@ -230,12 +226,9 @@ def test_compressed_vectors_are_the_exact_ones_rounded(n_features: int, prune: f
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
     forms = [{"compress": compress, "prune": prune} for compress in (False, True)]
-    rankers = [
-        _core.train_ranker(checked(x), *pairs, first_label=0, **(SETTINGS | form))[0]
-        for form in forms
-    ]
+    rankers = [train_ranker(checked(x), *pairs, **(SETTINGS | form))[0] for form in forms]
     means = [
-        _core.train_centroids(checked(x), *pairs, left_out=left_out, min_rows=15, **form)
+        train_centroids(checked(x), *pairs, left_out=left_out, min_rows=15, **form)
         for form in forms
     ]
     for exact, compressed in (rankers, means):
@@ -266,7 +259,7 @@ def test_compressed_vectors_are_the_exact_ones_rounded(n_features: int, prune: f
 def test_centroids_are_means_of_unit_rows() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
-    vectors = _core.train_centroids(
+    vectors = train_centroids(
         checked(x),
         offsets,
         rows,
@@ -294,8 +287,8 @@ def test_rows_of_any_size_count_the_same(scale: float) -> None:
         ((x.data / x.data.max() * scale).astype(np.float32), x.indices, x.indptr), shape=x.shape
     )
     pairs = all_pairs()
-    plain, _ = _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
-    got, _ = _core.train_ranker(checked(extreme), *pairs, first_label=0, **SETTINGS)
+    plain, _ = train_ranker(checked(x), *pairs, **SETTINGS)
+    got, _ = train_ranker(checked(extreme), *pairs, **SETTINGS)
     assert np.isfinite(got[2]).all()
     if scale > 1e-40:  # below, float32 has only a few digits left
         lists, labels = make_lists(4, 6)
@@ -322,7 +315,7 @@ def test_rows_of_any_size_count_the_same(scale: float) -> None:
 )
 def test_settings_are_checked(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        _core.train_ranker(checked(make_rows()), *all_pairs(), first_label=0, **(SETTINGS | change))
+        train_ranker(checked(make_rows()), *all_pairs(), **(SETTINGS | change))
 
 
 def test_pairs_are_checked() -> None:
@@ -335,17 +328,15 @@ def test_pairs_are_checked() -> None:
         ((offsets, rows, positive[:-1]), "as many marks as rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            _core.train_ranker(checked(x), *pairs, first_label=0, **SETTINGS)
+            train_ranker(checked(x), *pairs, **SETTINGS)
         with pytest.raises(ValueError, match=message):
-            _core.train_centroids(checked(x), *pairs, min_rows=1, prune=0.0, compress=False)
+            train_centroids(checked(x), *pairs, min_rows=1, prune=0.0, compress=False)
 
 
 def test_training_can_be_called_back() -> None:
     cancel = np.ones(1, np.int32)
     with pytest.raises(KeyboardInterrupt):
-        _core.train_ranker(
-            checked(make_rows()), *all_pairs(), first_label=0, cancel=cancel, **SETTINGS
-        )
+        train_ranker(checked(make_rows()), *all_pairs(), cancel=cancel, **SETTINGS)
 
 
 # -- going on ---------------------------------------------------------------------------------
@@ -376,14 +367,14 @@ def proximal(
 def test_weights_go_on_from_what_they_were() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     data = (checked(x), offsets, rows, np.ones_like(positive) - positive)
-    start, _ = _core.train_ranker(*data, first_label=0, **EXACT)
+    start, _ = train_ranker(*data, **EXACT)
     rng = np.random.default_rng(0)
     squares = rng.random(N_FEATURES).astype(np.float32) * 9
     firmness, rows_before = rng.random(N_LABELS), rng.random(N_LABELS) * 20
     firmness[3] = rows_before[3] = 0  # a new label
     going_on = {"squares": squares, "firmness": firmness, "rows_before": rows_before}
-    vectors, _ = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, start=named(start), **going_on, **EXACT
+    vectors, _ = train_ranker(
+        checked(x), offsets, rows, positive, start=named(start), **going_on, **EXACT
     )
     moved = 0.0
     for label, (before, after) in enumerate(zip(dense(start), dense(vectors), strict=True)):
@@ -399,27 +390,24 @@ def test_weights_go_on_from_what_they_were() -> None:
         "firmness": np.full(N_LABELS, 1e9),
         "rows_before": np.full(N_LABELS, 1e9),
     }
-    stiff, _ = _core.train_ranker(
+    stiff, _ = train_ranker(
         checked(x),
         offsets,
         rows,
         positive,
-        first_label=0,
         start=named(start),
         **(firm_ones | {"squares": np.ones(N_FEATURES, np.float32)}),
         **EXACT,
     )
     np.testing.assert_allclose(dense(stiff), dense(start), atol=1e-5)
     none = (np.zeros(N_LABELS + 1, np.int64), rows[:0], positive[:0])
-    same, _ = _core.train_ranker(
-        checked(x), *none, first_label=0, start=named(start), **going_on, **EXACT
-    )
+    same, _ = train_ranker(checked(x), *none, start=named(start), **going_on, **EXACT)
     assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
 
 
 def test_what_goes_on_must_fit() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
-    start, _ = _core.train_ranker(checked(x), offsets, rows, positive, first_label=0, **SETTINGS)
+    start, _ = train_ranker(checked(x), offsets, rows, positive, **SETTINGS)
     good: dict[str, Any] = {
         "start": named(start),
         "squares": np.ones(N_FEATURES, np.float32),
@@ -427,15 +415,15 @@ def test_what_goes_on_must_fit() -> None:
         "rows_before": np.ones(N_LABELS),
     }
     bad: dict[str, list[Any]] = {
-        "start": [None, named((start[0][:5], *start[1:]))],
-        "squares": [None, np.ones(3, np.float32), -np.ones(N_FEATURES, np.float32)],
-        "firmness": [None, np.ones(3), np.full(N_LABELS, np.nan)],
-        "rows_before": [None, np.ones(3), np.full(N_LABELS, np.inf)],
+        "start": [named((start[0][:5], *start[1:]))],
+        "squares": [np.ones(3, np.float32), -np.ones(N_FEATURES, np.float32)],
+        "firmness": [np.ones(3), np.full(N_LABELS, np.nan)],
+        "rows_before": [np.ones(3), np.full(N_LABELS, np.inf)],
     }
 
     def go_on(**changes: Any) -> None:
         settings = good | changes | SETTINGS
-        _core.train_ranker(checked(x), offsets, rows, positive, first_label=0, **settings)
+        train_ranker(checked(x), offsets, rows, positive, **settings)
 
     for name, values in bad.items():
         for value in values:
@@ -443,3 +431,23 @@ def test_what_goes_on_must_fit() -> None:
                 go_on(**{name: value})
     with pytest.raises(ValueError, match="damaged"):
         go_on(start=named((start[0], start[1] + 1000, *start[2:])))
+
+
+def test_starting_weights_must_be_of_all_labels() -> None:
+    x, pairs = make_rows(), all_pairs()
+    (offsets, features, weights, units), _ = train_ranker(
+        checked(x), *pairs, **(SETTINGS | {"compress": True})
+    )
+    few = 5
+    end = offsets[few]
+    fewer = named((offsets[: few + 1], features[:end], weights[:end], units[:few]))
+    amounts = {"squares": np.ones(N_FEATURES, np.float32), "firmness": np.ones(few)}
+    start = {"start": fewer, "rows_before": np.ones(few), **amounts, **SETTINGS}
+    vectors, _ = train_ranker(checked(x), *pairs, part=(0, few), **start)
+    assert len(vectors[0]) == few + 1
+    for part in ((0, few + 1), (few, N_LABELS), (N_LABELS - 1, N_LABELS)):
+        with pytest.raises(ValueError, match="must be of all labels"):
+            train_ranker(checked(x), *pairs, part=part, **start)
+    for part in ((-1, 2), (2, 1), (0, N_LABELS + 1)):
+        with pytest.raises(ValueError, match="first and last must be ints"):
+            train_ranker(checked(x), *pairs, part=part, **start)

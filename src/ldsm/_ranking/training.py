@@ -159,6 +159,12 @@ def held_out_rows(n_rows: int, seed: int, share: float = HELD_OUT_SHARE) -> NDAr
     return _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
 
 
+def ranker_params(cost: float, *, compress: bool) -> _core.RankerParams:
+    return _core.RankerParams(
+        cost=cost, tolerance=TOLERANCE, max_epochs=MAX_EPOCHS, prune=PRUNE, compress=compress
+    )
+
+
 class _Training:
     """What all kinds of second stage share: the shortlists and the held-out pairs."""
 
@@ -299,27 +305,21 @@ class _Training:
     def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
         """The ranker of all rows, and the held-out margins of a ranker trained without them."""
         offsets, rows, positive = self._label_pairs(self.matching.lists, FILL_TO)
+        pairs = _core.CheckedPairs(offsets, rows, positive, self.x.n_rows)
+        cost = COST_BINARY if self.x.is_binary else COST
+        params = ranker_params(cost, compress=self.compress)
         n_jobs = worker_count(self.settings["n_jobs"])
         parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
 
         def train(
             task: int, cancel: NDArray[np.int32]
         ) -> tuple[Sequence[NDArray[Any]], NDArray[np.float32]]:
-            first, last = parts[task]
-            start, stop = offsets[first], offsets[last]
             return _core.train_ranker(
                 self.x.checked,
-                offsets[first : last + 1] - start,
-                rows[start:stop],
-                positive[start:stop],
-                first_label=first,
-                held_out=self.held_out,
-                cost=COST_BINARY if self.x.is_binary else COST,
-                tolerance=TOLERANCE,
-                max_epochs=MAX_EPOCHS,
-                prune=PRUNE,
-                compress=self.compress,
+                pairs.labels(*parts[task]),
+                params,
                 seed=self.seed,
+                held_out=self.held_out,
                 cancel=cancel,
             )
 
@@ -347,7 +347,7 @@ class _Training:
         return LabelVectors(
             *_core.train_centroids(
                 self.x.checked,
-                *self._label_pairs(self.y, 0),
+                _core.CheckedPairs(*self._label_pairs(self.y, 0), self.x.n_rows),
                 left_out=left_out,
                 min_rows=self.settings["tail_min_rows"],
                 prune=CENTROID_PRUNE,

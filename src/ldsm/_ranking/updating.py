@@ -38,13 +38,11 @@ from .training import (
     FILL_TO,
     HELD_OUT_ROWS,
     HELD_OUT_SHARE,
-    MAX_EPOCHS,
-    PRUNE,
-    TOLERANCE,
     blend_weights,
     can_blend,
     even_parts,
     held_out_rows,
+    ranker_params,
     shared,
 )
 
@@ -194,28 +192,13 @@ def _ranker(
         n_jobs = 1
     parts = even_parts(offsets, 8 * n_jobs if n_jobs > 1 else 1)
 
+    checked = _core.CheckedPairs(offsets, rows, positive, x.n_rows)
+    known = _core.RankerStart(start, squares, firmness, rows_before)
+    params = ranker_params(cost, compress=ranker.is_compressed)
+
     def train(task: int, cancel: CancelFlag) -> Any:
-        first, last = parts[task]
-        begin, end = offsets[first], offsets[last]
-        vectors, _ = _core.train_ranker(
-            x.checked,
-            offsets[first : last + 1] - begin,
-            rows[begin:end],
-            positive[begin:end],
-            first_label=first,
-            cost=cost,
-            tolerance=TOLERANCE,
-            max_epochs=MAX_EPOCHS,
-            prune=PRUNE,
-            compress=ranker.is_compressed,
-            seed=seed,
-            start=start,
-            squares=squares,
-            firmness=firmness[first:last],
-            rows_before=rows_before[first:last],
-            cancel=cancel,
-        )
-        return vectors
+        part = checked.labels(*parts[task])
+        return _core.train_ranker(x.checked, part, params, seed=seed, start=known, cancel=cancel)[0]
 
     trained = LabelVectors.concatenated(in_threads(train, len(parts), n_jobs))
     return ranker.replaced(labels, trained)
