@@ -144,7 +144,7 @@ def test_a_damaged_index_of_names_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             ask(**changes)
-    with pytest.raises(ValueError, match="needs those of the rows"):
+    with pytest.raises(ValueError, match="Matchers that read sub-words need those of the rows"):
         shortlists(forest, True, x, 5, [], names=index)
     with pytest.raises(ValueError, match="one number of rows"):
         shortlists(forest, True, x, 5, [], sub_words=parts.rows(0, 3), names=index)

@@ -169,4 +169,4 @@ class LabelVectors(FrozenArrays):
 
 def _offsets(kept: NDArray[np.bool_], offsets: NDArray[Any]) -> Offsets:
     """Where the entries of each label begin when only some are kept."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[offsets]
+    return np.asarray(np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[offsets])
