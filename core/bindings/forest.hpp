@@ -5,6 +5,7 @@
 
 #include "bindings/object_arrays.hpp"
 #include "bindings/rows.hpp"
+#include "routing/forest_view.hpp"
 
 namespace ldsm::bindings {
 
@@ -66,7 +67,7 @@ class ForestArrays {
                 "The forest's feature_maps must be None or what feature_maps() returns, and None "
                 "if its features are standardised.");
         const auto nodes = static_cast<size_t>(view.n_nodes);
-        const auto size = static_cast<size_t>(map_words(view)) * 2;
+        const auto size = static_cast<size_t>(view.map_words()) * 2;
         if (maps_.size() < nodes || (maps_.size() - nodes) % size != 0)
             refuse("The forest's feature_maps do not fit its nodes in size.");
         view.map_numbers = maps_.data();

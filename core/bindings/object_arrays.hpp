@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bindings/shared.hpp"
-#include "routing/router.hpp"
+#include "common/numbers_view.hpp"
 
 namespace ldsm::bindings {
 

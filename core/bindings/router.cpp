@@ -1,5 +1,7 @@
 // Bindings for asking forests.
+#include "routing/router.hpp"
 #include "bindings/forest.hpp"
+#include "routing/feature_maps.hpp"
 
 namespace ldsm::bindings {
 

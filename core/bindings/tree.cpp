@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <system_error>
 
+#include "bindings/label_vectors.hpp"
 #include "bindings/rows.hpp"
 #include "trees/grower.hpp"
+#include "trees/tree_rows.hpp"
 
 namespace ldsm::bindings {
 
@@ -94,18 +96,11 @@ nb::dict grow(const CheckedFeatures& features, const CheckedLabels& labels, nb::
         out[name] = hand_over(std::move(array), static_cast<size_t>(columns));
     };
     put("first_child", t.first_child);
-    put("weight_offsets", t.weight_offsets);
-    if (!p.compress)
-        put("weight_features", t.weight_features);
-    else if (widest_gap(x.n_features) <= 255)
-        put("weight_features", t.narrow_gaps);
-    else
-        put("weight_features", t.wide_gaps);
-    if (p.compress)
-        put("weights", t.weight_codes, p.arity);
-    else
-        put("weights", t.weights, p.arity);
-    put("weight_units", t.weight_units);
+    const WeightForm form{x.n_features, p.compress, p.arity};
+    put("weight_offsets", t.weights.offsets);
+    out["weight_features"] = features_out(t.weights, form);
+    out["weights"] = weights_out(t.weights, form, static_cast<size_t>(p.arity));
+    put("weight_units", t.weights.units);
     put("weight_means", t.weight_means);
     put("weight_scales", t.weight_scales);
     put("histogram_offsets", t.histogram_offsets);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bindings/shared.hpp"
+#include "text/bigrams.hpp"
 #include "text/sub_words.hpp"
 #include "text/word_finder.hpp"
 
@@ -22,12 +23,12 @@ WordCharacters word_characters(const In<uint8_t>& table) {
     return {table.data(), static_cast<uint32_t>(table.size())};
 }
 
-WordPairsView pairs_view(const In<uint64_t>& pairs) {
-    check_aligned(pairs, "The pairs");
-    for (size_t i = 1; i < pairs.size(); ++i)
-        if (pairs.data()[i] <= pairs.data()[i - 1]) refuse("The pairs must ascend.");
-    if (pairs.size() >= INT32_MAX) refuse("There must be fewer than 2^31 pairs.");
-    return {pairs.data(), static_cast<int64_t>(pairs.size())};
+BigramsView bigrams_view(const In<uint64_t>& bigrams) {
+    check_aligned(bigrams, "The bigrams");
+    for (size_t i = 1; i < bigrams.size(); ++i)
+        if (bigrams.data()[i] <= bigrams.data()[i - 1]) refuse("The bigrams must ascend.");
+    if (bigrams.size() >= INT32_MAX) refuse("There must be fewer than 2^31 bigrams.");
+    return {bigrams.data(), static_cast<int64_t>(bigrams.size())};
 }
 
 int64_t check_sequences(const In<int64_t>& indptr, const In<int32_t>& words) {
@@ -53,13 +54,13 @@ nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
 // Finds words in texts; holds what it was given.
 class Finder {
   public:
-    Finder(In<uint8_t> words, In<int64_t> word_offsets, In<uint64_t> pairs, In<uint8_t> sub_words,
+    Finder(In<uint8_t> words, In<int64_t> word_offsets, In<uint64_t> bigrams, In<uint8_t> sub_words,
            In<int64_t> sub_word_offsets)
-        : kept_{words, word_offsets, pairs, sub_words, sub_word_offsets},
-          finder_(strings(words, word_offsets, "words"), pairs_view(pairs),
+        : kept_{words, word_offsets, bigrams, sub_words, sub_word_offsets},
+          finder_(strings(words, word_offsets, "words"), bigrams_view(bigrams),
                   strings(sub_words, sub_word_offsets, "sub-words")) {
-        if (word_offsets.size() + pairs.size() + sub_word_offsets.size() >= INT32_MAX)
-            refuse("There must be fewer words, pairs and sub-words.");
+        if (word_offsets.size() + bigrams.size() + sub_word_offsets.size() >= INT32_MAX)
+            refuse("There must be fewer words, bigrams and sub-words.");
     }
     nb::tuple count(In<uint8_t> text, In<int64_t> offsets, In<uint8_t> characters,
                     int64_t head_words, int more_times, const Cancel& cancel) const {
@@ -73,7 +74,7 @@ class Finder {
         const auto arrays = [](WordCounts& its) {
             return hand_over_all(its.indptr, its.words, its.counts);
         };
-        return nb::make_tuple(arrays(found.words), arrays(found.pairs), arrays(found.sub_words));
+        return nb::make_tuple(arrays(found.words), arrays(found.bigrams), arrays(found.sub_words));
     }
 
   private:
@@ -92,18 +93,18 @@ nb::tuple spell(In<uint8_t> text, In<int64_t> offsets, const Cancel& cancel) {
 nb::tuple find(In<int64_t> indptr, In<int32_t> words, int32_t least, const Cancel& cancel) {
     const int64_t n = check_sequences(indptr, words);
     Monitor monitor = make_monitor(cancel);
-    PairTexts found =
-        without_gil([&] { return find_pairs(indptr.data(), words.data(), n, least, monitor); });
-    return hand_over_all(found.pairs, found.texts);
+    BigramTexts found =
+        without_gil([&] { return find_bigrams(indptr.data(), words.data(), n, least, monitor); });
+    return hand_over_all(found.bigrams, found.texts);
 }
 
-nb::tuple count_given_pairs(In<int64_t> indptr, In<int32_t> words, In<uint64_t> pairs,
-                            const Cancel& cancel) {
+nb::tuple count_given_bigrams(In<int64_t> indptr, In<int32_t> words, In<uint64_t> bigrams,
+                              const Cancel& cancel) {
     const int64_t n = check_sequences(indptr, words);
-    const WordPairsView known = pairs_view(pairs);
+    const BigramsView known = bigrams_view(bigrams);
     Monitor monitor = make_monitor(cancel);
     WordCounts counts =
-        without_gil([&] { return count_pairs(indptr.data(), words.data(), n, known, monitor); });
+        without_gil([&] { return count_bigrams(indptr.data(), words.data(), n, known, monitor); });
     return hand_over_all(counts.indptr, counts.words, counts.counts);
 }
 
@@ -114,26 +115,23 @@ void bind_words(nb::module_& m) {
           nb::kw_only(), as_is("cancel") = nb::none(),
           "The words of texts as (indptr, words, counts), all words as bytes and offsets, and the "
           "texts as (indptr, words).");
-    nb::class_<Finder>(m, "WordFinder",
-                       "Finds words, pairs of adjacent words and sub-words.")
+    nb::class_<Finder>(m, "WordFinder", "Finds words, bigrams (two adjacent words) and sub-words.")
         .def(nb::init<In<uint8_t>, In<int64_t>, In<uint64_t>, In<uint8_t>, In<int64_t>>(),
-             as_is("words"), as_is("word_offsets"), as_is("pairs"), as_is("sub_words"),
+             as_is("words"), as_is("word_offsets"), as_is("bigrams"), as_is("sub_words"),
              as_is("sub_word_offsets"))
-        .def(
-            "count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
-            nb::kw_only(), "head_words"_a = 0, "more_times"_a = 0, as_is("cancel") = nb::none(),
-            "What texts have of each kind as (indptr, numbers, counts). The first words of longer "
-            "texts count more times.");
+        .def("count", &Finder::count, as_is("text"), as_is("offsets"), as_is("characters"),
+             nb::kw_only(), "head_words"_a = 0, "more_times"_a = 0, as_is("cancel") = nb::none(),
+             "What texts have of each kind as (indptr, numbers, counts). The first words of longer "
+             "texts count more times.");
     m.def("spell_words", &spell, as_is("text"), as_is("offsets"), nb::kw_only(),
           as_is("cancel") = nb::none(),
           "The sub-words of words as (indptr, numbers, counts), all of them as bytes and offsets.");
-    m.def(
-        "find_pairs", &find, as_is("indptr"), as_is("words"), "least"_a, nb::kw_only(),
-        as_is("cancel") = nb::none(),
-        "Pairs of words that follow each other in `least` texts or more, and how many those are.");
-    m.def("count_pairs", &count_given_pairs, as_is("indptr"), as_is("words"), as_is("pairs"),
+    m.def("find_bigrams", &find, as_is("indptr"), as_is("words"), "least"_a, nb::kw_only(),
+          as_is("cancel") = nb::none(),
+          "The bigrams of at least `least` texts, and the number of texts with each.");
+    m.def("count_bigrams", &count_given_bigrams, as_is("indptr"), as_is("words"), as_is("bigrams"),
           nb::kw_only(), as_is("cancel") = nb::none(),
-          "The given pairs of texts as (indptr, pairs, counts).");
+          "The given bigrams in texts as (indptr, bigrams, counts).");
 }
 
 }  // namespace ldsm::bindings

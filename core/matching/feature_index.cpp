@@ -1,3 +1,5 @@
+#include "matching/feature_index.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -5,7 +7,6 @@
 
 #include "common/random.hpp"
 #include "common/unit_rows.hpp"
-#include "matching/matcher.hpp"
 
 namespace ldsm {
 

@@ -1,16 +1,25 @@
-// What the features of a row say of the labels, by an index from features to labels.
+// The labels that go with the features of a row, by an index from features to labels.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "common/unit_rows.hpp"
-#include "matching/matcher.hpp"
+#include "matching/feature_index.hpp"
 
 namespace ldsm {
+
+// How much the features of a row tell of labels: a feature tells as much as its largest weight.
+struct Evidence {
+    double most = 0;   // the most telling feature
+    double total = 0;  // all of them
+    void add(double weight) {
+        most = std::max(most, weight);
+        total += weight;
+    }
+};
 
 // One row at a time.
 class IndexVotes {

@@ -7,10 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "common/numbers_view.hpp"
 #include "common/unit_rows.hpp"
-#include "matching/matcher.hpp"
+#include "common/weight_codec.hpp"
 
 namespace ldsm {
+
+// For each sub-word the names that have it.
+struct NameIndexView {
+    int64_t n_entries;
+    const int64_t* offsets;  // by sub-word
+    NumbersView names;
+    const float* idf;  // of the sub-words
+    int64_t n_names;
+    const float* norms;     // of the names: the root of the sum of their sub-words' squared idf
+    const int32_t* owners;  // the labels that they are names of
+};
 
 // One row at a time. A label's match is that of the name of it that matches best.
 class NameVotes {

@@ -1,14 +1,17 @@
+#include "ranking/centroids.hpp"
+
+#include <vector>
+
 #include "common/unit_rows.hpp"
-#include "ranking/dense_weights.hpp"
-#include "ranking/second_stage.hpp"
 
 namespace ldsm {
 
-LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const uint8_t* left_out,
-                             int64_t min_rows, const VectorForm& form, Monitor& monitor) {
-    LabelVectors out;
+EncodedWeights train_centroids(const FeatureRows& x, const PairsView& pairs,
+                               const uint8_t* left_out, int64_t min_rows, const VectorForm& form,
+                               Monitor& monitor) {
+    EncodedWeights out;
     const UnitRows rows(x);
-    DenseWeights sums(x.n_features);
+    DenseWeights sums(x.n_features, form);
     std::vector<int32_t> members;
     for (int64_t label = 0; label < pairs.n_labels; ++label) {
         monitor.check();
@@ -23,7 +26,7 @@ LabelVectors train_centroids(const FeatureRows& x, const PairsView& pairs, const
                 sums.data()[feature] += value / size;
                 sums.touch(feature);
             });
-        sums.give(form, out);
+        sums.give(out);
         monitor.report(label + 1);
     }
     return out;

@@ -5,71 +5,50 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
-#include "common/stored_weights.hpp"
-#include "ranking/second_stage.hpp"
+#include "common/weight_codec.hpp"
 
 namespace ldsm {
 
+// How the vectors of labels are stored.
+struct VectorForm {
+    float prune;    // smaller weights are dropped
+    bool compress;  // the others are rounded to a byte
+};
+
 class DenseWeights {
   public:
-    explicit DenseWeights(int32_t n_features)
-        : n_features_(n_features),
+    DenseWeights(int32_t n_features, const VectorForm& form)
+        : form_{n_features, form.compress},
+          prune_(form.prune),
           values_(static_cast<size_t>(n_features) + 1, 0.0f),
           touched_(values_.size() / 64 + 1, 0) {}
 
     float* data() { return values_.data(); }
     void touch(int32_t feature) { touched_[feature >> 6] |= uint64_t{1} << (feature & 63); }
 
-    // Calls visit(feature, weight) for the touched weights of at least `prune`, features ascending,
-    // rounded if `form` says so; the constant is never dropped. Returns the unit of the rounding.
+    // Calls visit(feature, weight, unit) for the touched weights as they are stored, features
+    // ascending. The constant is never pruned.
     template <typename Visit>
-    float each_kept(const VectorForm& form, Visit&& visit) const {
-        const auto kept = [&](int32_t feature) {
-            const float size = std::fabs(values_[feature]);
-            return size != 0 && (size >= form.prune || feature == n_features_);
-        };
-        float largest = 0;
-        if (form.compress)
+    void each_stored(Visit&& visit) const {
+        const auto each_kept = [&](auto&& take) {
             each_touched([&](int32_t f) {
-                if (kept(f)) largest = std::max(largest, std::fabs(values_[f]));
+                const float size = std::fabs(values_[f]);
+                if (size != 0 && (size >= prune_ || f == form_.n_features)) take(f, values_[f]);
             });
-        const float unit = byte_unit(largest);
-        // Nothing to speak of, and too small to divide by.
-        if (form.compress && unit < std::numeric_limits<float>::min()) return 0;
-        each_touched([&](int32_t f) {
-            if (!kept(f)) return;
-            const float weight =
-                form.compress ? unit * static_cast<float>(as_code(values_[f], unit)) : values_[f];
-            if (weight != 0) visit(f, weight);
-        });
-        return unit;
+        };
+        ldsm::each_stored(form_.compress, each_kept, visit);
     }
 
-    // Appends what `each_kept` visits, and starts again from 0.
-    void give(const VectorForm& form, LabelVectors& out) {
-        const int32_t step = widest_gap(n_features_);
-        std::vector<int32_t>& features = out.features;
-        int32_t last = 0;
-        const size_t first = out.weights.size();
-        const float unit = each_kept(form, [&](int32_t feature, float weight) {
-            for (; form.compress && feature - last > step; last += step) {
-                features.push_back(last + step);
-                out.weights.push_back(0);
-            }
-            last = feature;
-            features.push_back(feature);
-            out.weights.push_back(weight);
+    // Appends the vector, and starts again from 0.
+    void give(EncodedWeights& out) {
+        vector_.clear();
+        each_stored([&](int32_t feature, float weight, float unit) {
+            vector_.unit = unit;
+            vector_.add(form_, feature, &weight);
         });
-        if (form.compress) {
-            for (size_t i = first; i < out.weights.size(); ++i)
-                out.codes.push_back(as_code(out.weights[i], unit));
-            out.weights.resize(first);
-            out.units.push_back(unit);
-        }
-        out.offsets.push_back(static_cast<int64_t>(features.size()));
+        out.append(form_, vector_);
         each_touched([&](int32_t f) { values_[f] = 0; });
         std::fill(touched_.begin(), touched_.end(), 0);
     }
@@ -82,9 +61,11 @@ class DenseWeights {
                 visit(static_cast<int32_t>(64 * word + std::countr_zero(bits)));
     }
 
-    int32_t n_features_;
+    WeightForm form_;
+    float prune_;
     std::vector<float> values_;
     std::vector<uint64_t> touched_;  // one bit per feature
+    SparseVector vector_;
 };
 
 }  // namespace ldsm

@@ -1,8 +1,9 @@
+#include "ranking/label_pairs.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 #include "common/random.hpp"
-#include "ranking/second_stage.hpp"
 
 namespace ldsm {
 

@@ -1,11 +1,12 @@
+#include "ranking/label_products.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
 
-#include "common/partial_sums.hpp"
+#include "common/laid_out_row.hpp"
 #include "common/unit_rows.hpp"
-#include "ranking/second_stage.hpp"
 #include "ranking/weights_by_feature.hpp"
 
 namespace ldsm {

@@ -1,11 +1,11 @@
+#include "ranking/ranker.hpp"
+
 #include <algorithm>
 #include <limits>
 
 #include "common/partial_sums.hpp"
 #include "common/random.hpp"
 #include "common/unit_rows.hpp"
-#include "ranking/dense_weights.hpp"
-#include "ranking/second_stage.hpp"
 
 namespace ldsm {
 
@@ -64,27 +64,26 @@ class LabelTrainer {
           held_out_(held_out),
           params_(params),
           monitor_(monitor),
-          weights_(x.n_features),
+          weights_(x.n_features, params.form),
           stored_(static_cast<size_t>(x.n_features) + 1, 0.0f) {}
 
-    // Goes on from the weights of a label, which resist the more the more rows have said so.
-    void start(const StoredWeights& stored, int64_t label, const float* squares, double firmness,
-               double rows) {
-        squares_ = squares;
-        firmness_ = static_cast<float>(firmness);
-        rows_before_ = static_cast<float>(rows);
+    // Starts from the weights of a label, which resist the more, the more rows they come from.
+    void start(const RankerStart& from, int64_t label) {
+        const StoredWeights& stored = from.vectors;
         Range entries;
-        const VectorWeights numbers(stored, label);
-        const bool known = label < stored.n_vectors && stored.entries_of(label, entries) &&
-                           stored.each_feature(
-                               entries,
-                               [&](int64_t e, uint32_t feature) {
-                                   const float weight = numbers.at(e);
-                                   if (weight == 0) return;  // bridges a gap
-                                   weights_.data()[feature] = weight;
-                                   weights_.touch(static_cast<int32_t>(feature));
-                               });
-        if (!known) throw BrokenModel("The weights to go on from are damaged.");
+        if (label < 0 || label >= stored.n_vectors || !stored.entries_of(label, entries))
+            damaged_start();
+        squares_ = from.squares;
+        firmness_ = static_cast<float>(from.firmness[label]);
+        rows_before_ = static_cast<float>(from.rows[label]);
+        const VectorWeights weights(stored, label);
+        const bool known = stored.each_feature(entries, [&](int64_t e, uint32_t feature) {
+            const float weight = weights.at(e);
+            if (weight == 0) return;  // bridges a gap
+            weights_.data()[feature] = weight;
+            weights_.touch(static_cast<int32_t>(feature));
+        });
+        if (!known) damaged_start();
     }
 
     void train(const int32_t* rows, const uint8_t* positive, int64_t count, uint64_t key,
@@ -118,10 +117,14 @@ class LabelTrainer {
             learn(random, params_.tolerance);
         }
         touch_weights();
-        weights_.give(params_.form, out.vectors);
+        weights_.give(out.vectors);
     }
 
   private:
+    [[noreturn]] static void damaged_start() {
+        throw BrokenModel("The weights to start from are damaged.");
+    }
+
     void join(int32_t row, bool positive) {
         active_.push_back(static_cast<int32_t>(sign_.size()));
         rows_.add(x_, row);
@@ -166,11 +169,11 @@ class LabelTrainer {
     // meet.
     void measure_held_out(const int32_t* rows, Ranker& out) {
         touch_weights();
-        weights_.each_kept(params_.form, [&](int32_t f, float weight) { stored_[f] = weight; });
+        weights_.each_stored([&](int32_t f, float weight, float) { stored_[f] = weight; });
         for (const int64_t i : held_)
             out.held_out_margins.push_back(x_.product(rows[i], stored_.data()) +
                                            stored_[x_.n_features()]);
-        weights_.each_kept(params_.form, [&](int32_t f, float) { stored_[f] = 0; });
+        weights_.each_stored([&](int32_t f, float, float) { stored_[f] = 0; });
     }
 
     void touch_weights() {
@@ -267,12 +270,10 @@ Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t*
     const uint64_t key = mix(seed ^ 0x72616E6B6572ULL);
     for (int64_t label = 0; label < pairs.n_labels; ++label) {
         const int64_t first = pairs.offsets[label];
-        const uint64_t number = pairs.number(label);
-        if (start != nullptr)
-            trainer.start(*start->vectors, static_cast<int64_t>(number), start->squares,
-                          start->firmness[label], start->rows[label]);
+        const int64_t number = pairs.first_label + label;
+        if (start != nullptr) trainer.start(*start, number);
         trainer.train(pairs.rows + first, pairs.positive + first, pairs.offsets[label + 1] - first,
-                      child_key(key, number), out);
+                      child_key(key, static_cast<uint64_t>(number)), out);
         monitor.report(label + 1);
     }
     return out;

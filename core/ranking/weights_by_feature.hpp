@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/stored_weights.hpp"
 #include "common/unit_rows.hpp"
+#include "common/weight_codec.hpp"
 #include "simd/kernels.hpp"
 
 namespace ldsm {

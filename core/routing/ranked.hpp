@@ -1,4 +1,4 @@
-// The best of what was scored, and what stands in where too little was.
+// The best of the scored labels, and the labels that fill up a row with too few.
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "routing/router.hpp"
+#include "common/csr.hpp"
 
 namespace ldsm {
+
+// The k best labels of each row: what is asked for, and where it goes.
+struct TopK {
+    int64_t k;
+    const int32_t* fill_order;  // all labels, most frequent first: fills a row that has too few
+    const uint8_t* allowed;     // per label, or null: every label competes
+    int32_t* labels;            // n_rows x k
+    float* scores;
+};
 
 // A label and its positive score. One number, so that sorting compares one: the bits of positive
 // floats are in the order of their values.

@@ -17,9 +17,9 @@ StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
     }
 }
 
-WordFinder::WordFinder(const NamesView& words, const WordPairsView& pairs,
+WordFinder::WordFinder(const NamesView& words, const BigramsView& bigrams,
                        const NamesView& sub_words)
-    : words_(words), pairs_(pairs), sub_words_(sub_words) {
+    : words_(words), bigrams_(bigrams), sub_words_(sub_words) {
     if (sub_words.n == 0) return;
     SubWords spelled;
     for (int64_t word = 0; word < words.n; ++word) {
@@ -33,15 +33,15 @@ WordFinder::WordFinder(const NamesView& words, const WordPairsView& pairs,
 
 FoundWords WordFinder::count(const NamesView& texts, const WordCharacters& characters,
                              const Head& head, Monitor& monitor) const {
-    WordCounter words, pairs, sub_words;
+    WordCounter words, bigrams, sub_words;
     SubWords parts;
     const auto count = [&](std::string_view text, auto&& visit) {
         int32_t before = -1;
         each_word(text, characters, [&](std::string_view word) {
             visit(word);
-            const int32_t found = words_(word), pair = pairs_(before, found);
+            const int32_t found = words_(word), bigram = bigrams_(before, found);
             if (found >= 0) words.count(found);
-            if (pair >= 0) pairs.count(pair);
+            if (bigram >= 0) bigrams.count(bigram);
             before = found;
             if (sub_words_.size() == 0) return;
             if (found >= 0) {
@@ -67,9 +67,9 @@ FoundWords WordFinder::count(const NamesView& texts, const WordCharacters& chara
         if (n_words > head.words)
             for (int again = 0; again < head.more_times; ++again)
                 count(text.substr(0, end_of_head), [](std::string_view) {});
-        for (WordCounter* counter : {&words, &pairs, &sub_words}) counter->finish_text();
+        for (WordCounter* counter : {&words, &bigrams, &sub_words}) counter->finish_text();
     }
-    return {words.take(), pairs.take(), sub_words.take()};
+    return {words.take(), bigrams.take(), sub_words.take()};
 }
 
 }  // namespace ldsm

@@ -1,11 +1,11 @@
-// Finds given words, pairs of words and sub-words in texts.
+// Finds given words, bigrams and sub-words in texts.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "text/pair_numbers.hpp"
+#include "text/bigrams.hpp"
 #include "text/string_hash.hpp"
 #include "text/words.hpp"
 
@@ -40,19 +40,19 @@ struct Head {
 
 // What texts have of each kind, each numbered from 0.
 struct FoundWords {
-    WordCounts words, pairs, sub_words;
+    WordCounts words, bigrams, sub_words;
 };
 
 class WordFinder {
   public:
-    WordFinder(const NamesView& words, const WordPairsView& pairs, const NamesView& sub_words);
+    WordFinder(const NamesView& words, const BigramsView& bigrams, const NamesView& sub_words);
 
     FoundWords count(const NamesView& texts, const WordCharacters& characters, const Head& head,
                      Monitor& monitor) const;
 
   private:
     StringNumbers words_;
-    PairNumbers pairs_;
+    BigramNumbers bigrams_;
     StringNumbers sub_words_;
     // The sub-words of each word, so that only unknown words are taken apart.
     std::vector<int64_t> part_offsets_{0};

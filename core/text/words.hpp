@@ -40,23 +40,4 @@ struct Vocabulary {
 WordCounts count_words(const NamesView& texts, const WordCharacters& characters, Vocabulary& found,
                        WordSequences& sequences, Monitor& monitor);
 
-// Pairs of words that follow each other, each as (first << 32 | second), ascending.
-struct WordPairsView {
-    const uint64_t* pairs;
-    int64_t n;
-};
-
-struct PairTexts {
-    std::vector<uint64_t> pairs;
-    std::vector<int32_t> texts;  // that have the pair
-};
-
-// All pairs that occur in at least `least` texts, ascending. Words below 0 are none.
-PairTexts find_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts, int32_t least,
-                     Monitor& monitor);
-
-// How often the texts have the given pairs, which are numbered from 0.
-WordCounts count_pairs(const int64_t* indptr, const int32_t* words, int64_t n_texts,
-                       const WordPairsView& pairs, Monitor& monitor);
-
 }  // namespace ldsm

@@ -7,6 +7,7 @@
 #include "common/random.hpp"
 #include "trees/pair_trainer.hpp"
 #include "trees/split_quality.hpp"
+#include "trees/tree_rows.hpp"
 
 namespace ldsm {
 

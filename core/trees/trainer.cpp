@@ -53,7 +53,7 @@ Trainer::Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& par
     : params_(params),
       kernels_(kernels),
       monitor_(monitor),
-      n_features_(x.n_features),
+      form_{x.n_features, params.compress, params.arity},
       width_(padded_width(params.arity)),
       tracks_scales_(params.optimizer == Optimizer::kNag && (params.standardize || !x.all_unit)),
       rows_(x, y, params.standardize, tracks_scales_, memory.limit / 4) {}
@@ -240,9 +240,36 @@ bool Trainer::collect_weights(Split& out) {
         }
     }
     if (!finite) return false;
-    const double least = std::min(1e-3, 1.0 / std::max(1, n_features_));
+    std::vector<uint64_t> kept = prune(most);
+    each_weight_array(out, [](auto& numbers) { numbers.clear(); });
+    if (params_.compress) out.weights.unit = round_weights(kept);
+    sort_by_feature(kept);
+    out.weights.features.reserve(kept.size());
+    if (!params_.compress) out.weights.weights.reserve(kept.size() * static_cast<size_t>(arity));
+    for (const uint64_t key : kept) {
+        const auto f = static_cast<uint32_t>(key);
+        const auto global = static_cast<int32_t>(key >> 32);
+        out.weights.add(form_, global, weights_.data() + static_cast<size_t>(f) * width_);
+        if (!params_.standardize) continue;
+        const size_t before = out.weights.features.size() - 1;
+        out.mean.resize(before, 0.0f);  // of the entries that bridge a gap
+        out.scale.resize(before, 0.0f);
+        const bool bias = f == kBiasFeature;
+        out.mean.push_back(bias ? 0.0f : rows_.standardizer().mean[global]);
+        out.scale.push_back(bias ? 1.0f : rows_.standardizer().scale[global]);
+    }
+    return true;
+}
+
+// Sets small weights to 0: those below 0.001 and 1 / D, and those that can add little beside the
+// strongest feature, which can add `most`. Returns the features that are left, as global number,
+// then local number: they sort by the first.
+std::vector<uint64_t> Trainer::prune(double most) {
+    const double least = std::min(1e-3, 1.0 / std::max(1, form_.n_features));
     // Which weights are dropped, no predictor guesses: without branches.
-    std::vector<uint64_t> kept(n_local);  // global number, then local number: sorts by the first
+    const int arity = params_.arity;
+    const uint32_t n_local = rows_.n_features();
+    std::vector<uint64_t> kept(n_local);
     size_t n_kept = 0;
     for (uint32_t f = kBiasFeature; f < n_local; ++f) {
         const double largest = f == kBiasFeature ? INFINITY : rows_.largest_value(f);
@@ -258,43 +285,12 @@ bool Trainer::collect_weights(Split& out) {
         n_kept += any;
     }
     kept.resize(n_kept);
-    each_weight_array(out, [](auto& numbers) { numbers.clear(); });
-    if (params_.compress) round_weights(kept, out);
-    sort_by_feature(kept);
-    out.features.reserve(kept.size());
-    if (!params_.compress) out.weights.reserve(kept.size() * static_cast<size_t>(arity));
-    const auto step = widest_gap(n_features_);
-    int32_t last = 0;
-    for (const uint64_t key : kept) {
-        const auto f = static_cast<uint32_t>(key);
-        const auto global = static_cast<int32_t>(key >> 32);
-        // Where the way from one feature to the next is too far for a gap, entries that weigh
-        // nothing lie between.
-        for (; params_.compress && global - last > step; last += step) {
-            out.features.push_back(last + step);
-            out.codes.insert(out.codes.end(), static_cast<size_t>(arity), 0);
-            if (!params_.standardize) continue;
-            out.mean.push_back(0.0f);
-            out.scale.push_back(0.0f);
-        }
-        last = global;
-        out.features.push_back(global);
-        const float* w = weights_.data() + static_cast<size_t>(f) * width_;
-        if (params_.compress)
-            for (int m = 0; m < arity; ++m) out.codes.push_back(as_code(w[m], out.unit));
-        else
-            out.weights.insert(out.weights.end(), w, w + arity);
-        if (!params_.standardize) continue;
-        const bool bias = f == kBiasFeature;
-        out.mean.push_back(bias ? 0.0f : rows_.standardizer().mean[global]);
-        out.scale.push_back(bias ? 1.0f : rows_.standardizer().scale[global]);
-    }
-    return true;
+    return kept;
 }
 
-// Rounds the weights to whole multiples of a unit, -127 to 127; features that come to nothing are
-// dropped. The rows are routed by the rounded weights, so what the leaves count is exact.
-void Trainer::round_weights(std::vector<uint64_t>& kept, Split& out) {
+// Rounds the weights and drops the features that become 0. Returns the unit. The rows are routed by
+// the rounded weights, so the counts in the leaves are exact.
+float Trainer::round_weights(std::vector<uint64_t>& kept) {
     const auto weights_of = [&](uint64_t key) {
         return weights_.data() + static_cast<size_t>(static_cast<uint32_t>(key)) * width_;
     };
@@ -302,19 +298,20 @@ void Trainer::round_weights(std::vector<uint64_t>& kept, Split& out) {
     for (const uint64_t key : kept)
         for (int m = 0; m < params_.arity; ++m)
             largest = std::max(largest, std::fabs(weights_of(key)[m]));
-    out.unit = byte_unit(largest);
+    const float unit = byte_unit(largest);
     size_t n_kept = 0;
     for (const uint64_t key : kept) {
         float* weights = weights_of(key);
         bool any = false;
         for (int m = 0; m < params_.arity; ++m) {
-            weights[m] = out.unit * static_cast<float>(as_code(weights[m], out.unit));
+            weights[m] = rounded(weights[m], unit);
             any |= weights[m] != 0;
         }
         kept[n_kept] = key;
         n_kept += any;
     }
     kept.resize(n_kept);
+    return unit;
 }
 
 // The first half of Algorithm 5: which children each row goes to.

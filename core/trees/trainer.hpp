@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/monitor.hpp"
-#include "common/stored_weights.hpp"
+#include "common/weight_codec.hpp"
 #include "simd/kernels.hpp"
 #include "trees/generator.hpp"
 #include "trees/node_rows.hpp"
@@ -37,13 +37,10 @@ struct Memory {
     std::string scratch_folder;  // for that file; empty: there is none
 };
 
-// A trained node: sparse weights by global feature (the bias is feature D), `arity` per feature.
+// A trained node.
 struct Split {
-    bool found = false;  // false: the node stays a leaf
-    std::vector<int32_t> features;
-    std::vector<float> weights;  // empty when compressed:
-    std::vector<int8_t> codes;   // the weights are these times `unit`
-    float unit = 0;
+    bool found = false;                  // false: the node stays a leaf
+    SparseVector weights;                // by global feature
     std::vector<float> mean, scale;      // per feature, when standardised
     std::vector<float> epoch_objective;  // J of the accumulators after each epoch
     std::vector<uint8_t> directions;     // per row: bit m set, the row goes to child m
@@ -53,9 +50,9 @@ struct Split {
 // Calls visit(numbers) for the parts of a split that a tree keeps.
 template <typename Visit>
 void each_weight_array(Split& split, Visit&& visit) {
-    visit(split.features);
-    visit(split.weights);
-    visit(split.codes);
+    visit(split.weights.features);
+    visit(split.weights.weights);
+    visit(split.weights.codes);
     visit(split.mean);
     visit(split.scale);
 }
@@ -84,13 +81,14 @@ class Trainer {
     double objective(double integrity_weight) const;
     float final_weight(uint32_t feature, int direction) const;
     bool collect_weights(Split& out);
-    void round_weights(std::vector<uint64_t>& kept, Split& out);
+    std::vector<uint64_t> prune(double most);
+    float round_weights(std::vector<uint64_t>& kept);
     void route(const Rows& rows, std::vector<uint8_t>& directions);
 
     const TreeParams& params_;
     const Kernels& kernels_;
     Monitor& monitor_;
-    int32_t n_features_;
+    WeightForm form_;
     int width_;
     bool tracks_scales_;  // NAG on values other than 0 and +-1
     NodeRows rows_;

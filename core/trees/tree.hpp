@@ -13,17 +13,9 @@ namespace ldsm {
 
 // Nodes are numbered by creation; the children of a node are consecutive and come after it.
 struct Tree {
-    std::vector<int32_t> first_child;     // 0: a leaf
-    std::vector<int64_t> weight_offsets;  // into weight_features; leaves have no entries
-    FlatArray<int32_t> weight_features;   // ascending within a node; D is the bias
-    FlatArray<float> weights;             // arity numbers per entry
-    // Instead of these two when compressed: gaps from feature to feature, starting from 0 at each
-    // node, in one of two widths, and weights as multiples of the node's unit.
-    FlatArray<uint8_t> narrow_gaps;
-    FlatArray<uint16_t> wide_gaps;
-    FlatArray<int8_t> weight_codes;
-    std::vector<float> weight_units;
-    FlatArray<float> weight_means;  // per entry, when standardised, else empty
+    std::vector<int32_t> first_child;  // 0: a leaf
+    EncodedWeights weights;            // leaves have no entries
+    FlatArray<float> weight_means;     // per entry, when standardised, else empty
     FlatArray<float> weight_scales;
     std::vector<int64_t> histogram_offsets;  // leaves, and parents that answer for an empty leaf
     std::vector<int32_t> histogram_labels;   // ascending within a node

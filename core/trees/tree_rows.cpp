@@ -1,9 +1,10 @@
+#include "trees/tree_rows.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "common/random.hpp"
-#include "trees/grower.hpp"
 #include "trees/place_order.hpp"
 
 namespace ldsm {

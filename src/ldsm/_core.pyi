@@ -132,7 +132,7 @@ class WordFinder:
         self,
         words: NDArray[np.uint8],
         word_offsets: NDArray[np.int64],
-        pairs: NDArray[np.uint64],
+        bigrams: NDArray[np.uint64],
         sub_words: NDArray[np.uint8],
         sub_word_offsets: NDArray[np.int64],
     ) -> None: ...
@@ -147,13 +147,13 @@ class WordFinder:
         cancel: Ints | None = None,
     ) -> tuple[tuple[Offsets, Ints, Ints], ...]: ...
 
-def find_pairs(
+def find_bigrams(
     indptr: NDArray[np.int64], words: NDArray[np.int32], least: int, *, cancel: Ints | None = None
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
-def count_pairs(
+def count_bigrams(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
-    pairs: NDArray[np.uint64],
+    bigrams: NDArray[np.uint64],
     *,
     cancel: Ints | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]: ...
@@ -178,23 +178,39 @@ def extend_feature_index(
     seed: int,
     cancel: Ints | None = None,
 ) -> tuple[Offsets, Ints, Bytes, Floats]: ...
+
+class MatchRows:
+    """The same rows as each matcher reads them."""
+
+    def __init__(
+        self,
+        trees: CheckedFeatures,
+        indexed: CheckedFeatures | None = None,
+        sub_words: CheckedFeatures | None = None,
+        skip: Bytes | None = None,
+        fold: Bytes | None = None,
+    ) -> None: ...
+
+class Matchers:
+    """What finds labels besides the trees."""
+
+    def __init__(
+        self,
+        indexes: Sequence[FeatureIndex],
+        sub_indexes: Sequence[FeatureIndex] = [],
+        telling_sub_words: Bytes | None = None,
+        names: NameIndex | None = None,
+        match_names: bool = False,
+        unseen: Bytes | None = None,
+    ) -> None: ...
+
 def shortlists(
     forest: Forest,
     by_rows: bool,
-    x: CheckedFeatures,
+    rows: MatchRows,
+    matchers: Matchers,
     length: int,
-    indexes: Sequence[FeatureIndex],
     allowed: Bytes | None = None,
-    skip: Bytes | None = None,
-    fold: Bytes | None = None,
-    *,
-    indexed: CheckedFeatures | None = None,
-    sub_words: CheckedFeatures | None = None,
-    sub_indexes: Sequence[FeatureIndex] = [],
-    telling_sub_words: Bytes | None = None,
-    names: NameIndex | None = None,
-    match_names: bool = False,
-    unseen: Bytes | None = None,
     cancel: Ints | None = None,
     simd: str = "auto",
 ) -> tuple[Offsets, Ints, Floats, Floats, Floats, Floats, Floats, Floats, Floats, Floats]: ...
@@ -223,41 +239,61 @@ def logistic_sums(
     weights: NDArray[np.float64],
     coefficients: NDArray[np.float64],
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]: ...
+
+class CheckedPairs:
+    """The (row, label) pairs that labels are trained on; see `CheckedFeatures`."""
+
+    def __init__(self, offsets: Offsets, rows: Ints, positive: Bytes, n_rows: int) -> None: ...
+    def labels(self, first: int, last: int) -> CheckedPairs:
+        """The pairs of some consecutive labels, in the same arrays."""
+
+class RankerParams:
+    """How a ranker is trained."""
+
+    def __init__(
+        self, *, cost: float, tolerance: float, max_epochs: int, prune: float, compress: bool
+    ) -> None: ...
+
+class RankerStart:
+    """The weights that training starts from, and by label how firmly they stay."""
+
+    def __init__(
+        self,
+        vectors: LabelVectors,
+        squares: Floats,
+        firmness: NDArray[np.float64],
+        rows: NDArray[np.float64],
+    ) -> None: ...
+
 def label_pairs(
     lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int
 ) -> tuple[Offsets, Ints, Bytes]: ...
 def train_ranker(
     x: CheckedFeatures,
-    offsets: Offsets,
-    rows: Ints,
-    positive: Bytes,
+    pairs: CheckedPairs,
+    params: RankerParams,
     *,
-    first_label: int,
-    held_out: Bytes | None = None,
-    cost: float,
-    tolerance: float,
-    max_epochs: int,
-    prune: float,
-    compress: bool,
     seed: int,
-    start: LabelVectors | None = None,
-    squares: Floats | None = None,
-    firmness: NDArray[np.float64] | None = None,
-    rows_before: NDArray[np.float64] | None = None,
-    numbers: Ints | None = None,
+    held_out: Bytes | None = None,
+    start: RankerStart | None = None,
     cancel: Ints | None = None,
 ) -> tuple[Vectors, Floats]: ...
 def train_centroids(
     x: CheckedFeatures,
-    offsets: Offsets,
-    rows: Ints,
-    positive: Bytes,
+    pairs: CheckedPairs,
     *,
     left_out: Bytes | None = None,
     min_rows: int,
     prune: float,
     compress: bool,
 ) -> Vectors: ...
+def encode_vectors(
+    offsets: Offsets, features: Ints, weights: Floats, n_features: int, compress: bool
+) -> Vectors: ...
+def encode_codes(
+    offsets: Offsets, features: Ints, codes: NDArray[np.int8], n_features: int
+) -> tuple[Offsets, NDArray[Any], NDArray[np.int8]]: ...
+def widest_gap(n_features: int) -> int: ...
 
 class VectorsByFeature:
     def __init__(self, vectors: LabelVectors, n_features: int) -> None: ...

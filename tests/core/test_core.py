@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ldsm import Forest, _core
 from ldsm._arrays.features import feature_arrays
+from matching import shortlists
 from naive import NaiveTree, bag, row_order
 from problems import core_arguments, grow, make_problem, naive_arguments, tree_params
 
@@ -380,7 +381,7 @@ def test_dropped_labels_only_count():
     labels, scores = _core.route_topk(dropped, True, X3.checked, 2, order)
     assert np.array_equal(np.sort(labels), np.tile(order, (5, 1))) and scores.max() == 1
     lonely = {"n_labels": 1, "places": np.array([0, 1, 2], dtype=np.int32)}
-    indptr, *_ = _core.shortlists(three_node_tree(**lonely), True, X3.checked, 5, [])
+    indptr, *_ = shortlists(three_node_tree(**lonely), True, X3.checked, 5, [])
     assert np.diff(indptr).tolist() == [1, 0, 1, 0, 1]
 
 

@@ -10,6 +10,7 @@ from test_core import X3, three_node_tree
 
 from ldsm import _core
 from ldsm._arrays.features import feature_arrays
+from matching import shortlists
 from problems import core_arguments, grow, make_problem, tree_params
 
 ARRAYS = [name for name, value in vars(three_node_tree()).items() if isinstance(value, np.ndarray)]
@@ -50,7 +51,7 @@ def route_all(forest, x=X3):
     _core.route_scores(forest, False, x)
     _core.route_topk(forest, True, x, 1, np.arange(forest.n_labels, dtype=np.int32))
     _core.route_nodes(forest, x)
-    _core.shortlists(forest, True, x, 2, [])
+    shortlists(forest, True, x, 2, [])
     _core.feature_maps(forest)
 
 
@@ -292,7 +293,7 @@ def test_forest_sizes(name, value):
 def test_label_places_are_unique(places):
     forest = three_node_tree(places=np.array(places, dtype=np.int32))
     with pytest.raises(ValueError, match="places must be the numbers of its labels, each once"):
-        _core.shortlists(forest, True, X3.checked, 2, [])
+        shortlists(forest, True, X3.checked, 2, [])
 
 
 def test_foreign_feature_maps():

@@ -42,7 +42,7 @@ def check_batches(
 @pytest.mark.parametrize("batch", [1, 7, N_ROWS])
 def test_products_independent_of_batch(batch: int) -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = train_ranker(x, *pairs, **SETTINGS)
+    vectors, _ = train_ranker(checked(x), *pairs, **SETTINGS)
     weights = dense(vectors)
     new = make_rows(9)
     indptr, labels = make_lists(4, 6)
@@ -59,7 +59,7 @@ def test_products_independent_of_batch(batch: int) -> None:
 def test_compressed_products(n_features: int, batch: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True, "prune": 0.05}
-    vectors, _ = train_ranker(x, *pairs, **settings)
+    vectors, _ = train_ranker(checked(x), *pairs, **settings)
     new = far_apart(make_rows(9), n_features)
     indptr, labels = make_lists(4, 6)
     whole = products_of(vectors, new, indptr, labels)
@@ -78,7 +78,7 @@ def test_compressed_products(n_features: int, batch: int) -> None:
 def test_single_rows_same_bits(compress: bool, prune: float) -> None:
     x = make_rows()
     settings = SETTINGS | {"compress": compress, "prune": prune}
-    vectors, _ = train_ranker(x, *all_pairs(), **settings)
+    vectors, _ = train_ranker(checked(x), *all_pairs(), **settings)
     by_feature = _core.VectorsByFeature(named(vectors), N_FEATURES)
     # Features with a weight for many labels and for few are found in different ways.
     per_feature = (dense(vectors) != 0).sum(axis=0)
@@ -97,7 +97,7 @@ def test_single_rows_same_bits(compress: bool, prune: float) -> None:
 
 def test_vectors_by_feature_must_fit() -> None:
     x = make_rows()
-    vectors, _ = train_ranker(x, *all_pairs(), **SETTINGS)
+    vectors, _ = train_ranker(checked(x), *all_pairs(), **SETTINGS)
     indptr, lists = make_lists(4, 6)
     other = _core.VectorsByFeature(named(vectors), N_FEATURES + 1)
     with pytest.raises(ValueError, match="by_feature must be made from the same vectors"):
@@ -106,7 +106,7 @@ def test_vectors_by_feature_must_fit() -> None:
 
 def test_damaged_vectors() -> None:
     x, pairs = make_rows(), all_pairs()
-    vectors, _ = train_ranker(x, *pairs, **SETTINGS)
+    vectors, _ = train_ranker(checked(x), *pairs, **SETTINGS)
     lists, labels = make_lists(4, 6)
 
     def products(offsets: Any, features: Any, weights: Any) -> None:
@@ -140,7 +140,7 @@ def test_damaged_vectors() -> None:
 def test_damaged_compressed_vectors(n_features: int) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     settings = SETTINGS | {"compress": True}
-    vectors, _ = train_ranker(x, *pairs, **settings)
+    vectors, _ = train_ranker(checked(x), *pairs, **settings)
     lists, labels = make_lists(4, 6)
     for name, place, value, message in (
         ("offsets", 3, -5, "offsets out of range"),

@@ -22,6 +22,7 @@ from matching import (
     naive_list,
     problem,
     rows_of,
+    shortlists,
     unit,
 )
 from problems import core_arguments
@@ -178,9 +179,9 @@ def test_shortlists_alternate_matchers(kind: str, length: int) -> None:
             indexed = [by_index(index, row) for row in values]
             for may in (None, allowed):
                 for path in _core.simd_paths():
-                    found = _core.shortlists(forest, by_rows, x, length, [index], may, simd=path)
+                    found = shortlists(forest, by_rows, x, length, [index], may, simd=path)
                     check_lists(found, trees, indexed, length, may)
-        alone = _core.shortlists(forest, by_rows, x, length, [])
+        alone = shortlists(forest, by_rows, x, length, [])
         check_lists(alone, trees, None, length)
 
 
@@ -199,9 +200,7 @@ def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
     dropped = replace(forest, n_labels=N_LABELS - 6, **changes)
     renamed = SimpleNamespace(**(vars(index) | {"labels": number[index.labels]}))
     x = feature_arrays(new).checked
-    indptr, labels, tree_scores, index_scores, *_ = _core.shortlists(
-        dropped, True, x, length, [renamed]
-    )
+    indptr, labels, tree_scores, index_scores, *_ = shortlists(dropped, True, x, length, [renamed])
     n_empty = 0
     for row, (a, b) in enumerate(rows_of(indptr)):
         expected = naive_list([trees[row], indexed[row]], length, None)
@@ -220,10 +219,10 @@ def test_each_fold_has_its_index() -> None:
     *indexes, _ = indexes_of(X, Y)
     indexed = [by_index(indexes[FOLDS[row]], values[row]) for row in range(N_ROWS)]
     x = feature_arrays(X).checked
-    found = _core.shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    found = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
     check_lists(found, trees, indexed, 9)
     # Without folds the first index is for all rows.
-    found = _core.shortlists(forest, True, x, 9, indexes)
+    found = shortlists(forest, True, x, 9, indexes)
     check_lists(found, trees, [by_index(indexes[0], row) for row in values], 9)
 
 
@@ -237,7 +236,7 @@ def test_skipped_trees() -> None:
     skip[which == 1, 2:] = 0
     trees = [halves[w][row] if w < 2 else {} for row, w in enumerate(which)]
     indexed = [by_index(index, row) for row in unit(X)]
-    found = _core.shortlists(forest, True, feature_arrays(X).checked, 9, [index], skip=skip)
+    found = shortlists(forest, True, feature_arrays(X).checked, 9, [index], skip=skip)
     check_lists(found, trees, indexed, 9)
 
 
@@ -248,11 +247,11 @@ def test_shortlists_independent_of_batch(batch: int, compress: bool) -> None:
     forest = make_forest(X, Y, compress=compress)
     *indexes, _ = indexes_of(X, Y)
     x = feature_arrays(X).checked
-    whole = _core.shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    whole = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
     for start in range(0, N_ROWS, batch):
         stop = min(start + batch, N_ROWS)
         fold = FOLDS[start:stop]
-        indptr, *arrays = _core.shortlists(forest, True, x.rows(start, stop), 9, indexes, fold=fold)
+        indptr, *arrays = shortlists(forest, True, x.rows(start, stop), 9, indexes, fold=fold)
         assert np.array_equal(indptr, whole[0][start : stop + 1] - whole[0][start])
         part, rows = slice(whole[0][start], whole[0][stop]), slice(start, stop)
         *of_pairs, most_telling, evidence = whole[1:]
@@ -270,7 +269,7 @@ def test_evidence_of_rows() -> None:
     def told(row: int, its: Any) -> Any:
         return 255 * its.units[np.flatnonzero(X[row])].astype(np.float64)
 
-    *_, most_telling, evidence = _core.shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    *_, most_telling, evidence = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
     for row in range(N_ROWS):
         weights = told(row, indexes[FOLDS[row]])
         assert most_telling[row] == np.float32(max(weights, default=0))
@@ -279,7 +278,7 @@ def test_evidence_of_rows() -> None:
     # Parts of words count only if they are said to, and none of them by itself.
     counted = (np.arange(N_FEATURES) % 2).astype(np.uint8)
     both = {"sub_words": x, "sub_indexes": [index]}
-    *_, most_telling, evidence = _core.shortlists(
+    *_, most_telling, evidence = shortlists(
         forest, True, x, 9, [index], **both, telling_sub_words=counted
     )
     for row in range(N_ROWS):
@@ -288,16 +287,14 @@ def test_evidence_of_rows() -> None:
         parts = weights[counted[np.flatnonzero(X[row])] == 1]
         assert evidence[row] == np.float32(sum(weights) + sum(parts))
     # Without an index, all features are alike.
-    *_, evidence = _core.shortlists(forest, True, x, 9, [])
+    *_, evidence = shortlists(forest, True, x, 9, [])
     assert np.array_equal(evidence, np.count_nonzero(X, axis=1))
     with pytest.raises(ValueError, match="telling_sub_words must be per sub-word"):
-        _core.shortlists(forest, True, x, 9, [index], **both, telling_sub_words=counted[1:])
+        shortlists(forest, True, x, 9, [index], **both, telling_sub_words=counted[1:])
 
 
 def lists_with(index: Any, X: Any, Y: Any, **options: Any) -> Any:
-    return _core.shortlists(
-        make_forest(X, Y), True, feature_arrays(X).checked, 9, [index], **options
-    )
+    return shortlists(make_forest(X, Y), True, feature_arrays(X).checked, 9, [index], **options)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
@@ -348,7 +345,7 @@ def test_random_index_bytes() -> None:
         raw = getattr(index, name).view(np.uint8)
         raw[rng.integers(len(raw), size=3)] = rng.integers(256, size=3)
         try:
-            indptr, labels, *_ = _core.shortlists(forest, True, x, 9, [index])
+            indptr, labels, *_ = shortlists(forest, True, x, 9, [index])
         except ValueError:
             refused += 1
             continue
@@ -374,11 +371,11 @@ def test_arguments_of_shortlists_are_checked() -> None:
     forest = make_forest(X, Y)
     x = feature_arrays(X).checked
     with pytest.raises(ValueError, match="fold must name one of the indexes"):
-        _core.shortlists(forest, True, x, 9, [], fold=np.zeros(N_ROWS, np.uint8))
+        shortlists(forest, True, x, 9, [], fold=np.zeros(N_ROWS, np.uint8))
     with pytest.raises(ValueError, match="length must be at least 1"):
-        _core.shortlists(forest, True, x, 0, [index])
+        shortlists(forest, True, x, 0, [index])
     with pytest.raises(ValueError, match="features of the forest"):
-        _core.shortlists(forest, True, feature_arrays(X[:, 1:]).checked, 9, [])
+        shortlists(forest, True, feature_arrays(X[:, 1:]).checked, 9, [])
     with pytest.raises(KeyboardInterrupt):
         lists_with(index, X, Y, cancel=np.ones(1, np.int32))
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldsm import _core
 from ldsm._arrays.features import feature_arrays
 from ldsm._matching.names import MATCHED, NameIndex
 from matching import (
@@ -19,6 +18,7 @@ from matching import (
     naive_list,
     problem,
     rows_of,
+    shortlists,
     unit,
 )
 
@@ -83,7 +83,7 @@ def test_four_matchers_match_twin(length: int, match_names: bool) -> None:
         for arrays in (index_of_all(X, Y, 6), index_of_all(parts, Y, 6))
     )
     allowed = (np.arange(N_LABELS) % 7 != 2).astype(np.uint8)
-    found = _core.shortlists(
+    found = shortlists(
         forest, True, feature_arrays(X).checked, length, [words], allowed,
         sub_words=feature_arrays(parts).checked, sub_indexes=[sub_words], names=index,
         match_names=match_names, unseen=unseen,
@@ -124,7 +124,7 @@ def test_damaged_name_index() -> None:
 
     def ask(**changes: Any) -> None:
         damaged: Any = SimpleNamespace(**(vars(index) | changes))
-        _core.shortlists(forest, True, x, 5, [], sub_words=parts, names=damaged, match_names=True)
+        shortlists(forest, True, x, 5, [], sub_words=parts, names=damaged, match_names=True)
 
     ask()
     for changes, message in (
@@ -142,10 +142,10 @@ def test_damaged_name_index() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             ask(**changes)
-    with pytest.raises(ValueError, match="needs those of the rows"):
-        _core.shortlists(forest, True, x, 5, [], names=index)
+    with pytest.raises(ValueError, match="Matchers that read sub-words need those of the rows"):
+        shortlists(forest, True, x, 5, [], names=index)
     with pytest.raises(ValueError, match="one number of rows"):
-        _core.shortlists(forest, True, x, 5, [], sub_words=parts.rows(0, 3), names=index)
+        shortlists(forest, True, x, 5, [], sub_words=parts.rows(0, 3), names=index)
 
 
 def test_name_odds_leave_row_out() -> None:

@@ -25,6 +25,7 @@ from label_vectors import (
     make_rows,
     named,
     products_of,
+    train_centroids,
     train_ranker,
     unit,
 )
@@ -128,7 +129,12 @@ def test_classifiers_match_liblinear(every: int, kind: str) -> None:
     held = (np.arange(N_ROWS) % every == 0) if every else np.zeros(N_ROWS, bool)
     mask = held.astype(np.uint8) if every else None
     vectors, margins = train_ranker(
-        x, offsets, rows, positive, held_out=mask, **EXACT | {"cost": cost}
+        checked(x),
+        offsets,
+        rows,
+        positive,
+        held_out=mask,
+        **(EXACT | {"cost": cost}),
     )
     assert len(margins) == held[rows].sum()
     waited = 0
@@ -150,17 +156,18 @@ def test_label_ranges_same_bits(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     held = (np.arange(N_ROWS) % 4 == 0).astype(np.uint8)
     settings = SETTINGS | {"compress": compress}
-    (starts, *arrays), margins = train_ranker(x, offsets, rows, positive, held_out=held, **settings)
+    (starts, *arrays), margins = train_ranker(
+        checked(x), offsets, rows, positive, held_out=held, **settings
+    )
     parts: list[Any] = []
     for first, last in ((0, 1), (1, 7), (7, N_LABELS)):
-        start, stop = offsets[first], offsets[last]
         parts.append(
             train_ranker(
-                x,
-                offsets[first : last + 1] - start,
-                rows[start:stop],
-                positive[start:stop],
-                first_label=first,
+                checked(x),
+                offsets,
+                rows,
+                positive,
+                part=(first, last),
                 held_out=held,
                 **settings,
             )
@@ -181,11 +188,11 @@ def test_held_out_margins(compress: bool) -> None:
     last = np.lexsort((held[rows], label))
     rows, positive = rows[last], positive[last]
     settings = SETTINGS | {"compress": compress}
-    _, margins = train_ranker(x, offsets, rows, positive, held_out=held, **settings)
+    _, margins = train_ranker(checked(x), offsets, rows, positive, held_out=held, **settings)
     kept = held[rows] == 0
     without = np.concatenate([[0], np.cumsum(np.bincount(label[kept], minlength=N_LABELS))])
     rough = settings | {"tolerance": 2 * SETTINGS["tolerance"]}
-    vectors, _ = train_ranker(x, without, rows[kept], positive[kept], **rough)
+    vectors, _ = train_ranker(checked(x), without, rows[kept], positive[kept], **rough)
     by_row = np.lexsort((label[~kept], rows[~kept]))
     lists = np.concatenate([[0], np.cumsum(np.bincount(rows[~kept], minlength=N_ROWS))])
     products = products_of(vectors, x, lists, label[~kept][by_row].astype(np.int32))
@@ -195,9 +202,9 @@ def test_held_out_margins(compress: bool) -> None:
 def test_pruning_drops_small_weights_only() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     data = (checked(x), offsets, rows, positive)
-    (starts, features, weights, _), _ = _core.train_ranker(*data, first_label=0, **SETTINGS)
+    (starts, features, weights, _), _ = train_ranker(*data, **SETTINGS)
     prune = np.median(np.abs(weights[features == N_FEATURES]))  # some constants are smaller
-    pruned = _core.train_ranker(*data, first_label=0, **(SETTINGS | {"prune": prune}))[0]
+    pruned = train_ranker(*data, **(SETTINGS | {"prune": prune}))[0]
     constant = features == N_FEATURES
     kept = (np.abs(weights) >= np.float32(prune)) | constant
     assert 0 < (np.abs(weights[constant]) < prune).sum() < N_LABELS < kept.sum() < len(kept)
@@ -217,9 +224,9 @@ def test_compressed_vectors_are_rounded(n_features: int, prune: float) -> None:
     x, pairs = far_apart(make_rows(), n_features), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
     forms = [{"compress": compress, "prune": prune} for compress in (False, True)]
-    rankers = [train_ranker(x, *pairs, **SETTINGS | form)[0] for form in forms]
+    rankers = [train_ranker(checked(x), *pairs, **(SETTINGS | form))[0] for form in forms]
     means = [
-        _core.train_centroids(checked(x), *pairs, left_out=left_out, min_rows=15, **form)
+        train_centroids(checked(x), *pairs, left_out=left_out, min_rows=15, **form)
         for form in forms
     ]
     for exact, compressed in (rankers, means):
@@ -250,7 +257,7 @@ def test_compressed_vectors_are_rounded(n_features: int, prune: float) -> None:
 def test_centroids_are_means_of_unit_rows() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     left_out = (np.arange(N_ROWS) % 5 == 0).astype(np.uint8)
-    vectors = _core.train_centroids(
+    vectors = train_centroids(
         checked(x),
         offsets,
         rows,
@@ -278,8 +285,8 @@ def test_row_scale_does_not_matter(scale: float) -> None:
         ((x.data / x.data.max() * scale).astype(np.float32), x.indices, x.indptr), shape=x.shape
     )
     pairs = all_pairs()
-    plain, _ = train_ranker(x, *pairs, **SETTINGS)
-    got, _ = train_ranker(extreme, *pairs, **SETTINGS)
+    plain, _ = train_ranker(checked(x), *pairs, **SETTINGS)
+    got, _ = train_ranker(checked(extreme), *pairs, **SETTINGS)
     assert np.isfinite(got[2]).all()
     if scale > 1e-40:  # below, float32 has only a few digits left
         lists, labels = make_lists(4, 6)
@@ -306,7 +313,7 @@ def test_row_scale_does_not_matter(scale: float) -> None:
 )
 def test_settings_are_checked(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        train_ranker(make_rows(), *all_pairs(), **SETTINGS | change)
+        train_ranker(checked(make_rows()), *all_pairs(), **(SETTINGS | change))
 
 
 def test_pairs_are_checked() -> None:
@@ -319,15 +326,15 @@ def test_pairs_are_checked() -> None:
         ((offsets, rows, positive[:-1]), "as many marks as rows"),
     ):
         with pytest.raises(ValueError, match=message):
-            train_ranker(x, *pairs, **SETTINGS)
+            train_ranker(checked(x), *pairs, **SETTINGS)
         with pytest.raises(ValueError, match=message):
-            _core.train_centroids(checked(x), *pairs, min_rows=1, prune=0.0, compress=False)
+            train_centroids(checked(x), *pairs, min_rows=1, prune=0.0, compress=False)
 
 
 def test_training_can_be_cancelled() -> None:
     cancel = np.ones(1, np.int32)
     with pytest.raises(KeyboardInterrupt):
-        train_ranker(make_rows(), *all_pairs(), cancel=cancel, **SETTINGS)
+        train_ranker(checked(make_rows()), *all_pairs(), cancel=cancel, **SETTINGS)
 
 
 # -- going on ---------------------------------------------------------------------------------
@@ -358,13 +365,15 @@ def proximal(
 def test_updates_start_from_weights() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
     data = (checked(x), offsets, rows, np.ones_like(positive) - positive)
-    start, _ = _core.train_ranker(*data, first_label=0, **EXACT)
+    start, _ = train_ranker(*data, **EXACT)
     rng = np.random.default_rng(0)
     squares = rng.random(N_FEATURES).astype(np.float32) * 9
     firmness, rows_before = rng.random(N_LABELS), rng.random(N_LABELS) * 20
     firmness[3] = rows_before[3] = 0  # a new label
     going_on = {"squares": squares, "firmness": firmness, "rows_before": rows_before}
-    vectors, _ = train_ranker(x, offsets, rows, positive, start=named(start), **going_on, **EXACT)
+    vectors, _ = train_ranker(
+        checked(x), offsets, rows, positive, start=named(start), **going_on, **EXACT
+    )
     moved = 0.0
     for label, (before, after) in enumerate(zip(dense(start), dense(vectors), strict=True)):
         mine = slice(offsets[label], offsets[label + 1])
@@ -380,7 +389,7 @@ def test_updates_start_from_weights() -> None:
         "rows_before": np.full(N_LABELS, 1e9),
     }
     stiff, _ = train_ranker(
-        x,
+        checked(x),
         offsets,
         rows,
         positive,
@@ -390,13 +399,13 @@ def test_updates_start_from_weights() -> None:
     )
     np.testing.assert_allclose(dense(stiff), dense(start), atol=1e-5)
     none = (np.zeros(N_LABELS + 1, np.int64), rows[:0], positive[:0])
-    same, _ = train_ranker(x, *none, start=named(start), **going_on, **EXACT)
+    same, _ = train_ranker(checked(x), *none, start=named(start), **going_on, **EXACT)
     assert all(np.array_equal(a, b) for a, b in zip(same, start, strict=True))
 
 
 def test_mismatched_updates() -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()
-    start, _ = train_ranker(x, offsets, rows, positive, **SETTINGS)
+    start, _ = train_ranker(checked(x), offsets, rows, positive, **SETTINGS)
     good: dict[str, Any] = {
         "start": named(start),
         "squares": np.ones(N_FEATURES, np.float32),
@@ -404,15 +413,15 @@ def test_mismatched_updates() -> None:
         "rows_before": np.ones(N_LABELS),
     }
     bad: dict[str, list[Any]] = {
-        "start": [None, named((start[0][:5], *start[1:]))],
-        "squares": [None, np.ones(3, np.float32), -np.ones(N_FEATURES, np.float32)],
-        "firmness": [None, np.ones(3), np.full(N_LABELS, np.nan)],
-        "rows_before": [None, np.ones(3), np.full(N_LABELS, np.inf)],
+        "start": [named((start[0][:5], *start[1:]))],
+        "squares": [np.ones(3, np.float32), -np.ones(N_FEATURES, np.float32)],
+        "firmness": [np.ones(3), np.full(N_LABELS, np.nan)],
+        "rows_before": [np.ones(3), np.full(N_LABELS, np.inf)],
     }
 
     def go_on(**changes: Any) -> None:
         settings = good | changes | SETTINGS
-        train_ranker(x, offsets, rows, positive, **settings)
+        train_ranker(checked(x), offsets, rows, positive, **settings)
 
     for name, values in bad.items():
         for value in values:
@@ -422,31 +431,39 @@ def test_mismatched_updates() -> None:
         go_on(start=named((start[0], start[1] + 1000, *start[2:])))
 
 
-def test_stream_of_a_label_does_not_depend_on_its_neighbours() -> None:
-    """A label that is trained among some gets the same weights as among all."""
-    x = make_rows()
-    offsets, rows, positive = all_pairs()
+def test_starting_weights_must_be_of_all_labels() -> None:
+    x, pairs = make_rows(), all_pairs()
+    (offsets, features, weights, units), _ = train_ranker(
+        checked(x), *pairs, **(SETTINGS | {"compress": True})
+    )
+    few = 5
+    end = offsets[few]
+    fewer = named((offsets[: few + 1], features[:end], weights[:end], units[:few]))
+    amounts = {"squares": np.ones(N_FEATURES, np.float32), "firmness": np.ones(few)}
+    start = {"start": fewer, "rows_before": np.ones(few), **amounts, **SETTINGS}
+    vectors, _ = train_ranker(checked(x), *pairs, part=(0, few), **start)
+    assert len(vectors[0]) == few + 1
+    for part in ((0, few + 1), (few, N_LABELS), (N_LABELS - 1, N_LABELS)):
+        with pytest.raises(ValueError, match="must be of all labels"):
+            train_ranker(checked(x), *pairs, part=part, **start)
+    for part in ((-1, 2), (2, 1), (0, N_LABELS + 1)):
+        with pytest.raises(ValueError, match="first and last must be ints"):
+            train_ranker(checked(x), *pairs, part=part, **start)
+
+
+def test_label_streams_are_independent() -> None:
+    """A label that is trained among a few others gets the same weights as among all."""
+    x, (offsets, rows, positive) = make_rows(), all_pairs()
     rough = SETTINGS | {"max_epochs": 1}
-    (starts, features, weights, _), _ = _core.train_ranker(
-        checked(x), offsets, rows, positive, first_label=0, **rough
+    (starts, features, weights, _), _ = train_ranker(checked(x), offsets, rows, positive, **rough)
+    chosen = [2, 5, N_LABELS - 1]
+    kept = np.isin(np.repeat(np.arange(N_LABELS), np.diff(offsets)), chosen)
+    few = np.where(np.isin(np.arange(N_LABELS), chosen), np.diff(offsets), 0)
+    few = np.concatenate([[0], np.cumsum(few)])
+    (its, its_features, its_weights, _), _ = train_ranker(
+        checked(x), few, rows[kept], positive[kept], **rough
     )
-    chosen = np.array([2, 5, N_LABELS - 1], dtype=np.int32)
-    parts = [slice(*offsets[i : i + 2]) for i in chosen]
-    few = np.cumsum([0, *(part.stop - part.start for part in parts)])
-    (its, its_features, its_weights, _), _ = _core.train_ranker(
-        checked(x),
-        few,
-        np.concatenate([rows[part] for part in parts]),
-        np.concatenate([positive[part] for part in parts]),
-        first_label=0,
-        numbers=chosen,
-        **rough,
-    )
-    for at, label in enumerate(chosen):
-        own, full = slice(*its[at : at + 2]), slice(*starts[label : label + 2])
+    for label in chosen:
+        own, full = slice(*its[label : label + 2]), slice(*starts[label : label + 2])
         assert np.array_equal(its_features[own], features[full])
         assert np.array_equal(its_weights[own], weights[full])
-    with pytest.raises(ValueError, match="numbers must be per label"):
-        _core.train_ranker(
-            checked(x), offsets, rows, positive, first_label=0, numbers=chosen, **rough
-        )

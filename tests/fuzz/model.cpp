@@ -5,10 +5,12 @@
 
 #include "bytes.hpp"
 #include "common/monitor.hpp"
-#include "matching/matcher.hpp"
+#include "matching/shortlists.hpp"
 #include "ranking/blend.hpp"
-#include "ranking/second_stage.hpp"
+#include "ranking/label_products.hpp"
 #include "ranking/weights_by_feature.hpp"
+#include "routing/feature_maps.hpp"
+#include "routing/router.hpp"
 #include "text/names.hpp"
 
 using namespace ldsm;
@@ -155,7 +157,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!standardized && bytes.coin()) {
         attempt([&] { maps = feature_maps(forest); });
         if (!maps.empty()) {
-            const auto words = static_cast<size_t>(map_words(forest)) * 2;
+            const auto words = static_cast<size_t>(forest.map_words()) * 2;
             if (bytes.take<uint8_t>() == 255 && maps.size() > 0)
                 maps[static_cast<size_t>(bytes.number(0, static_cast<int64_t>(maps.size()) - 1))] =
                     bytes.take<uint64_t>();
@@ -185,12 +187,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Numbers index_labels(bytes, entries, n_known);
     const auto codes = bytes.array<uint8_t>(entries);
     const auto units = bytes.array<float>(n_features);
-    MatchParams params{bytes.number(1, 40), nullptr, nullptr, {}, &x};
+    const int64_t length = bytes.number(1, 40);
+    Matchers matchers{};
     if (bytes.coin())
-        params.indexes.push_back(
+        matchers.indexes.push_back(
             {entries, index_offsets.data(), index_labels.view, codes.data(), units.data()});
     ShortlistArrays lists;
-    attempt([&] { lists = match(forest, x, params, kernels, monitor); });
+    attempt([&] {
+        lists = match(forest, {&x, &x, nullptr, nullptr, nullptr}, matchers, length, nullptr,
+                      kernels, monitor);
+    });
 
     // The vectors of a second stage.
     const Weights vectors(bytes, n_labels, 1, n_features);

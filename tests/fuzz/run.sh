@@ -14,8 +14,8 @@ mkdir -p "$out/found"
 case $target in
 text) sources="text/text_format.cpp" ;;
 model)
-    sources="matching/matcher.cpp ranking/blend.cpp ranking/label_products.cpp
-        ranking/weights_by_feature.cpp routing/router.cpp simd/kernels.cpp simd/portable.cpp text/names.cpp"
+    sources="matching/shortlists.cpp ranking/blend.cpp ranking/label_products.cpp
+        ranking/weights_by_feature.cpp routing/feature_maps.cpp routing/router.cpp simd/kernels.cpp simd/portable.cpp text/names.cpp"
     ;;
 *)
     echo "error: the first argument must be text or model, got '$target'." >&2

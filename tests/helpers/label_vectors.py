@@ -32,10 +32,6 @@ def checked(matrix: sp.csr_array) -> _core.CheckedFeatures:
     )
 
 
-def train_ranker(x: sp.csr_array, *pairs: Any, first_label: int = 0, **settings: Any) -> Any:
-    return _core.train_ranker(checked(x), *pairs, first_label=first_label, **settings)
-
-
 def label_pairs(lists: Any, y: Any, **settings: Any) -> Any:
     rows = (_core.CheckedLabels(*labels, N_LABELS) for labels in (lists, y))
     return _core.label_pairs(*rows, **settings)
@@ -96,3 +92,20 @@ def unit(matrix: sp.csr_array) -> NDArray[np.float64]:
 def all_pairs(seed: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     lists, y = make_lists(seed, 5), make_lists(seed + 1, 2)
     return label_pairs(lists, y, fill_to=0, seed=0)
+
+
+def train_ranker(x: Any, offsets: Any, rows: Any, positive: Any, **settings: Any) -> Any:
+    """The core's, with parameters one by one; `part`: the labels to train, all by default."""
+    names = ("cost", "tolerance", "max_epochs", "prune", "compress")
+    params = _core.RankerParams(**{name: settings.pop(name) for name in names})
+    if "start" in settings:
+        amounts = (settings.pop(name) for name in ("start", "squares", "firmness", "rows_before"))
+        settings["start"] = _core.RankerStart(*amounts)
+    first, last = settings.pop("part", (0, len(offsets) - 1))
+    pairs = _core.CheckedPairs(offsets, rows, positive, x.n_rows).labels(first, last)
+    return _core.train_ranker(x, pairs, params, **settings)
+
+
+def train_centroids(x: Any, offsets: Any, rows: Any, positive: Any, **settings: Any) -> Any:
+    pairs = _core.CheckedPairs(offsets, rows, positive, x.n_rows)
+    return _core.train_centroids(x, pairs, **settings)

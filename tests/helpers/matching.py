@@ -84,3 +84,29 @@ def naive_list(matchers: list[dict[int, np.float32]], length: int, allowed: Any)
             if at < len(labels) and labels[at] not in chosen and len(chosen) < length:
                 chosen.append(labels[at])
     return sorted(chosen)
+
+
+def shortlists(
+    forest: Any,
+    by_rows: bool,
+    x: Any,
+    length: int,
+    indexes: Any,
+    allowed: Any = None,
+    **options: Any,
+) -> Any:
+    """The core's, with rows and matchers in parts."""
+    of_rows = ("indexed", "sub_words", "skip", "fold")
+    of_call = ("cancel", "simd")
+    rows, call, others = (
+        {name: options[name] for name in options if kind(name)}
+        for kind in (
+            lambda name: name in of_rows,
+            lambda name: name in of_call,
+            lambda name: name not in of_rows + of_call,
+        )
+    )
+    matchers = _core.Matchers(indexes, **others)
+    return _core.shortlists(
+        forest, by_rows, _core.MatchRows(x, **rows), matchers, length, allowed, **call
+    )

@@ -98,7 +98,7 @@ def test_sub_words_and_names_are_checked(tmp_path):
     path = tmp_path / "bad.ldsm"
     for name, change, message in (
         ("sub_words.idf", lambda idf: idf * np.float32(1e10), "idf of its sub-words is not"),
-        ("pairs.idf", lambda idf: idf - np.float32(100), "idf of its pairs is not a number"),
+        ("pairs.idf", lambda idf: idf - np.float32(100), "idf of its bigrams is not a number"),
         ("second_stage.names.owners", np.zeros_like, "names are not those of all labels"),
         ("second_stage.names.owners", lambda of: of + (of > 3) * (of < of[-1]), "rise by one"),
     ):

@@ -104,8 +104,8 @@ def test_idf_covers_all_documents(smooth):
 def test_idf_of_bigrams_and_sub_words():
     tagger = copy.deepcopy(fitted()).partial_fit(TEXTS[REST], TAGS[REST])
     before, after = fitted().features_, tagger.features_
-    assert before.pairs is not None and before.sub_words is not None
-    for block, part in (("bigrams", after.pairs), ("sub_words", after.sub_words)):
+    assert before.bigrams is not None and before.sub_words is not None
+    for block, part in (("bigrams", after.bigrams), ("sub_words", after.sub_words)):
         counts = before.counts(TEXTS)[block]
         rows = np.bincount(counts.indices, minlength=counts.shape[1])
         assert np.allclose(part.idf, np.log(1601 / (1 + rows)) + 1, rtol=1e-5)

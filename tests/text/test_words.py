@@ -18,11 +18,11 @@ from ldsm.text import default_vectorizer
 from ldsm.text.features import learn_features
 from ldsm.text.saved_form import tagger_to_state
 from ldsm.text.words import (
+    BIGRAMS_PER_WORD,
     HEAD_MORE_TIMES,
     HEAD_WORDS,
     LEAST_TEXTS,
     MOST_SHARE,
-    PAIRS_PER_WORD,
     are_plain_words,
     learn_words,
     word_characters,
@@ -184,9 +184,9 @@ def test_invalid_core_arguments():
     with pytest.raises(ValueError, match="offsets"):
         _core.spell_words(text, np.array([0, 4], np.int64))
     with pytest.raises(ValueError, match="ascend"):
-        _core.count_pairs(offsets, np.zeros(3, np.int32), np.array([1, 1], np.uint64))
+        _core.count_bigrams(offsets, np.zeros(3, np.int32), np.array([1, 1], np.uint64))
     with pytest.raises(ValueError, match="offsets"):
-        _core.find_pairs(offsets, np.zeros(2, np.int32), 1)
+        _core.find_bigrams(offsets, np.zeros(2, np.int32), 1)
     with pytest.raises(ValueError, match="characters"):
         _core.count_words(text, offsets, np.zeros(0x110001, np.uint8))
 
@@ -228,7 +228,7 @@ def test_bigrams_are_frequent_but_specific():
     X, features = learn_features(default_vectorizer(), texts, 2, with_parts=lambda n: n == 300)
     words = list(features.words)
     assert "only1" not in words  # of one text
-    behind = len(words) + len(features.pairs.first)
+    behind = len(words) + len(features.bigrams.first)
     assert X.n_features == behind + len(features.sub_words.idf) == len(features.names)
     by_hand = pairs_by_hand(texts, set(words))
     in_texts: dict[str, int] = {}
@@ -236,7 +236,7 @@ def test_bigrams_are_frequent_but_specific():
         for pair in found:
             in_texts[pair] = in_texts.get(pair, 0) + 1
     able = {pair: n for pair, n in in_texts.items() if LEAST_TEXTS <= n <= MOST_SHARE * len(texts)}
-    most = PAIRS_PER_WORD * len(words)
+    most = BIGRAMS_PER_WORD * len(words)
     assert len(able) > most
     chosen = sorted(able, key=lambda pair: (-able[pair], pair))[:most]
     names = features.names[len(words) : behind]
@@ -244,7 +244,7 @@ def test_bigrams_are_frequent_but_specific():
     # Each block is scaled by itself; the numbers are those of scikit-learn's vectorizer of pairs.
     pairs = default_vectorizer(min_df=1, ngram_range=(2, 2), vocabulary=names)
     expected = pairs.fit_transform(texts)
-    assert np.array_equal(pairs.idf_, features.pairs.idf)
+    assert np.array_equal(pairs.idf_, features.bigrams.idf)
     same(X.arrays["bigrams"].matrix(), expected)
     same(X.main.matrix(), default_vectorizer().fit_transform(texts))
 
@@ -283,7 +283,7 @@ def test_leading_words_count_more():
     one, other = features.names[n_words : n_words + 2]
     counted = features.blocks([f"{one} {'unknown ' * 40} {other}"]).joined().matrix()
     weights = {features.names[i]: counted[0, i] for i in counted.indices.tolist()}
-    ratio = (1 + np.log(1 + HEAD_MORE_TIMES)) * features.pairs.idf[0] / features.pairs.idf[1]
+    ratio = (1 + np.log(1 + HEAD_MORE_TIMES)) * features.bigrams.idf[0] / features.bigrams.idf[1]
     assert weights[one] / weights[other] == pytest.approx(ratio, rel=1e-5)
     plain = learn_features(default_vectorizer(), texts, 1)[1]
     assert plain.head_words == 0
@@ -310,7 +310,7 @@ def test_bigrams_rank_but_do_not_match(tmp_path):
     model = tagger.classifier_.model_
     assert model.forest.n_features == len(tagger.features_.words) < model.n_features
     words_only = TextTagger(LdSMClassifier(5), default_vectorizer()).fit(known, tags[:1200])
-    assert words_only.features_.pairs is None
+    assert words_only.features_.bigrams is None
     assert tagger.score(new, new_tags) > 0.9 > 0.7 > words_only.score(new, new_tags)
     tagger.save(tmp_path / "m.ldsm")
     again = ldsm.load(tmp_path / "m.ldsm")
@@ -325,8 +325,8 @@ def test_bigrams_rank_but_do_not_match(tmp_path):
     assert strongest in new[0] and " " in strongest
     # Trees that answer alone do without pairs.
     for alone in (LdSMClassifier(2, rerank=None), LdSMClassifier(2, rerank="tail")):
-        assert TextTagger(alone).fit(known, tags[:1200]).features_.pairs is None
-    assert TextTagger(LdSMClassifier(2)).fit(known[:300], tags[:300]).features_.pairs is None
+        assert TextTagger(alone).fit(known, tags[:1200]).features_.bigrams is None
+    assert TextTagger(LdSMClassifier(2)).fit(known[:300], tags[:300]).features_.bigrams is None
 
 
 @pytest.mark.parametrize(
@@ -343,9 +343,9 @@ def test_bigrams_rank_but_do_not_match(tmp_path):
 def test_crafted_pairs_are_refused(tmp_path, name, change):
     texts = long_corpus(600)
     tagger = TextTagger(LdSMClassifier(2)).fit(texts, [["a"], ["b"], ["a", "b"]] * 200)
-    assert tagger.features_.pairs is not None
+    assert tagger.features_.bigrams is not None
     header, arrays = tagger_to_state(tagger)
     arrays[name] = change(np.array(arrays[name]))
     write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
-    with pytest.raises(ValueError, match="cannot be loaded: .*pairs"):
+    with pytest.raises(ValueError, match="cannot be loaded: .*bigrams"):
         ldsm.load(tmp_path / "bad.ldsm")

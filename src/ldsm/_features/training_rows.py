@@ -62,5 +62,5 @@ def layout_of(form: TextForm | None, n_features: int) -> Layout:
     """The blocks of a matrix with all features side by side, made from texts or not."""
     if form is None:
         return Layout.of(main=n_features)
-    main = n_features - form.n_pairs - form.n_sub_words
-    return Layout.of(main=main, bigrams=form.n_pairs, sub_words=form.n_sub_words)
+    main = n_features - form.n_bigrams - form.n_sub_words
+    return Layout.of(main=main, bigrams=form.n_bigrams, sub_words=form.n_sub_words)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._execution.executor import Control, Executor
+from .._execution.threads import CancelFlag
 from .._features.blocks import Blocks
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, FoldedIndex
@@ -88,47 +89,56 @@ def match(
     *,
     by_rows: bool,
     sub_index: FeatureIndex | None = None,
-    **options: Any,
+    allowed: NDArray[np.uint8] | None = None,
+    cancel: CancelFlag | None = None,
+    **others: Any,
 ) -> Shortlists:
-    """The shortlists of new rows, at most `length` labels each."""
-    sub_indexes = [] if sub_index is None else [sub_index]
-    indexes = [] if index is None else [index]
-    return _matched(forest, x, length, indexes, by_rows, sub_indexes=sub_indexes, **options)
+    """The shortlists of new rows, at most `length` labels; `others`: see ``_core.Matchers``."""
+    indexes, sub_indexes = ([] if one is None else [one] for one in (index, sub_index))
+    known = _Known(indexes, sub_indexes, **others)
+    return _matched(forest, x, length, known, by_rows, allowed, cancel)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What ``_core.Matchers`` are made of."""
+
+    indexes: Sequence[FeatureIndex]
+    sub_indexes: Sequence[FeatureIndex]
+    telling_sub_words: NDArray[np.uint8] | None = None
+    names: NameIndex | None = None
+    match_names: bool = False
+    unseen: NDArray[np.uint8] | None = None
 
 
 def _matched(
     forest: Forest,
     x: Blocks,
     length: int,
-    indexes: Sequence[FeatureIndex],
+    known: _Known,
     by_rows: bool,
-    **options: Any,
+    allowed: NDArray[np.uint8] | None,
+    cancel: CancelFlag | None,
+    **masks: Any,
 ) -> Shortlists:
     # Words that were learned after the trees had grown are known to the index alone.
     own, indexed = x.read_by("trees").leading(forest.n_features), None
-    if indexes and len(indexes[0].units) != forest.n_features:
+    if known.indexes and len(known.indexes[0].units) != forest.n_features:
         indexed = x.read_by("index").checked
-    named, sub_words = options.get("names") is not None, None
-    if named or options.get("sub_indexes"):
+    named, sub_words = known.names is not None, None
+    if named or known.sub_indexes:
         sub_words = x.read_by("sub_index").checked
-    found = _core.shortlists(
-        forest,
-        by_rows,
-        own.checked,
-        length,
-        indexes,
-        indexed=indexed,
-        sub_words=sub_words,
-        **options,
-    )
+    rows = _core.MatchRows(own.checked, indexed, sub_words, **masks)
+    matchers = _core.Matchers(**vars(known))
+    found = _core.shortlists(forest, by_rows, rows, matchers, length, allowed, cancel)
     indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *of_rows = found
     best, most_telling, evidence = of_rows
     return Shortlists(
         indptr,
         labels,
         tree_scores,
-        index_scores if indexes else None,
-        sub_scores if options.get("sub_indexes") else None,
+        index_scores if known.indexes else None,
+        sub_scores if known.sub_indexes else None,
         coverages if named else None,
         cosines if named else None,
         np.repeat(best, np.diff(indptr)) if named else None,
@@ -215,19 +225,22 @@ class _OutOfBagTask:
         indexes, sub_indexes = (
             () if index is None else index.parts for index in (matchers.index, matchers.sub_index)
         )
+        known = _Known(
+            indexes,
+            sub_indexes,
+            matchers.telling_sub_words,
+            matchers.names,
+            matchers.match_names,
+        )
         lists = _matched(
             self.forest,
             self.x.rows(start, stop),
             self.length,
-            indexes,
+            known,
             self.by_rows,
-            sub_indexes=sub_indexes,
-            telling_sub_words=matchers.telling_sub_words,
-            names=matchers.names,
-            match_names=matchers.match_names,
-            allowed=self.allowed,
+            self.allowed,
+            control.cancel,
             skip=np.ascontiguousarray(np.unpackbits(bags, axis=1, count=stop - start).T),
             fold=None if self.folds is None else self.folds[start:stop],
-            cancel=control.cancel,
         )
         return lists.brief() if self.brief else lists

@@ -51,42 +51,9 @@ class LabelVectors(FrozenArrays):
     ) -> LabelVectors:
         """The rows of a matrix, features ascending, without what is smaller than `prune`."""
         values = matrix.data.astype(np.float32)
-        owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        kept = np.flatnonzero(np.abs(values) >= max(prune, np.finfo(np.float32).tiny))
-        owner, features, values = owner[kept], matrix.indices[kept].astype(np.int32), values[kept]
-        if not compress:
-            return cls(_offsets(owner, matrix.shape[0]), features, values, np.zeros(0, np.float32))
-        largest = np.zeros(matrix.shape[0], dtype=np.float32)
-        np.maximum.at(largest, owner, np.abs(values))
-        units = largest / np.float32(127)
-        units[units < np.finfo(np.float32).tiny] = 0
-        kept = np.flatnonzero(units[owner] > 0)
-        owner, features = owner[kept], features[kept]
-        codes = np.rint(values[kept] / units[owner]).astype(np.int8)
-        kept = np.flatnonzero(codes)
-        return cls._in_gaps(owner[kept], features[kept], codes[kept], units, n_features)
-
-    @classmethod
-    def _in_gaps(
-        cls,
-        owner: NDArray[np.int64],
-        features: NDArray[Any],
-        codes: NDArray[np.int8],
-        units: NDArray[np.float32],
-        n_features: int,
-    ) -> LabelVectors:
-        """Compressed vectors; gaps that are too wide are bridged by weights of 0."""
-        kind = _gap_type(n_features)
-        widest = np.iinfo(kind).max
-        first = np.concatenate([[True], owner[1:] != owner[:-1]])[: len(owner)]
-        before = np.concatenate([np.zeros(1, np.int64), features[:-1]])[: len(owner)]
-        gaps = features.astype(np.int64) - np.where(first, 0, before)
-        bridges = np.maximum(gaps - 1, 0) // widest
-        place = np.cumsum(1 + bridges) - 1
-        n_entries = int(place[-1]) + 1 if len(place) else 0
-        all_gaps, all_codes = np.full(n_entries, widest, kind), np.zeros(n_entries, np.int8)
-        all_gaps[place], all_codes[place] = gaps - bridges * widest, codes
-        return cls(_offsets(np.repeat(owner, 1 + bridges), len(units)), all_gaps, all_codes, units)
+        kept = np.abs(values) >= max(prune, np.finfo(np.float32).tiny)
+        offsets, features = _offsets(kept, matrix.indptr), matrix.indices[kept].astype(np.int32)
+        return cls(*_core.encode_vectors(offsets, features, values[kept], n_features, compress))
 
     @property
     def is_compressed(self) -> bool:
@@ -113,24 +80,25 @@ class LabelVectors(FrozenArrays):
         return LabelVectors(offsets, features, weights, units)
 
     def with_room(self, at: int, more: int, n_features: int) -> LabelVectors:
-        """The same of so many features in all, of which `more` new ones are numbered from `at`."""
+        """The same vectors among `n_features`, of which `more` new ones are numbered from `at`."""
         owner, features = self.entries()
         behind = features >= at
         if not self.is_compressed:
             shifted = (features + more * behind).astype(np.int32)
             return LabelVectors(self.offsets, shifted, self.weights, self.units)
-        # The first feature behind them is further away from the one before, and that is all.
+        # Only the gap before the first feature behind them grows.
         first = behind.copy()
         first[1:] &= ~behind[:-1] | (owner[1:] != owner[:-1])
         gaps = self.features + more * first.astype(np.int64)
-        kind = _gap_type(n_features)
-        if gaps.max(initial=0) <= np.iinfo(kind).max:
-            return LabelVectors(self.offsets, gaps.astype(kind), self.weights, self.units)
-        real = np.flatnonzero(self.weights)
-        shifted = (features + more * behind)[real]
-        return LabelVectors._in_gaps(
-            owner[real], shifted, self.weights[real], self.units, n_features
-        )
+        widest = _core.widest_gap(n_features)
+        if gaps.max(initial=0) <= widest:
+            gaps = gaps.astype(np.min_scalar_type(widest))
+            return LabelVectors(self.offsets, gaps, self.weights, self.units)
+        real = self.weights != 0
+        shifted = (features + more * behind)[real].astype(np.int32)
+        offsets = _offsets(real, self.offsets)
+        encoded = _core.encode_codes(offsets, shifted, self.weights[real], n_features)
+        return LabelVectors(*encoded, self.units)
 
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The label and the feature of each weight."""
@@ -199,11 +167,6 @@ class LabelVectors(FrozenArrays):
         return np.bincount(own, weights**2, len(chosen)).astype(np.float64)[place]
 
 
-def _offsets(owner: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
-    """Where the entries of each label begin, given the label of each entry, ascending."""
-    return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_labels))]).astype(np.int64)
-
-
-def _gap_type(n_features: int) -> Any:
-    """As in the core: gaps between features take a byte where there are few of them."""
-    return np.uint8 if n_features <= 4096 else np.uint16
+def _offsets(kept: NDArray[np.bool_], offsets: NDArray[Any]) -> Offsets:
+    """Where the entries of each label begin when only some are kept."""
+    return np.asarray(np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[offsets])

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._execution.executor import Control, Executor
+from .._execution.threads import state_of
 from .label_vectors import LabelVectors
 
 # Chosen on held-out training rows (docs/tuning.md).
@@ -32,33 +34,46 @@ LabelPairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
 Trained = tuple[Sequence[NDArray[Any]], NDArray[np.float32]]
 
 
+class RankerStart(NamedTuple):
+    """The weights that training starts from, and how firmly they stay."""
+
+    vectors: LabelVectors
+    squares: NDArray[np.float32]  # by feature
+    firmness: NDArray[np.float64]  # by label
+    rows: NDArray[np.float64]  # by label
+
+
 @dataclass(frozen=True, eq=False)
 class RankerTask:
     """Trains the classifiers of a range of labels, (first, one past the last)."""
 
     x: FeatureArrays
     pairs: LabelPairs
-    settings: Mapping[str, Any]  # the other arguments of `_core.train_ranker`
-    by_label: Mapping[str, NDArray[Any]]  # those with an entry for each label
+    params: Mapping[str, Any]  # those of `_core.RankerParams`
+    seed: int
+    held_out: NDArray[np.uint8] | None
+    start: RankerStart | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self, "_checked")
+
+    @cached_property
+    def _checked(self) -> tuple[_core.CheckedPairs, _core.RankerStart | None]:
+        """The pairs and the start for the core, checked once for all ranges."""
+        start = None if self.start is None else _core.RankerStart(*self.start)
+        return _core.CheckedPairs(*self.pairs, self.x.n_rows), start
 
     def __call__(self, part: tuple[int, int], control: Control) -> Trained:
         """The vectors, as arrays, and the margins of held-out pairs, by label."""
-        first, last = part
-        offsets, rows, positive = self.pairs
-        start, stop = offsets[first], offsets[last]
-        own: dict[str, Any] = {name: of[first:last] for name, of in self.by_label.items()}
+        pairs, start = self._checked
         return _core.train_ranker(
             self.x.checked,
-            offsets[first : last + 1] - start,
-            rows[start:stop],
-            positive[start:stop],
-            first_label=first,
-            tolerance=TOLERANCE,
-            max_epochs=MAX_EPOCHS,
-            prune=PRUNE,
+            pairs.labels(*part),
+            _core.RankerParams(**self.params),
+            seed=self.seed,
+            held_out=self.held_out,
+            start=start,
             cancel=control.cancel,
-            **self.settings,
-            **own,
         )
 
 
@@ -66,11 +81,22 @@ def train_ranker(
     executor: Executor,
     x: FeatureArrays,
     pairs: LabelPairs,
-    by_label: Mapping[str, NDArray[Any]] | None = None,
-    **settings: Any,
+    *,
+    cost: float,
+    compress: bool,
+    seed: int,
+    held_out: NDArray[np.uint8] | None = None,
+    start: RankerStart | None = None,
 ) -> tuple[LabelVectors, NDArray[np.float32]]:
     """The classifiers of all labels, and the margins of held-out pairs, by label."""
-    task = RankerTask(x, pairs, settings, by_label or {})
+    params = {
+        "cost": cost,
+        "tolerance": TOLERANCE,
+        "max_epochs": MAX_EPOCHS,
+        "prune": PRUNE,
+        "compress": compress,
+    }
+    task = RankerTask(x, pairs, params, seed, held_out, start)
     trained = executor.map(task, label_ranges(pairs[0]), name="label range")
     vectors = LabelVectors.concatenated([arrays for arrays, _ in trained])
     return vectors, np.concatenate([margins for _, margins in trained])

@@ -325,7 +325,7 @@ class _Training:
         return LabelVectors(
             *_core.train_centroids(
                 self.x.checked,
-                *self._label_pairs(self.y, 0),
+                _core.CheckedPairs(*self._label_pairs(self.y, 0), self.x.n_rows),
                 left_out=left_out,
                 min_rows=self.settings["tail_min_rows"],
                 prune=CENTROID_PRUNE,

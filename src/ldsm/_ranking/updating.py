@@ -30,7 +30,7 @@ from .._matching.shortlists import Shortlists
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
 from .label_vectors import LabelVectors
-from .ranker import COST, COST_BINARY, LabelPairs, train_ranker
+from .ranker import COST, COST_BINARY, LabelPairs, RankerStart, train_ranker
 from .stage import SecondStage
 from .training import (
     CENTROID_PRUNE,
@@ -180,16 +180,17 @@ def _ranker(
     share = np.select([new.known, examples], [1.0, n_pairs / max(1, new.n_before)], 0.0)
     firmness = FIRMNESS * cost * share
     rows_before = FIRMNESS * cost * np.where(share > 0, n_pairs, 0.0)
+    start = RankerStart(
+        _started(ranker, np.flatnonzero(examples), x.n_features), squares, firmness, rows_before
+    )
     trained, _ = train_ranker(
         executor,
         x,
         (offsets, rows, positive),
-        {"firmness": firmness, "rows_before": rows_before},
         cost=cost,
         compress=ranker.is_compressed,
         seed=seed,
-        start=_started(ranker, np.flatnonzero(examples), x.n_features),
-        squares=squares,
+        start=start,
     )
     return ranker.replaced(labels, trained.taken(labels))
 

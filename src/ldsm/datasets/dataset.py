@@ -27,8 +27,8 @@ class StoreLocation(NamedTuple):
     identity: str  # hash of its manifest
 
 
-class PairForm(NamedTuple):
-    """Pairs of words that follow each other: features behind those of the words."""
+class BigramForm(NamedTuple):
+    """Bigrams (two adjacent words): features after those of the words."""
 
     first: NDArray[np.int32]  # numbers of words
     second: NDArray[np.int32]
@@ -36,7 +36,7 @@ class PairForm(NamedTuple):
 
 
 class SubWordForm(NamedTuple):
-    """Parts of words: features behind those of the pairs."""
+    """Parts of words: features after those of the bigrams."""
 
     words: Strings  # runs of characters, blanks at the ends of a word included
     idf: NDArray[np.float32]
@@ -48,13 +48,13 @@ class TextForm(NamedTuple):
 
     settings: Mapping[str, Any]
     idf: NDArray[np.float32] | None
-    pairs: PairForm | None = None
+    bigrams: BigramForm | None = None
     sub_words: SubWordForm | None = None
     head_words: int = 0  # so many first words of longer texts count more times
 
     @property
-    def n_pairs(self) -> int:
-        return 0 if self.pairs is None else len(self.pairs.first)
+    def n_bigrams(self) -> int:
+        return 0 if self.bigrams is None else len(self.bigrams.first)
 
     @property
     def n_sub_words(self) -> int:

@@ -33,7 +33,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
 from .._wording import argument
-from .dataset import Dataset, PairForm, StoreLocation, SubWordForm, TextForm
+from .dataset import BigramForm, Dataset, StoreLocation, SubWordForm, TextForm
 
 _FORMAT = "ldsm-store"
 _VERSION = 2  # 1 was never released
@@ -207,8 +207,8 @@ class _Writer:
         form = self.first.text_form
         if form is not None and form.idf is not None:
             self._array("idf").append(form.idf)
-        if form is not None and form.pairs is not None:
-            for name, values in form.pairs._asdict().items():
+        if form is not None and form.bigrams is not None:
+            for name, values in form.bigrams._asdict().items():
                 self._array(f"pair_{name}").append(values)
         if form is not None and form.sub_words is not None:
             self._put_strings("sub_words", "sub_word_offsets", form.sub_words.words)
@@ -300,12 +300,12 @@ class _Reader:
         if "feature_names" not in self.meta["arrays"]:
             raise self._damaged("its features come from texts, but have no names")
         idf = self._array("idf") if "idf" in self.meta["arrays"] else None
-        pairs = None
+        bigrams = None
         if "pair_first" in self.meta["arrays"]:
-            pairs = PairForm(*(self._array(f"pair_{name}") for name in PairForm._fields))
-            if len(set(map(len, pairs))) > 1 or len(pairs.first) > self.meta["features"]:
-                raise self._damaged("the arrays of its pairs do not fit each other in size")
-        return TextForm(settings, idf, pairs, self._sub_words(), self.meta.get("head_words", 0))
+            bigrams = BigramForm(*(self._array(f"pair_{name}") for name in BigramForm._fields))
+            if len(set(map(len, bigrams))) > 1 or len(bigrams.first) > self.meta["features"]:
+                raise self._damaged("the arrays of its bigrams do not fit each other in size")
+        return TextForm(settings, idf, bigrams, self._sub_words(), self.meta.get("head_words", 0))
 
     def _sub_words(self) -> SubWordForm | None:
         if "sub_word_idf" not in self.meta["arrays"]:

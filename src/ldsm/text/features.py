@@ -29,7 +29,7 @@ from .._model.fitted import MOST_ROWS
 from .._model.names import names_from_arrays, names_to_arrays, plain
 from .._storage.container import Arrays, take
 from .._storage.strings import Strings
-from ..datasets.dataset import Dataset, PairForm, SubWordForm, TextForm
+from ..datasets.dataset import BigramForm, Dataset, SubWordForm, TextForm
 from ..datasets.documents import fit_words, no_words
 from .sub_words import chosen_sub_words, shown, sub_word_idf
 from .token_patterns import is_linear
@@ -37,10 +37,10 @@ from .words import (
     HEAD_WORDS,
     WordTable,
     are_plain_words,
-    chosen_pairs,
+    bigram_keys,
+    chosen_bigrams,
     chosen_words,
     learn_words,
-    pair_keys,
     with_head,
 )
 
@@ -165,7 +165,7 @@ def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Array
 
 @dataclass(frozen=True, eq=False)
 class TextFeatures:
-    """How texts become features: words and perhaps pairs of words that follow each other.
+    """How texts become features: words and perhaps bigrams (two adjacent words).
 
     The vectorizer, which knows the words only, is put together when it is first used.
     """
@@ -173,7 +173,7 @@ class TextFeatures:
     settings: Mapping[str, Any]
     words: Strings
     idf: NDArray[Any] | None
-    pairs: PairForm | None = None
+    bigrams: BigramForm | None = None
     sub_words: SubWordForm | None = None
     head_words: int = 0  # of longer texts, which count more times; 0: none
 
@@ -186,11 +186,11 @@ class TextFeatures:
 
     @cached_property
     def names(self) -> list[str]:
-        """The words, behind them the pairs, and behind these the sub-words."""
+        """The words, behind them the bigrams, and behind these the sub-words."""
         words: list[str] = self.vectorizer.get_feature_names_out().tolist()
         names = list(words)
-        if self.pairs is not None:
-            first, second = self.pairs.first.tolist(), self.pairs.second.tolist()
+        if self.bigrams is not None:
+            first, second = self.bigrams.first.tolist(), self.bigrams.second.tolist()
             names += [f"{words[a]} {words[b]}" for a, b in zip(first, second, strict=True)]
         if self.sub_words is not None:
             names += shown(self.sub_words.words)
@@ -201,7 +201,7 @@ class TextFeatures:
         """The blocks that texts become."""
         n_words = len(self.words) or len(self.vectorizer.vocabulary_)
         bigrams, sub_words = (
-            0 if part is None else len(part.idf) for part in (self.pairs, self.sub_words)
+            0 if part is None else len(part.idf) for part in (self.bigrams, self.sub_words)
         )
         return Layout.of(main=n_words, bigrams=bigrams, sub_words=sub_words)
 
@@ -210,7 +210,7 @@ class TextFeatures:
         """What a store keeps, if it is at hand: `kept_form` also asks the vectorizer."""
         if not self.settings:
             return None
-        return TextForm(self.settings, self.idf, self.pairs, self.sub_words, self.head_words)
+        return TextForm(self.settings, self.idf, self.bigrams, self.sub_words, self.head_words)
 
     def blocks(self, texts: list[str]) -> Blocks:
         """The features of texts."""
@@ -238,7 +238,7 @@ class TextFeatures:
         )
 
     def reweighed(self, **changes: Any) -> TextFeatures:
-        """The same words, pairs and sub-words with another idf."""
+        """The same words, bigrams and sub-words with another idf."""
         features = replace(self, **changes)
         for kept in ("_table", "known_words", "is_counted_here"):  # take long to make
             if kept in vars(self):
@@ -253,8 +253,8 @@ class TextFeatures:
     def idf_by_block(self) -> dict[str, NDArray[Any] | None]:
         """The idf of each feature; None if they are not weighted by it."""
         weights = {MAIN: self.idf}
-        if self.pairs is not None:
-            weights[BIGRAMS] = self.pairs.idf
+        if self.bigrams is not None:
+            weights[BIGRAMS] = self.bigrams.idf
         if self.sub_words is not None:
             weights[SUB_WORDS] = self.sub_words.idf
         return weights
@@ -271,7 +271,7 @@ class TextFeatures:
     @cached_property
     def _table(self) -> WordTable:
         sub_words = None if self.sub_words is None else self.sub_words.words
-        return WordTable.of(self.words, self.pairs, sub_words)
+        return WordTable.of(self.words, self.bigrams, sub_words)
 
     @cached_property
     def vectorizer(self) -> TfidfVectorizer:
@@ -288,9 +288,9 @@ def learn_features(
 ) -> tuple[Blocks, TextFeatures]:
     """Learn the words of texts; their features, and how those of others are made.
 
-    If `with_parts` says so of their number, and the core counts their words, pairs of words that
-    follow each other and sub-words are features, too. Which sub-words, depends on `label_names`,
-    which is asked once the texts are read.
+    If `with_parts` says so of their number, and the core counts their words, bigrams and sub-words
+    are features, too. Which sub-words, depends on `label_names`, which is asked once the texts are
+    read.
     """
     settings = vectorizer_settings(vectorizer)
     if (
@@ -313,14 +313,14 @@ def learn_features(
     idf = _idf(counts[MAIN], vectorizer) if vectorizer.use_idf else None
     features = TextFeatures(settings, chosen.words, idf)
     if with_all:
-        found = chosen_pairs(learned, chosen.column)
+        found = chosen_bigrams(learned, chosen.column)
         counts[BIGRAMS] = found.counts.astype(vectorizer.dtype)
         bigram_idf = _idf(counts[BIGRAMS], vectorizer).astype(np.float32)
         spelled = chosen_sub_words(learned, label_names())
         counts[SUB_WORDS] = spelled.counts.astype(vectorizer.dtype)
         features = replace(
             features,
-            pairs=PairForm(found.first, found.second, bigram_idf),
+            bigrams=BigramForm(found.first, found.second, bigram_idf),
             sub_words=SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed),
             head_words=HEAD_WORDS,
         )
@@ -379,8 +379,8 @@ def with_idf(vectorizer: TfidfVectorizer, idf: NDArray[Any] | None) -> TfidfVect
 def features_state(features: TextFeatures) -> tuple[dict[str, Any], Arrays]:
     """Settings and arrays of features; a ValueError for a vectorizer that cannot be saved."""
     settings, arrays = vectorizer_state(features.vectorizer)
-    if features.pairs is not None:
-        arrays |= {f"pairs.{name}": values for name, values in features.pairs._asdict().items()}
+    if features.bigrams is not None:
+        arrays |= {f"pairs.{name}": values for name, values in features.bigrams._asdict().items()}
     if features.sub_words is not None:
         arrays |= names_to_arrays("sub_words", features.sub_words.words)
         arrays["sub_words.idf"] = features.sub_words.idf
@@ -391,7 +391,7 @@ def kept_form(features: TextFeatures) -> TextForm:
     """What a store keeps; a ValueError for a vectorizer that cannot be saved."""
     settings, arrays = vectorizer_state(features.vectorizer)
     return TextForm(
-        settings, arrays.get("idf"), features.pairs, features.sub_words, features.head_words
+        settings, arrays.get("idf"), features.bigrams, features.sub_words, features.head_words
     )
 
 
@@ -406,14 +406,14 @@ def features_from_state(
 ) -> TextFeatures:
     """What `features_state` stored; its arrays are removed from `arrays`."""
     words, idf = names_from_arrays("words", arrays, verify=verify), arrays.pop("idf", None)
-    pairs = None
+    bigrams = None
     if "pairs.first" in arrays:
-        pairs = PairForm(*(take(arrays, f"pairs.{name}") for name in PairForm._fields))
+        bigrams = BigramForm(*(take(arrays, f"pairs.{name}") for name in BigramForm._fields))
     sub_words = None
     if "sub_words.idf" in arrays:
         spelled = names_from_arrays("sub_words", arrays, verify=verify)
         sub_words = SubWordForm(spelled, take(arrays, "sub_words.idf"), indexed)
-    form = TextForm(settings, idf, pairs, sub_words, head_words)
+    form = TextForm(settings, idf, bigrams, sub_words, head_words)
     return checked_features(form, words, verify=verify, trust_pattern=trust_pattern)
 
 
@@ -421,7 +421,7 @@ def checked_features(
     form: TextForm, words: Strings, *, verify: bool = True, trust_pattern: bool = False
 ) -> TextFeatures:
     """The features that a file describes; a ValueError if it cannot be."""
-    settings, idf, pairs, sub_words, head_words = form
+    settings, idf, bigrams, sub_words, head_words = form
     if type(head_words) is not int or not 0 <= head_words <= MOST_HEAD_WORDS:
         raise ValueError(f"its texts cannot begin with {head_words!r:.40} words")
     if settings.keys() != SETTINGS.keys():
@@ -445,15 +445,15 @@ def checked_features(
             _check_idf("words", idf)
     elif idf is not None:
         raise ValueError("it has an array 'idf' that its vectorizer does not use")
-    if pairs is not None:
-        _check_pairs(pairs, len(words), idf)
+    if bigrams is not None:
+        _check_bigrams(bigrams, len(words), idf)
     if sub_words is not None:
         its = sub_words.idf
         if idf is None or its.shape != (len(sub_words.words),) or its.dtype != np.float32:
             raise ValueError("the arrays of its sub-words have a wrong type or length")
         if verify:
             _check_idf("sub-words", its)
-    return TextFeatures(settings, words, idf, pairs, sub_words, head_words)
+    return TextFeatures(settings, words, idf, bigrams, sub_words, head_words)
 
 
 def features_of(data: Dataset) -> TextFeatures:
@@ -470,20 +470,20 @@ def features_of(data: Dataset) -> TextFeatures:
         raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
 
 
-def _check_pairs(pairs: PairForm, n_words: int, idf: NDArray[Any] | None) -> None:
+def _check_bigrams(bigrams: BigramForm, n_words: int, idf: NDArray[Any] | None) -> None:
     types = (np.int32, np.int32, np.float32)
     if idf is None or any(
-        array.dtype != kind or array.shape != pairs.first.shape or array.ndim != 1
-        for array, kind in zip(pairs, types, strict=True)
+        array.dtype != kind or array.shape != bigrams.first.shape or array.ndim != 1
+        for array, kind in zip(bigrams, types, strict=True)
     ):
-        raise ValueError("the arrays of its pairs have a wrong type or length")
-    numbers = np.concatenate([pairs.first, pairs.second])
+        raise ValueError("the arrays of its bigrams have a wrong type or length")
+    numbers = np.concatenate([bigrams.first, bigrams.second])
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_words:
-        raise ValueError("its pairs have a word out of range")
-    keys = pair_keys(pairs)
+        raise ValueError("its bigrams have a word out of range")
+    keys = bigram_keys(bigrams)
     if np.any(keys[1:] <= keys[:-1]):
-        raise ValueError("its pairs do not ascend")
-    _check_idf("pairs", pairs.idf)
+        raise ValueError("its bigrams do not ascend")
+    _check_idf("bigrams", bigrams.idf)
 
 
 def _check_idf(of: str, idf: NDArray[Any]) -> None:

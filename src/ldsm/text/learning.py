@@ -232,9 +232,9 @@ def _with_rows(
         return features
     smooth = bool(features.settings["smooth_idf"])
     changes: dict[str, Any] = {"idf": _idf(features.idf, rows[MAIN], n_texts, smooth)}
-    if features.pairs is not None:
-        idf = _idf(features.pairs.idf, rows[BIGRAMS], n_texts, smooth)
-        changes["pairs"] = features.pairs._replace(idf=idf)
+    if features.bigrams is not None:
+        idf = _idf(features.bigrams.idf, rows[BIGRAMS], n_texts, smooth)
+        changes["bigrams"] = features.bigrams._replace(idf=idf)
     if features.sub_words is not None:
         idf = _idf(features.sub_words.idf, rows[SUB_WORDS], n_texts, smooth=True)
         changes["sub_words"] = features.sub_words._replace(idf=idf)

@@ -272,7 +272,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         digest.update(json.dumps([vectorizer_settings(vectorizer), words]).encode())
         if vectorizer.use_idf:
             digest.update(vectorizer.idf_.tobytes())
-        for array in features.pairs or ():
+        for array in features.bigrams or ():
             digest.update(array.tobytes())
         if features.head_words:
             digest.update(str(features.head_words).encode())

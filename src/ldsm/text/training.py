@@ -200,7 +200,7 @@ def _same_columns(one: TextFeatures, other: TextFeatures) -> bool:
     """Whether all columns count the same, whatever their weights."""
     if (one.settings, one.head_words, one.words) != (other.settings, other.head_words, other.words):
         return False
-    return _same_parts(one.pairs, other.pairs, "first", "second") and _same_parts(
+    return _same_parts(one.bigrams, other.bigrams, "first", "second") and _same_parts(
         one.sub_words, other.sub_words, "words", "indexed"
     )
 

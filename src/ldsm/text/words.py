@@ -22,14 +22,14 @@ from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
 from .._execution.executor import Control, ThreadExecutor
 from .._features.blocks import BLOCKS, Layout
 from .._storage.strings import Strings
-from ..datasets.dataset import PairForm
+from ..datasets.dataset import BigramForm
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 _CHUNK_BYTES = 1 << 21  # of texts counted together; so many for each thread are held in memory
-# A pair must occur in so many texts, and in no more than a share of them: "of the" says nothing.
+# A bigram must occur in this many texts, and in at most this share of them: "of the" says nothing.
 LEAST_TEXTS = 3
 MOST_SHARE = 0.05
-PAIRS_PER_WORD = 2
+BIGRAMS_PER_WORD = 2
 # Titles and summaries come first: so many words of a longer text count so many more times.
 HEAD_WORDS, HEAD_MORE_TIMES = 30, 2
 
@@ -109,17 +109,17 @@ def with_head(learned: LearnedWords) -> LearnedWords:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Finds words, pairs and sub-words in texts."""
+    """Finds words, bigrams and sub-words in texts."""
 
     finder: _core.WordFinder
     layout: Layout
 
     @classmethod
     def of(
-        cls, words: Strings, pairs: PairForm | None = None, sub_words: Strings | None = None
+        cls, words: Strings, bigrams: BigramForm | None = None, sub_words: Strings | None = None
     ) -> WordTable:
         sub_words = Strings.pack([]) if sub_words is None else sub_words
-        keys = pair_keys(pairs)
+        keys = bigram_keys(bigrams)
         finder = _core.WordFinder(*_bytes(words), keys, *_bytes(sub_words))
         return cls(finder, Layout((len(words), len(keys), len(sub_words))))
 
@@ -168,43 +168,43 @@ def _chunks(texts: Iterable[str], lowercase: bool) -> Iterator[Packed]:
         yield packed(some)
 
 
-def pair_keys(pairs: PairForm | None) -> NDArray[np.uint64]:
-    """Pairs as the core takes them."""
-    if pairs is None:
+def bigram_keys(bigrams: BigramForm | None) -> NDArray[np.uint64]:
+    """Bigrams as the core takes them."""
+    if bigrams is None:
         return np.zeros(0, np.uint64)
-    first, second = pairs.first.astype(np.uint64), pairs.second.astype(np.uint64)
+    first, second = bigrams.first.astype(np.uint64), bigrams.second.astype(np.uint64)
     return np.asarray(first << np.uint64(32) | second)
 
 
-class ChosenPairs(NamedTuple):
-    """Pairs of chosen words, as numbers of words, and how often each text has them."""
+class ChosenBigrams(NamedTuple):
+    """Bigrams of chosen words, as numbers of words, and how often each text has them."""
 
     first: NDArray[np.int32]
     second: NDArray[np.int32]
     counts: sp.csr_array
 
 
-def chosen_pairs(learned: LearnedWords, column: NDArray[np.int64]) -> ChosenPairs:
-    """The most frequent pairs of words that keep a column, but not those of very many texts."""
+def chosen_bigrams(learned: LearnedWords, column: NDArray[np.int64]) -> ChosenBigrams:
+    """The most frequent bigrams of words that keep a column, except those of very many texts."""
     n_texts = learned.counts.shape[0]
     sequence = column[learned.sequence].astype(np.int32)
-    pairs, texts = _core.find_pairs(learned.offsets, sequence, LEAST_TEXTS)
+    bigrams, texts = _core.find_bigrams(learned.offsets, sequence, LEAST_TEXTS)
     able = np.flatnonzero(texts <= MOST_SHARE * n_texts)
-    most = PAIRS_PER_WORD * int(np.count_nonzero(column >= 0))
-    # Ties go to the pairs that come first; they are kept in their order.
+    most = BIGRAMS_PER_WORD * int(np.count_nonzero(column >= 0))
+    # Ties go to the bigrams that come first; they are kept in their order.
     kept = np.sort(able[np.lexsort((able, -texts[able]))[:most]])
     shape = (n_texts, len(kept))
-    indptr, numbers, counts = _core.count_pairs(learned.offsets, sequence, pairs[kept])
+    indptr, numbers, counts = _core.count_bigrams(learned.offsets, sequence, bigrams[kept])
     matrix = sp.csr_array((counts, numbers, indptr), shape=shape)
     if learned.heads is not None:
         offsets, first = learned.heads
         sequence = column[first].astype(np.int32)
-        indptr, numbers, counts = _core.count_pairs(offsets, sequence, pairs[kept])
+        indptr, numbers, counts = _core.count_bigrams(offsets, sequence, bigrams[kept])
         more = sp.csr_array((HEAD_MORE_TIMES * counts, numbers, indptr), shape=shape)
         matrix = sp.csr_array(matrix + more)
     matrix.sort_indices()
-    first, second = pairs[kept] >> np.uint64(32), pairs[kept] & np.uint64(0xFFFFFFFF)
-    return ChosenPairs(first.astype(np.int32), second.astype(np.int32), matrix)
+    first, second = bigrams[kept] >> np.uint64(32), bigrams[kept] & np.uint64(0xFFFFFFFF)
+    return ChosenBigrams(first.astype(np.int32), second.astype(np.int32), matrix)
 
 
 class ChosenWords(NamedTuple):

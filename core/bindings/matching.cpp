@@ -1,8 +1,10 @@
-// Bindings for shortlists.
+// Bindings for feature indexes, shortlists and their final order.
 #include <nanobind/stl/vector.h>
 
 #include "bindings/forest.hpp"
-#include "matching/matcher.hpp"
+#include "matching/shortlists.hpp"
+#include "ranking/best_of_lists.hpp"
+#include "routing/ranked.hpp"
 
 namespace ldsm::bindings {
 
@@ -10,18 +12,24 @@ namespace {
 
 // An index is any Python object with these attributes; no copy of it is made or kept.
 struct IndexArrays {
-    IndexArrays(nb::handle index, int32_t n_features) : arrays(index, "feature index") {
+    explicit IndexArrays(nb::handle index) : arrays(index, "feature index") {
         const size_t offsets = arrays.array("offsets", view.offsets);
         const size_t labels = arrays.numbers("labels", view.labels);
         const size_t codes = arrays.array("codes", view.codes);
         const size_t units = arrays.array("units", view.units);
-        if (offsets != static_cast<size_t>(n_features) + 1 || units != offsets - 1 ||
-            codes != labels)
-            refuse("The arrays of the feature index do not fit each other or X in size.");
+        if (units + 1 != offsets || codes != labels) refuse_sizes();
+        n_features = static_cast<int64_t>(units);
         view.n_entries = static_cast<int64_t>(labels);
+    }
+    void check(int64_t n) const {
+        if (n_features != n) refuse_sizes();
+    }
+    [[noreturn]] static void refuse_sizes() {
+        refuse("The arrays of the feature index do not fit each other or X in size.");
     }
     ArraysOf arrays;
     FeatureIndexView view{};
+    int64_t n_features = 0;
 };
 
 nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<uint8_t> fold,
@@ -55,7 +63,8 @@ nb::tuple extend(nb::handle index, In<float> masses, const CheckedFeatures& feat
         check_equal(static_cast<int64_t>(lift.size()), int64_t{y.n_labels},
                     "lift_before and lift_after must be per label");
     if (keep < 1) refuse("keep must be at least 1.");
-    const IndexArrays before(index, x.n_features);
+    const IndexArrays before(index);
+    before.check(x.n_features);
     Monitor monitor = make_monitor(cancel);
     FeatureIndex out = without_gil([&] {
         return extend_feature_index(before.view, masses.data(), x, y, lift_before.data(),
@@ -65,28 +74,113 @@ nb::tuple extend(nb::handle index, In<float> masses, const CheckedFeatures& feat
 }
 
 struct NameArrays {
-    NameArrays(nb::handle names, int32_t n_sub_words) : arrays(names, "index of names") {
+    explicit NameArrays(nb::handle names) : arrays(names, "index of names") {
         const size_t offsets = arrays.array("offsets", view.offsets);
         view.n_entries = static_cast<int64_t>(arrays.numbers("names", view.names));
         const size_t idf = arrays.array("idf", view.idf);
         const size_t norms = arrays.array("norms", view.norms);
         const size_t owners = arrays.array("owners", view.owners);
-        if (offsets != static_cast<size_t>(n_sub_words) + 1 || idf != offsets - 1 ||
-            norms != owners || norms > INT32_MAX)
-            refuse("The arrays of the index of names do not fit each other or X in size.");
+        if (idf + 1 != offsets || norms != owners || norms > INT32_MAX) refuse_sizes();
+        n_sub_words = static_cast<int64_t>(idf);
         view.n_names = static_cast<int64_t>(norms);
+    }
+    void check(int64_t n) const {
+        if (n_sub_words != n) refuse_sizes();
+    }
+    [[noreturn]] static void refuse_sizes() {
+        refuse("The arrays of the index of names do not fit each other or X in size.");
     }
     ArraysOf arrays;
     NameIndexView view{};
+    int64_t n_sub_words = 0;
 };
 
-std::vector<FeatureIndexView> views_of(const std::vector<nb::object>& indexes, int32_t n_features,
-                                       std::vector<IndexArrays>& kept) {
-    std::vector<FeatureIndexView> views;
-    for (const nb::object& index : indexes)
-        views.push_back(kept.emplace_back(index, n_features).view);
-    return views;
-}
+// The same rows as each matcher reads them.
+class CheckedMatchRows {
+  public:
+    // `indexed`: none if an index knows the features that the trees know.
+    CheckedMatchRows(const CheckedFeatures& trees, const CheckedFeatures* indexed,
+                     const CheckedFeatures* sub_words, std::optional<In2<uint8_t>> skip,
+                     std::optional<In<uint8_t>> fold)
+        : trees_(trees),
+          indexed_(indexed == nullptr ? trees : *indexed),
+          skip_(std::move(skip)),
+          fold_(std::move(fold)) {
+        if (sub_words != nullptr) sub_words_.emplace(*sub_words);
+        const int64_t n_rows = trees.view().n_rows;
+        for (const CheckedFeatures* others : {indexed, sub_words})
+            if (others != nullptr)
+                check_equal(others->view().n_rows, n_rows, "X must have one number of rows");
+        if (fold_ && static_cast<int64_t>(fold_->size()) != n_rows)
+            refuse("fold must have one entry per row.");
+    }
+    MatchRows of(const ForestView& forest) const {
+        return {&rows_for(forest, trees_), &indexed_.view(),
+                sub_words_ ? &sub_words_->view() : nullptr,
+                checked_skip(skip_, forest, trees_.view()), fold_ ? fold_->data() : nullptr};
+    }
+    void check_folds(size_t n_folds) const {
+        for (size_t i = 0; fold_ && i < fold_->size(); ++i)
+            if (fold_->data()[i] >= n_folds) refuse("fold must name one of the indexes.");
+    }
+
+  private:
+    CheckedFeatures trees_, indexed_;
+    std::optional<CheckedFeatures> sub_words_;
+    std::optional<In2<uint8_t>> skip_;
+    std::optional<In<uint8_t>> fold_;
+};
+
+// What finds labels besides the trees.
+class CheckedMatchers {
+  public:
+    CheckedMatchers(const std::vector<nb::object>& indexes,
+                    const std::vector<nb::object>& sub_indexes,
+                    std::optional<In<uint8_t>> telling_sub_words, nb::handle names,
+                    bool match_names, std::optional<In<uint8_t>> unseen)
+        : telling_sub_words_(std::move(telling_sub_words)),
+          match_names_(match_names),
+          unseen_(std::move(unseen)) {
+        for (const nb::object& index : indexes) indexes_.emplace_back(index);
+        for (const nb::object& index : sub_indexes) sub_indexes_.emplace_back(index);
+        if (!names.is_none()) names_.emplace(names);
+    }
+    Matchers of(const ForestView& forest, const MatchRows& rows) const {
+        if (rows.sub_words == nullptr && (!sub_indexes_.empty() || names_))
+            refuse("Matchers that read sub-words need those of the rows.");
+        const int64_t n_sub_words = rows.sub_words == nullptr ? 0 : rows.sub_words->n_features;
+        if (telling_sub_words_)
+            check_equal(static_cast<int64_t>(telling_sub_words_->size()), n_sub_words,
+                        "telling_sub_words must be per sub-word");
+        if (names_) names_->check(n_sub_words);
+        return {views(indexes_, rows.indexed->n_features),
+                views(sub_indexes_, n_sub_words),
+                telling_sub_words_ ? telling_sub_words_->data() : nullptr,
+                names_ ? &names_->view : nullptr,
+                match_names_,
+                checked_allowed(unseen_, forest.n_known())};
+    }
+    size_t n_folds() const {
+        const size_t a = indexes_.size(), b = sub_indexes_.size();
+        return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b);
+    }
+
+  private:
+    static std::vector<FeatureIndexView> views(const std::vector<IndexArrays>& indexes,
+                                               int64_t n_features) {
+        std::vector<FeatureIndexView> out;
+        for (const IndexArrays& index : indexes) {
+            index.check(n_features);
+            out.push_back(index.view);
+        }
+        return out;
+    }
+    std::vector<IndexArrays> indexes_, sub_indexes_;
+    std::optional<In<uint8_t>> telling_sub_words_;
+    std::optional<NameArrays> names_;
+    bool match_names_;
+    std::optional<In<uint8_t>> unseen_;
+};
 
 // Each label must have a place of its own.
 void check_places(const ForestView& forest) {
@@ -100,61 +194,20 @@ void check_places(const ForestView& forest) {
     }
 }
 
-nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t length,
-                     const std::vector<nb::object>& indexes, std::optional<In<uint8_t>> allowed,
-                     std::optional<In2<uint8_t>> skip, std::optional<In<uint8_t>> fold,
-                     const CheckedFeatures* indexed, const CheckedFeatures* sub_words,
-                     const std::vector<nb::object>& sub_indexes,
-                     std::optional<In<uint8_t>> telling_sub_words, nb::handle names,
-                     bool match_names, std::optional<In<uint8_t>> unseen, Cancel cancel,
-                     const std::string& simd) {
+nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedMatchRows& match_rows,
+                     const CheckedMatchers& others, int64_t length,
+                     std::optional<In<uint8_t>> allowed, Cancel cancel, const std::string& simd) {
     const ForestArrays arrays(forest, by_rows);
-    const FeatureRows& x = rows_for(arrays.view, rows);
     if (length < 1) refuse("length must be at least 1. Got ", length, ".");
-    if (sub_words == nullptr && (!sub_indexes.empty() || !names.is_none()))
-        refuse("What knows sub-words needs those of the rows.");
-    if (telling_sub_words)
-        check_equal(telling_sub_words->size(),
-                    static_cast<size_t>(sub_words == nullptr ? 0 : sub_words->view().n_features),
-                    "telling_sub_words must be per sub-word");
-    for (const CheckedFeatures* others : {indexed, sub_words})
-        if (others != nullptr)
-            check_equal(others->view().n_rows, x.n_rows, "X must have one number of rows");
-    // An index may know features that the trees do not.
-    const FeatureRows& by_index = indexed == nullptr ? x : indexed->view();
-    std::vector<IndexArrays> kept;
-    kept.reserve(indexes.size() + sub_indexes.size());
-    std::optional<NameArrays> named;
-    if (!names.is_none()) named.emplace(names, sub_words->view().n_features);
+    const MatchRows rows = match_rows.of(arrays.view);
+    const Matchers matchers = others.of(arrays.view, rows);
+    match_rows.check_folds(others.n_folds());
     check_places(arrays.view);
-    const int32_t n_known = arrays.view.n_known();
-    MatchParams params{
-        length,
-        checked_skip(skip, arrays.view, x),
-        checked_allowed(allowed, n_known),
-        views_of(indexes, by_index.n_features, kept),
-        &by_index,
-        nullptr,
-        sub_words == nullptr ? nullptr : &sub_words->view(),
-        views_of(sub_indexes, sub_words == nullptr ? 0 : sub_words->view().n_features, kept),
-        telling_sub_words ? telling_sub_words->data() : nullptr,
-        named ? &named->view : nullptr,
-        match_names,
-        checked_allowed(unseen, n_known)};
-    if (fold) {
-        if (static_cast<int64_t>(fold->size()) != x.n_rows)
-            refuse("fold must have one entry per row.");
-        const bool both = !params.indexes.empty() && !params.sub_indexes.empty();
-        const size_t a = params.indexes.size(), b = params.sub_indexes.size(),
-                     n_folds = both ? std::min(a, b) : std::max(a, b);
-        for (size_t i = 0; i < fold->size(); ++i)
-            if (fold->data()[i] >= n_folds) refuse("fold must name one of the indexes.");
-        params.fold = fold->data();
-    }
+    const uint8_t* may = checked_allowed(allowed, arrays.view.n_known());
     Monitor monitor = make_monitor(cancel);
     const Kernels& kernels = select_kernels(simd);
-    ShortlistArrays s =
-        without_gil([&] { return match(arrays.view, x, params, kernels, monitor); });
+    ShortlistArrays s = without_gil(
+        [&] { return match(arrays.view, rows, matchers, length, may, kernels, monitor); });
     return hand_over_all(s.indptr, s.labels, s.tree_scores, s.index_scores, s.sub_scores,
                          s.coverages, s.cosines, s.best_cosine, s.most_telling, s.evidence);
 }
@@ -189,7 +242,7 @@ nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t
 
 }  // namespace
 
-void bind_matcher(nb::module_& m) {
+void bind_matching(nb::module_& m) {
     m.def("train_feature_indexes", &train, "x"_a, "y"_a, as_is("fold"), nb::kw_only(), "n_folds"_a,
           "keep"_a, as_is("cancel") = nb::none(),
           "An index from features to labels for each fold, of the other folds' rows, and one of "
@@ -198,12 +251,19 @@ void bind_matcher(nb::module_& m) {
           as_is("lift_before"), as_is("lift_after"), nb::kw_only(), "keep"_a, "seed"_a,
           as_is("cancel") = nb::none(),
           "An index with new rows added: (offsets, labels, codes, units).");
-    m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "x"_a, "length"_a, "indexes"_a,
-          as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("fold") = nb::none(),
-          nb::kw_only(), "indexed"_a.none() = nb::none(), "sub_words"_a.none() = nb::none(),
-          "sub_indexes"_a = std::vector<nb::object>(), as_is("telling_sub_words") = nb::none(),
-          "names"_a.none() = nb::none(), "match_names"_a = false, as_is("unseen") = nb::none(),
-          as_is("cancel") = nb::none(), "simd"_a = "auto",
+    nb::class_<CheckedMatchRows>(m, "MatchRows", "The same rows as each matcher reads them.")
+        .def(nb::init<const CheckedFeatures&, const CheckedFeatures*, const CheckedFeatures*,
+                      std::optional<In2<uint8_t>>, std::optional<In<uint8_t>>>(),
+             "trees"_a, "indexed"_a.none() = nb::none(), "sub_words"_a.none() = nb::none(),
+             as_is("skip") = nb::none(), as_is("fold") = nb::none());
+    nb::class_<CheckedMatchers>(m, "Matchers", "What finds labels besides the trees.")
+        .def(nb::init<const std::vector<nb::object>&, const std::vector<nb::object>&,
+                      std::optional<In<uint8_t>>, nb::handle, bool, std::optional<In<uint8_t>>>(),
+             "indexes"_a, "sub_indexes"_a = std::vector<nb::object>(),
+             as_is("telling_sub_words") = nb::none(), "names"_a.none() = nb::none(),
+             "match_names"_a = false, as_is("unseen") = nb::none());
+    m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "rows"_a, "matchers"_a, "length"_a,
+          as_is("allowed") = nb::none(), as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The candidates of each row: indptr, labels and, as far as they are known, the scores of "
           "trees, index and index of sub-words, coverage and cosine of the name; then, by row, the "
           "largest cosine, and how much its most telling feature and all of them tell.");

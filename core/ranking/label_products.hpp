@@ -1,0 +1,23 @@
+// Products of rows with the vectors of the labels on their lists.
+#pragma once
+
+#include "common/csr.hpp"
+#include "common/monitor.hpp"
+#include "common/weight_codec.hpp"
+#include "simd/kernels.hpp"
+
+namespace ldsm {
+
+struct WeightsByFeature;
+
+// Rows are scaled to unit length. The same bits whichever rows are asked for together. Nothing in
+// the vectors is trusted.
+void label_products(const StoredWeights& vectors, const FeatureRows& x, const LabelRows& lists,
+                    float* products, Monitor& monitor);
+// The same for a few rows, with the same bits. False: some row has extreme values, whose sums take
+// another way; use `label_products`.
+bool few_label_products(const WeightsByFeature& weights, const FeatureRows& x,
+                        const LabelRows& lists, float* products, const Kernels& kernels,
+                        Monitor& monitor);
+
+}  // namespace ldsm
