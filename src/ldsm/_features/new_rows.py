@@ -7,8 +7,11 @@ may just not have been given.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +110,37 @@ class NewRows:
         """By row: how many of the given labels it has."""
         before = np.concatenate([[0], np.cumsum(labels[self.y.indices])])
         return np.asarray(before[self.y.indptr[1:]] - before[self.y.indptr[:-1]])
+
+
+def without_copies(x: Blocks, y: LabelArrays) -> tuple[Blocks, LabelArrays]:
+    """The rows, those with the same features and the same labels once.
+
+    A copy shows nothing that the row has not shown: neither what labels look like, nor, as a batch
+    does not, how often they occur.
+    """
+    parts = [labels_by_row(y)]
+    for block in x.arrays.values():
+        parts += [_by_row(block.indptr, block.indices), _by_row(block.indptr, block.values)]
+    rows = first_of_each(zip(*parts, strict=True))
+    return (x, y) if len(rows) == x.n_rows else (x.take(rows), y.take(rows))
+
+
+def first_of_each(contents: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Which rows are not copies of earlier ones, by what is in them."""
+    first: dict[Hashable, int] = {}
+    for row, content in enumerate(contents):
+        first.setdefault(content, row)
+    return np.fromiter(first.values(), dtype=np.int64, count=len(first))
+
+
+def labels_by_row(y: LabelArrays) -> Iterator[bytes]:
+    """The labels of each row, to be compared."""
+    return _by_row(y.indptr, y.indices)
+
+
+def _by_row(indptr: NDArray[np.int64], values: NDArray[Any]) -> Iterator[bytes]:
+    for start, end in pairwise(indptr.tolist()):
+        yield values[start:end].tobytes()
 
 
 def _mean_deviation(mean: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -112,7 +112,7 @@ class FittedModel:
         digest.update(repr(self.classes.tolist()).encode())
         digest.update(self.label_counts.astype(np.int64).tobytes())
         if self.second_stage is not None:
-            stage_header, stage_arrays = stage_to_state(self.second_stage)
+            stage_header, stage_arrays = stage_to_state(self.second_stage, self.label_counts)
             # A stage as of format version 1 has the fingerprint that it had then.
             if stage_header["length"] == SHORTLIST:
                 del stage_header["length"]

@@ -10,7 +10,7 @@ import numpy as np
 from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._execution.executor import ThreadExecutor
 from .._features.blocks import MAIN, Blocks
-from .._features.new_rows import ABSENT, PRIOR, NewRows
+from .._features.new_rows import ABSENT, PRIOR, NewRows, without_copies
 from .._matching.feature_index import with_features
 from .._matching.names import name_index
 from .._ranking.updating import learned_stage
@@ -93,8 +93,14 @@ def learned(
     """
     wider, y = _with_new_labels(without_remainder(model), y, sub_words)
     counts, n_rows = wider.label_counts, wider.n_training_rows
-    new = NewRows(x, y, counts, n_rows, absent, prior)
+    counts_after, n_learned = counts + y.counts, x.n_rows
     stage, forest = wider.second_stage, wider.forest
+    n_different = n_rows
+    if stage is not None and stage.ranker is not None:
+        counts, n_different = stage.label_counts, max(1, n_rows - stage.n_copies)
+        x, y = without_copies(x, y)
+        stage = replace(stage, n_copies=stage.n_copies + n_learned - x.n_rows)
+    new = NewRows(x, y, counts, n_different, absent, prior)
     if stage is None or stage.ranker is None:
         forest = with_rows(forest, x.read_by("trees"), y)
     else:
@@ -113,11 +119,11 @@ def learned(
             executor=ThreadExecutor(n_jobs),
         )
     n_new = wider.n_labels - model.n_labels
-    skewed = x.n_rows if new.is_skewed else 0
-    entry = {"learned": x.n_rows, "times": 1, "new_labels": n_new, "skewed": skewed}
+    skewed = n_learned if new.is_skewed else 0
+    entry = {"learned": n_learned, "times": 1, "new_labels": n_new, "skewed": skewed}
     training = {
         **wider.training,
-        "rows": n_rows + x.n_rows,
+        "rows": n_rows + n_learned,
         "features": x.n_features,
         "labels": wider.n_labels,
         "history": with_entry(wider.training, entry),
@@ -126,7 +132,7 @@ def learned(
         wider,
         forest=forest,
         second_stage=stage,
-        label_counts=counts + y.counts,
+        label_counts=counts_after,
         training=training,
     )
 

@@ -183,7 +183,7 @@ def in_columns(
     return replace(
         model,
         forest=_forest(model.forest, moved),
-        second_stage=None if stage is None else _stage(stage, columns, moved, counts),
+        second_stage=None if stage is None else _stage(stage, columns, moved),
         labels=LabelNames.of(classes),
         label_counts=counts,
         threshold=threshold,
@@ -294,14 +294,14 @@ def _forest(forest: Forest, moved: _Moved) -> Forest:
     )
 
 
-def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved, counts: Numbers) -> SecondStage:
+def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved) -> SecondStage:
     seen = None
     if moved.n_dropped and stage.names is not None:
         before = np.zeros(0, np.uint8) if stage.dropped_seen is None else stage.dropped_seen
         seen = np.append(before, stage.label_counts[columns.place < 0] > 0).astype(np.uint8)
     return replace(
         stage,
-        label_counts=counts,
+        label_counts=columns.taken(stage.label_counts, 0),
         index=_index(stage.index, moved.indexed),
         sub_index=_index(stage.sub_index, moved.indexed),
         names=_names(stage.names, columns, moved),

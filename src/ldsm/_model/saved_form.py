@@ -51,7 +51,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     arrays |= _places_to_arrays(forest)
     stage_header = None
     if model.second_stage is not None:
-        stage_header, stage_arrays = stage_to_state(model.second_stage)
+        stage_header, stage_arrays = stage_to_state(model.second_stage, model.label_counts)
         arrays |= stage_arrays
     arrays["label_counts"] = model.label_counts.astype(np.int64)
     label_dtype, label_arrays = labels_to_arrays(model.classes)

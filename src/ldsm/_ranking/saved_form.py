@@ -19,6 +19,7 @@ from .label_vectors import LabelVectors
 from .stage import SHORTLIST, SecondStage
 
 LONGEST = 1_000_000  # shortlist
+LABEL_COUNTS = "second_stage.label_counts"
 MASSES, TESTED = "second_stage.masses", "second_stage.tested"
 DROPPED_SEEN = "second_stage.dropped_seen"
 TELLING = "second_stage.telling_sub_words"
@@ -26,8 +27,13 @@ NOT_FOR_PREDICTIONS = (MASSES, TESTED)
 LARGEST = 1e30  # for a coefficient: products with any float32, and their sums, stay finite
 
 
-def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
-    """The blend as plain numbers, its parts as arrays ``second_stage.<name>.<array>``."""
+def stage_to_state(
+    stage: SecondStage, label_counts: NDArray[np.int64] | None = None
+) -> tuple[dict[str, Any], Arrays]:
+    """The blend as plain numbers, its parts as arrays ``second_stage.<name>.<array>``.
+
+    `label_counts` are those of the model, which the stage usually has, too.
+    """
     header = asdict(stage.blend)
     header["coefficients"] = list(stage.blend.coefficients)
     header["length"] = stage.length
@@ -42,6 +48,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         del header["count_share"]
     if stage.match_names:
         header["match_names"] = True
+    if stage.n_copies:
+        header["n_copies"] = stage.n_copies
     if stage.evidence is not None:
         header["evidence"] = list(stage.evidence)
     arrays = {
@@ -49,6 +57,8 @@ def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
         for name, part in stage.parts()
         for array, values in part.arrays().items()
     }
+    if label_counts is not None and not np.array_equal(stage.label_counts, label_counts):
+        arrays[LABEL_COUNTS] = stage.label_counts.astype(np.int64)
     if stage.telling_sub_words is not None:
         arrays[TELLING] = stage.telling_sub_words
     if stage.masses is not None:
@@ -84,6 +94,9 @@ def stage_from_state(
         raise ValueError(f"its shortlists must have 1 to {LONGEST} labels, not {length!r:.40}")
     match_names = header.pop("match_names", False)
     evidence = _evidence(header.pop("evidence", None))  # files of earlier versions lack it
+    n_copies = header.pop("n_copies", 0)
+    if type(n_copies) is not int or n_copies < 0:
+        raise ValueError(f"its number of copies must be an int >= 0, not {n_copies!r:.40}")
     blend = _blend(header)
     if type(match_names) is not bool or (match_names and "names" not in blend.needs):
         raise ValueError("its header has no proper entry 'match_names'")
@@ -97,15 +110,27 @@ def stage_from_state(
             parts[name] = names_from_state(arrays, width, n_labels, n_dropped, verify=verify)
         else:
             parts[name] = _vectors(name, arrays, width, n_labels, verify)
-    stage = SecondStage(blend, label_counts, length, match_names=match_names, **parts)
+    counts = _label_counts(arrays, label_counts)
+    stage = SecondStage(blend, counts, length, match_names=match_names, **parts)
     return replace(
         stage,
+        n_copies=n_copies,
         evidence=evidence,
         telling_sub_words=_telling(arrays, stage, layout[SUB_WORDS], evidence),
         masses=_masses(arrays, layout, stage.sub_index is not None, verify),
         tested=_tested(arrays, n_labels),
         dropped_seen=_dropped_seen(arrays, n_dropped if stage.names else 0),
     )
+
+
+def _label_counts(arrays: Arrays, of_model: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The stage's own label counts, in the file of a model that has learned copies of rows."""
+    counts = arrays.pop(LABEL_COUNTS, of_model)
+    if counts.dtype != np.int64 or counts.shape != of_model.shape:
+        raise ValueError("the label counts of its second stage have a wrong type or length")
+    if ((counts < 0) | (counts > of_model) | ((counts > 0) != (of_model > 0))).any():
+        raise ValueError("the label counts of its second stage do not fit those of its rows")
+    return counts
 
 
 def _evidence(stored: Any) -> Evidence | None:

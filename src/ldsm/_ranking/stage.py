@@ -30,7 +30,9 @@ class SecondStage:
     """Makes and rescores shortlists; trained in ``ldsm._ranking.training``."""
 
     blend: Blend
-    label_counts: NDArray[np.int64]  # training rows per label
+    # Training rows per label. Copies of a row that were learned with it do not count: the blend
+    # would take a label of many rows to be one that other rows have, too.
+    label_counts: NDArray[np.int64]
     length: int  # of a shortlist
     # Parts that are None unless the blend needs them.
     index: FeatureIndex | None = None
@@ -49,6 +51,7 @@ class SecondStage:
     # By label: rows with it that were held out while the ranker learned, and on how many of them it
     # was among the five best. For people only; models of earlier versions do not have it.
     tested: NDArray[np.uint16] | None = None
+    n_copies: int = 0  # training rows that are copies of others learned with them
     # By label that was dropped, if there are names: 1 if it had training rows.
     dropped_seen: NDArray[np.uint8] | None = None
 
@@ -152,7 +155,7 @@ class SecondStage:
     def base_rates(self, n_training_rows: int) -> NDArray[np.float64]:
         """The share of the training rows that have each label; of one without any, half a row."""
         counts = np.where(self.label_counts > 0, self.label_counts, 0.5)
-        return np.minimum(counts / max(1, n_training_rows), 1.0)
+        return np.minimum(counts / max(1, n_training_rows - self.n_copies), 1.0)
 
     def scores(
         self,

@@ -18,6 +18,7 @@ from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
 from .._execution.memory import out_of_memory
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
+from .._features.new_rows import first_of_each, labels_by_row, without_copies
 from .._model.fitted import FittedModel
 from .._model.learn import check_can_learn, learned, with_words
 from .._storage.strings import Strings
@@ -56,14 +57,16 @@ def learned_text(
         texts = list(collector.texts())
         if not texts:
             raise ValueError("There must be at least one document to learn from. Got none.")
+        labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
+        stage = model.second_stage
+        n_before = model.n_training_rows - (0 if stage is None else stage.n_copies)
         features = fitted.features
         if made is not None:
-            x, features = _counted_in_made(features, made, model.n_training_rows)
+            x, features = _counted_in_made(features, made, labels, n_before)
         else:
             if new_words:
                 features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
-            x, features = _counted_in(features, texts, model.n_training_rows)
-        labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
+            x, features = _counted_in(features, texts, labels, n_before)
         if more := x.main.n_features - model.layout[MAIN]:
             model = with_words(model, more)
         model = learned(
@@ -197,26 +200,31 @@ def _padded(idf: NDArray[Any], more: int) -> NDArray[Any]:
 
 
 def _counted_in(
-    features: TextFeatures, texts: list[str], n_before: int
+    features: TextFeatures, texts: list[str], y: LabelArrays, n_before: int
 ) -> tuple[Blocks, TextFeatures]:
-    """The features of new texts, weighed by how many of all texts have each word."""
-    n_texts = (n_before, n_before + len(texts))
+    """The features of new texts, weighed by how many of all texts have each word.
+
+    Copies of a document do not make its words more usual.
+    """
+    different = first_of_each(zip(texts, labels_by_row(y), strict=True))
+    n_texts = (n_before, n_before + len(different))
     if not features.is_counted_here:
-        return _counted_by_vectorizer(features, texts, n_texts)
+        return _counted_by_vectorizer(features, texts, different, n_texts)
     counts = features.counts(texts)
-    rows = {block: _rows_with_each(matrix) for block, matrix in counts.items()}
+    rows = {block: _rows_with_each(matrix[different]) for block, matrix in counts.items()}
     features = _with_rows(features, rows, n_texts)
     return features.weighed(counts), features
 
 
 def _counted_in_made(
-    features: TextFeatures, data: Dataset, n_before: int
+    features: TextFeatures, data: Dataset, y: LabelArrays, n_before: int
 ) -> tuple[Blocks, TextFeatures]:
     """The same of features that were made from the texts earlier."""
     features = described(features)
     x = made_blocks(features, data)
+    x, _ = without_copies(x, y)
     rows = {block: _rows_with_each(arrays.matrix()) for block, arrays in x.arrays.items()}
-    features = _with_rows(features, rows, (n_before, n_before + len(data)))
+    features = _with_rows(features, rows, (n_before, n_before + x.n_rows))
     return made_blocks(features, data), features
 
 
@@ -242,7 +250,10 @@ def _with_rows(
 
 
 def _counted_by_vectorizer(
-    features: TextFeatures, texts: list[str], n_texts: tuple[int, int]
+    features: TextFeatures,
+    texts: list[str],
+    different: NDArray[np.int64],
+    n_texts: tuple[int, int],
 ) -> tuple[Blocks, TextFeatures]:
     vectorizer = features.vectorizer
     if not vectorizer.use_idf:
@@ -251,7 +262,7 @@ def _counted_by_vectorizer(
     # What a text has does not depend on the weights.
     plain = _rebuilt(vectorizer, words, None).set_params(norm=None)
     found = plain.transform(texts)
-    rows = _rows_with_each(found)
+    rows = _rows_with_each(found[different])
     idf = _idf(vectorizer.idf_, rows, n_texts, vectorizer.smooth_idf)
     if features.settings:
         features = replace(features, idf=idf)

@@ -1,0 +1,110 @@
+"""Copies of a document in one batch: seeing the same evidence more often lowers no score."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+import ldsm
+from cli_runs import make_documents
+from ldsm import LdSMClassifier, TextTagger
+from ldsm.classifier import hold_model
+
+KNOWN_WORDS = make_documents(700, seed=0)[0][0]
+NEW_WORDS = "zorbax flimwar quexel brundig"
+COPIES = (1, 10, 100, 1000)
+
+
+@cache
+def fitted():
+    texts, tags = make_documents(700, seed=0)
+    return TextTagger(LdSMClassifier(5, rerank="linear", random_state=0)).fit(texts, tags)
+
+
+def rarest():
+    classifier = fitted().classifier_
+    return fitted().classes_[np.argmin(classifier.label_counts_)]
+
+
+def learned(text, tag, n):
+    return copy.deepcopy(fitted()).partial_fit([text] * n, [[tag]] * n)
+
+
+def score(tagger, text, tag):
+    return dict(tagger.predict([text], k=len(tagger.classes_))[0]).get(tag, 0.0)
+
+
+@pytest.mark.parametrize("known_tag", [True, False])
+@pytest.mark.parametrize("text", [KNOWN_WORDS, NEW_WORDS])
+def test_more_copies_never_lower_the_score(text, known_tag):
+    tag = rarest() if known_tag else "new"
+    scores = [score(learned(text, tag, n), text, tag) for n in COPIES]
+    assert scores == sorted(scores)
+    assert scores[-1] > score(fitted(), text, tag)
+
+
+def test_copies_leave_other_scores_alone():
+    others = make_documents(60, seed=1)[0]
+    few, many = (learned(NEW_WORDS, "new", n).predict(others, k=10) for n in (2, 500))
+    assert few == many
+
+
+def test_all_rows_are_counted():
+    tagger = learned(NEW_WORDS, "new", 100)
+    model = tagger.classifier_.model_
+    assert model.training["rows"] == 800 and model.training["history"][-1]["learned"] == 100
+    column = tagger.classes_.tolist().index("new")
+    assert model.label_counts[column] == 100
+    assert model.second_stage.label_counts[column] == 1 and model.second_stage.n_copies == 99
+
+
+def test_copies_of_a_text_with_other_tags_are_no_copies():
+    tagger = copy.deepcopy(fitted()).partial_fit([KNOWN_WORDS] * 2, [["new"], ["new", "other"]])
+    assert tagger.classifier_.second_stage_.n_copies == 0
+
+
+def test_files_and_relabelling_keep_it(tmp_path):
+    tagger = learned(NEW_WORDS, "new", 100)
+    path = tmp_path / "tagger.ldsm"
+    tagger.save(path)
+    loaded = ldsm.load(path)
+    assert loaded.fingerprint_ == tagger.fingerprint_
+    texts = [NEW_WORDS, "", *make_documents(30, seed=2)[0]]
+    assert loaded.predict(texts) == tagger.predict(texts)
+    before = score(loaded, NEW_WORDS, "new")
+    loaded.drop_labels([rarest()])
+    assert score(loaded, NEW_WORDS, "new") == before
+    loaded.partial_fit([NEW_WORDS] * 50, [["new"]] * 50)
+    assert loaded.classifier_.second_stage_.n_copies == 148
+
+
+def test_fingerprints_cover_copies():
+    model = learned(NEW_WORDS, "new", 100).classifier_.model_
+    stage = model.second_stage
+    for changes in ({"n_copies": 98}, {"label_counts": model.label_counts}):
+        changed = dataclasses.replace(stage, **changes)
+        other = dataclasses.replace(model, second_stage=changed)
+        assert other.fingerprint() != model.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_copies": -1}, "number of copies"),
+        ({"label_counts": None}, "label counts of its second stage"),
+    ],
+)
+def test_damaged_counts_are_refused(changes, message, tmp_path):
+    model = learned(NEW_WORDS, "new", 100).classifier_.model_
+    if "label_counts" in changes:
+        changes = {"label_counts": model.label_counts + 1}
+    changed = dataclasses.replace(model.second_stage, **changes)
+    other = hold_model(LdSMClassifier(), dataclasses.replace(model, second_stage=changed))
+    path = tmp_path / "model.ldsm"
+    other.save(path)
+    with pytest.raises(ValueError, match=message):
+        ldsm.load(path)
