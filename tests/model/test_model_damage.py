@@ -139,7 +139,10 @@ BROKEN = {
     "infinite weight": (put("forest.weights", (WEIGHT, 0), -np.inf), SPLIT + ".*not finite"),
     "NaN mean": (put("forest.weight_means", WEIGHT, np.nan), SPLIT + ".*weight_means"),
     "infinite scale": (put("forest.weight_scales", WEIGHT, np.inf), SPLIT + ".*weight_scales"),
-    "means too few": (become("forest.weight_means", lambda a: a[1:]), "weight_means must have"),
+    "means too few": (
+        become("forest.weight_means", lambda a: a[1:]),
+        "weight_(means|scales) must have",
+    ),
     "scales missing": (become("forest.weight_scales", lambda a: a[:0]), "weight_scales must have"),
     "histograms do not begin": (put("forest.histogram_offsets", 0, -1), "histogram_offsets must"),
     "histograms end early": (
@@ -178,8 +181,11 @@ BROKEN = {
     "epochs of other nodes": (become("forest.epoch_objective", lambda a: a[1:]), "epoch_objective"),
     "an array is missing": (lambda a: a.pop("forest.node_rows"), "lacks the array 'forest.node_ro"),
     "an array too many": (lambda a: a.update(more=np.ones(3)), "does not know, 'more'"),
-    "label counts negative": (put("label_counts", 0, -1), "label counts"),
-    "label counts too few": (become("label_counts", lambda a: a[1:]), "'label_counts' has a wrong"),
+    "label counts negative": (put("label_counts", 0, -1), "label_counts has an entry"),
+    "label counts too few": (
+        become("label_counts", lambda a: a[1:]),
+        "label_counts must have the shape",
+    ),
     "label counts missing": (lambda a: a.pop("label_counts"), "lacks the array 'label_counts'"),
     "the same label twice": (put("labels.text", 0, ord("c")), "entry 1, 'c', occurs twice"),
     "labels not UTF-8": (
@@ -193,8 +199,11 @@ BROKEN = {
     "a label that is no int": (put("labels.kinds", 3, 1), "not all of the type str"),
     "a label that is no bool": (put("labels.kinds", 3, 2), "not all of the type str"),
     "feature names missing": (become("feature_names.offsets", lambda a: a[[0, -1]]), "1 feature n"),
-    "thresholds NaN": (put("thresholds", 0, np.nan), "thresholds are not finite"),
-    "thresholds too few": (become("thresholds", lambda a: a[:3]), "'thresholds' has a wrong"),
+    "thresholds NaN": (
+        put("thresholds", 0, np.nan),
+        "thresholds has an entry that is not a number",
+    ),
+    "thresholds too few": (become("thresholds", lambda a: a[:3]), "thresholds must have the shape"),
 }
 
 
@@ -372,19 +381,25 @@ HEADERS = {
     "one offset": (tensor("label_counts", data_offsets=[0]), "wrong number of dimensions"),
     "more facts of an array": (tensor("label_counts", more=1), "not described as in a safetensors"),
     "no checksum": (tensor("checksum", dtype="I8"), "does not end with a checksum"),
-    "arity 9": (entry("model", arity=9), "arity must be in"),
+    "arity 9": (entry("model", arity=9), "no proper entry 'arity'"),
     "arity 3": (entry("model", arity=3), "must have the shape"),
     "arity as text": (entry("model", arity="2"), "no proper entry 'arity'"),
     "fewer features": (entry("model", n_features=19), "20 feature names for 19"),
-    "more labels": (entry("model", n_labels=9), "'label_counts' has a wrong type or length"),
+    "more labels": (entry("model", n_labels=9), "label_counts must have the shape"),
     "labels as numbers": (entry("model", label_dtype="int64"), "not all of the type int64"),
     "labels of no type": (entry("model", label_dtype="float32"), "unknown type of labels"),
     "labels as columns": (entry("model", label_dtype="columns"), "not know, 'labels.kinds'"),
-    "form of labels": (entry("model", label_form="tuple"), "unknown form of labels, 'tuple'"),
+    "form of labels": (
+        entry("model", label_form="tuple"),
+        "no proper entry 'label_form'.*not 'tuple'",
+    ),
     "seed as text": (entry("model", seed="1"), "no proper entry 'seed'"),
     "optimizer as a number": (tree_param(optimizer=1), "no proper entry 'optimizer'"),
     "infinite learning rate": (tree_param(learning_rate=1e999), "Infinity is not a number"),
     "no tree parameters": (without("model", "tree_params"), "no proper entry 'tree_params'"),
+    "unknown entry": (entry("model", more=1), "model has an entry .* does not know, 'more'"),
+    "unknown tree parameter": (tree_param(more=1), "tree_params has an entry .* know, 'more'"),
+    "unknown part of the header": (facts(more="1"), "header has an entry .* know, 'more'"),
     "unknown parameter": (entry("parameters", depth=3), "parameter .* does not know, 'depth'"),
     "nested parameter": (entry("parameters", arity__x=3), "does not know, 'arity__x'"),
     "wrong parameter": (entry("parameters", arity=99), "'arity' parameter .* Got 99"),

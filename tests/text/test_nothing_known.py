@@ -11,7 +11,7 @@ import pytest
 import ldsm
 from cli_runs import make_documents
 from ldsm import LdSMClassifier, TextTagger
-from ldsm._ranking.saved_form import TELLING, stage_from_state, stage_to_state
+from ldsm._ranking.saved_form import stage_from_state, stage_to_state
 from text_corpus import titles
 
 EMPTY = ["", "  \n", "!?", "7"]
@@ -108,6 +108,9 @@ def test_files_keep_it(spelled, tmp_path):
     changed = dataclasses.replace(stage, telling_sub_words=1 - stage.telling_sub_words)
     model = dataclasses.replace(spelled.classifier_.model_, second_stage=changed)
     assert model.fingerprint() != spelled.classifier_.model_.fingerprint()
+
+
+TELLING = "second_stage.telling_sub_words"
 
 
 @pytest.mark.parametrize("damage", ["length", "type", "missing"])

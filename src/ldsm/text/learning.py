@@ -25,9 +25,10 @@ from .._storage.strings import Strings
 from ..classifier import hold_model
 from ..datasets.dataset import Dataset
 from .corpus import Pair, TagCollector, tags_of
-from .features import TextFeatures, unfitted_vectorizer, with_idf
+from .features import TextFeatures
 from .fitted import FittedText, RareTags
 from .training import described, made_blocks
+from .vectorizer import unfitted_vectorizer, with_idf
 from .words import chosen_words, learn_words
 
 # Old and new words together are at most so many times those that the trees know.
