@@ -396,7 +396,7 @@ def test_what_the_file_with_all_parts_has():
     path = GOLDEN / "tagger_v2_parts.ldsm"
     tagger = load(path)
     stage = tagger.classifier_.second_stage_
-    parts = {name for name, _ in stage.parts()}
+    parts = set(stage.parts)
     assert parts == {"ranker", "index", "sub_index", "names", "centroids"}
     assert stage.masses is not None and stage.tested is not None and stage.blend.count_share < 1
     assert stage.blend.unseen and (tagger.classifier_.label_counts_ == 0).any()
@@ -416,7 +416,7 @@ def test_floats_of_16_bits_in_files_of_format_1(tmp_path, rerank, verify):
     if rerank == "linear":  # format 1 had no index
         stage = clf.second_stage_
         blend = replace(stage.blend, kind="linear", coefficients=stage.blend.coefficients[:10])
-        stage = replace(stage, blend=blend, length=100, index=None)
+        stage = replace(stage, blend=blend, length=100, parts={"ranker": stage.ranker})
         clf.model_ = replace(clf.model_, second_stage=stage)
     header, arrays = model_to_state(clf.model_, clf.get_params())
     header["kind"] = "LdSMClassifier"

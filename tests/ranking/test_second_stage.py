@@ -47,7 +47,7 @@ def precision(clf: LdSMClassifier, k: int = 1, **options: Any) -> float:
 def test_auto_finds_the_ranker_where_it_helps() -> None:
     stage = fitted().second_stage_
     assert stage.blend.kind.startswith("linear")
-    assert [name for name, _ in stage.parts()] == list(stage.blend.needs)
+    assert list(stage.parts) == list(stage.blend.needs)
     assert precision(fitted()) > precision(fitted(None, subsample=1.0)) + 0.02
 
 

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays
+from .._features.blocks import READS, Layout
 from .._features.new_rows import NewRows
-from .._features.part import LARGEST, Part
 from .._storage.fields import Array, Sizes, Table
 from .._storage.gaps import check_order
+from .._trees.columns import Moved
 from .._trees.forest import narrowed
+from .part import LARGEST, Part, Update
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold
@@ -48,6 +50,19 @@ class FeatureIndex(Part):
     def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
         if verify:
             check_order(name, self.offsets, self.labels, sizes["known"], "label", "feature")
+
+    def relabelled(self, moved: Moved) -> FeatureIndex:
+        lists = moved.indexed.within(self.offsets, self.labels, self.codes)
+        return FeatureIndex(*lists, self.units)
+
+    def widened(self, name: str, before: Layout, after: Layout) -> FeatureIndex:
+        more = after.width_for(name) - before.width_for(name)
+        return with_features(self, after.width_for(name)) if more else self
+
+    def learned(self, name: str, update: Update) -> FeatureIndex:
+        (block,) = READS[name]
+        x, new = update.new.x.read_by(name), update.new
+        return with_rows(self, update.masses[block], x, new, update.seed)
 
 
 @dataclass(frozen=True, eq=False)

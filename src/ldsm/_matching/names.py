@@ -18,12 +18,13 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.matrices import map_columns
 from .._arrays.texts import encoded, packed, unpacked, words_of
-from .._features.part import Part
 from .._storage.fields import Array, Sizes, Table, check_names
 from .._storage.gaps import check_order
 from .._storage.strings import Strings
+from .._trees.columns import Moved, NewColumns, Numbers
 from .._trees.forest import narrowed
 from ..datasets.dataset import SubWordForm
+from .part import Part
 
 # A name counts as matched if the text has so much of it, by the weight of its sub-words.
 MATCHED = 0.8
@@ -86,6 +87,31 @@ class NameIndex(Part):
         if np.any(self.right < 0) or np.any(self.matched < self.right):
             raise ValueError("its names were right more often than they were matched")
         check_names(f"second_stage.{name}", Strings(self.text, self.text_offsets), unique=False)
+
+    def relabelled(self, moved: Moved) -> NameIndex:
+        owners = moved.known.place[self.owners]
+        order = np.argsort(owners, kind="stable")
+        order = order[owners[order] >= 0]
+        place = np.full(len(owners), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        owners = owners[order]
+        renumbered = NewColumns(place, max(1, len(order)))
+        offsets, names, _ = renumbered.within(self.offsets, self.names, self.names)
+        text = Strings(self.text, self.text_offsets)
+        if len(text):
+            kept = (owners < moved.n_labels).tolist()
+            spelled = zip(order.tolist(), kept, strict=True)
+            text = Strings.pack([text[i] if own else "" for i, own in spelled])
+        return NameIndex(
+            offsets,
+            names,
+            self.idf,
+            self.norms[order],
+            owners.astype(np.int32),
+            text.data,
+            text.offsets,
+            *(_sums(matches, moved) for matches in (self.matched, self.right)),
+        )
 
     def odds(self, labels: NDArray[np.int32]) -> NDArray[np.float32]:
         """Log-odds that a label is right if its name is matched."""
@@ -164,6 +190,12 @@ class NameIndex(Part):
         text = Strings(self.text, self.text_offsets)
         name = text[int(found[best])] if len(text) else None
         return name, min(1.0, float(coverages[best]))
+
+
+def _sums(matches: Numbers, moved: Moved) -> Numbers:
+    """By label; then, if any are dropped, of all of these together."""
+    own = moved.columns.taken(matches, 0)
+    return np.append(own, matches.sum() - own.sum()) if moved.n_dropped else own
 
 
 def name_index(

@@ -14,9 +14,11 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.lists import replaced_lists, taken_lists
 from .._execution.threads import CancelFlag
-from .._features.part import LARGEST, Part
+from .._features.blocks import MAIN, Layout
+from .._matching.part import LARGEST, Part
 from .._storage.fields import Array, Sizes, Table
 from .._storage.gaps import check_order
+from .._trees.columns import Moved
 
 NO_UNITS = np.zeros(0, np.float32)
 FEW_ROWS = 4  # are answered feature by feature
@@ -38,6 +40,7 @@ class LabelVectors(Part):
     weights: NDArray[Any]  # float32 or int8
     units: NDArray[np.float32]  # n_labels, or empty if the weights are floats
 
+    OWNER: ClassVar = "label"
     TABLE: ClassVar = Table(
         "label vectors",
         Array("offsets", (np.int64,), ("labels+1",)),
@@ -136,6 +139,19 @@ class LabelVectors(Part):
         if len(units):
             units[labels] = others.units
         return LabelVectors(offsets, features, weights, units)
+
+    def relabelled(self, moved: Moved) -> LabelVectors:
+        columns, units = moved.columns, self.units
+        if not columns.only_adds:
+            return self.taken(columns.source)
+        # A new label's vector is empty.
+        lengths = columns.taken(np.diff(self.offsets), 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        units = columns.taken(units, 0) if len(units) else units
+        return LabelVectors(offsets, self.features, self.weights, units)
+
+    def widened(self, name: str, before: Layout, after: Layout) -> LabelVectors:
+        return self.with_room(before[MAIN], after[MAIN] - before[MAIN], after.width_for(name))
 
     def with_room(self, at: int, more: int, n_features: int) -> LabelVectors:
         """The same of so many features in all, of which `more` new ones are numbered from `at`."""

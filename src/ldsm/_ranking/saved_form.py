@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._features.blocks import BIGRAMS, BLOCKS, MAIN, SUB_WORDS, Layout
-from .._features.part import LARGEST, Part
 from .._matching.evidence import Evidence
-from .._matching.feature_index import FeatureIndex
-from .._matching.names import NameIndex
+from .._matching.part import LARGEST
 from .._storage.container import Arrays
 from .._storage.fields import (
     FLAG,
@@ -27,7 +25,7 @@ from .._storage.fields import (
     whole,
 )
 from .blend import KINDS, UNSEEN_TERMS, Blend
-from .label_vectors import LabelVectors
+from .parts import PARTS
 from .stage import SHORTLIST, SecondStage
 
 PLACE = "second_stage."
@@ -51,20 +49,13 @@ BLEND = Table(
     Array("tested", (np.uint16,), ("labels", 2), default=None, since=2, hashed=False),
     Array("dropped_seen", (np.uint8,), ("dropped",), default=None, since=2),
 )
-PARTS: dict[str, type[Part]] = {
-    "index": FeatureIndex,
-    "sub_index": FeatureIndex,
-    "names": NameIndex,
-    "ranker": LabelVectors,
-    "centroids": LabelVectors,
-}
 
 
 def stage_to_state(stage: SecondStage) -> tuple[dict[str, Any], Arrays]:
     """The blend as plain numbers, its parts as arrays ``second_stage.<name>.<array>``."""
     values = _values(stage)
     arrays = BLEND.saved(values, PLACE)
-    for name, part in stage.parts():
+    for name, part in stage.parts.items():
         arrays |= part.TABLE.saved(vars(part), f"{PLACE}{name}.")
     return BLEND.written(values), arrays
 
@@ -75,7 +66,7 @@ def stage_hashed(stage: SecondStage, n_training_rows: int) -> Iterator[str | NDA
     yield repr(BLEND.deciding(values))
     if stage.evidence is not None:  # then scores depend on base rates
         yield str(n_training_rows)
-    for name, part in stage.parts():
+    for name, part in stage.parts.items():
         yield from part.TABLE.hashed(vars(part), f"{PLACE}{name}.")
     yield from BLEND.hashed(values, PLACE)
 
@@ -116,7 +107,7 @@ def stage_from_state(
     if match_names and "names" not in blend.needs:
         raise ValueError("its header has no proper entry 'match_names': it has no names")
     labels = {"labels": len(label_counts), "known": len(label_counts) + n_dropped}
-    parts: dict[str, Any] = {
+    parts = {
         name: PARTS[name].from_arrays(
             name, arrays, {"features": layout.width_for(name), **labels}, verify=verify
         )
@@ -141,9 +132,9 @@ def stage_from_state(
         blend,
         label_counts,
         values["length"],
+        parts,
         match_names=match_names,
         evidence=None if evidence is None else Evidence(*evidence),
-        **parts,
         **found,
     )
 

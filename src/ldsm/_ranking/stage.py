@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,14 @@ from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
 from .._matching.names import NameIndex
+from .._matching.part import Part
 from .._matching.shortlists import Shortlists, match
 from .._trees.forest import Forest
 from .blend import Blend, Pairs
 from .label_vectors import LabelVectors
 
 Scores = NDArray[np.float32]
-Part = FeatureIndex | LabelVectors | NameIndex
+Kind = TypeVar("Kind", bound=Part)
 SHORTLIST = 100  # labels per row, unless more are found worth having
 
 
@@ -32,12 +33,7 @@ class SecondStage:
     blend: Blend
     label_counts: NDArray[np.int64]  # training rows per label
     length: int  # of a shortlist
-    # Parts that are None unless the blend needs them.
-    index: FeatureIndex | None = None
-    sub_index: FeatureIndex | None = None
-    names: NameIndex | None = None
-    ranker: LabelVectors | None = None
-    centroids: LabelVectors | None = None
+    parts: Mapping[str, Part]  # those that the blend needs, by their names in `PARTS`
     match_names: bool = False  # whether names find labels, or only score those that others find
     # How far the blend's scores of a row are relied on. Models of earlier versions do not have it:
     # their scores are the blend's for every row.
@@ -54,6 +50,30 @@ class SecondStage:
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
+
+    def with_parts(self, **parts: Part) -> SecondStage:
+        """The same with other parts of these names."""
+        return replace(self, parts={**self.parts, **parts})
+
+    @property
+    def index(self) -> FeatureIndex | None:
+        return _of_kind(FeatureIndex, self.parts.get("index"))
+
+    @property
+    def sub_index(self) -> FeatureIndex | None:
+        return _of_kind(FeatureIndex, self.parts.get("sub_index"))
+
+    @property
+    def names(self) -> NameIndex | None:
+        return _of_kind(NameIndex, self.parts.get("names"))
+
+    @property
+    def ranker(self) -> LabelVectors | None:
+        return _of_kind(LabelVectors, self.parts.get("ranker"))
+
+    @property
+    def centroids(self) -> LabelVectors | None:
+        return _of_kind(LabelVectors, self.parts.get("centroids"))
 
     def masses_of(self, x: Blocks) -> dict[str, NDArray[np.float64]]:
         """By block, the mass of each feature in some rows; of sub-words only for their index."""
@@ -166,11 +186,10 @@ class SecondStage:
         pairs = self.pairs(x, lists, cancel, n_training_rows=n_training_rows)
         return self.blend.probabilities(pairs)
 
-    def parts(self) -> Iterator[tuple[str, Part]]:
-        """What the blend needs, by name."""
-        for name in self.blend.needs:
-            part: Part = getattr(self, name)
-            yield name, part
+
+def _of_kind(kind: type[Kind], part: Part | None) -> Kind | None:
+    assert part is None or isinstance(part, kind)
+    return part
 
 
 def pairs_of(

@@ -251,28 +251,22 @@ class _Training:
 
     def _stage(self, blend: Blend, pairs: Pairs, ranker: LabelVectors | None = None) -> SecondStage:
         matchers = self.matching.matchers
-        index, sub_index = (
-            None if folded is None else folded.whole
-            for folded in (matchers.index, matchers.sub_index)
-        )
-        named = "names" in blend.needs
+        trained: dict[str, Any] = {**matchers.parts, "ranker": ranker}
+        if "centroids" in blend.needs:
+            trained["centroids"] = self._centroids()
         stage = SecondStage(
             blend,
             self.y.counts,
             self.matching.length,
-            index=index,
-            sub_index=sub_index,
-            names=matchers.names if named else None,
-            match_names=named and matchers.match_names,
-            ranker=ranker,
-            centroids=self._centroids() if "centroids" in blend.needs else None,
+            {name: trained[name] for name in blend.needs},
+            match_names="names" in blend.needs and matchers.match_names,
             telling_sub_words=matchers.telling_sub_words,
             tested=self._tested(blend.probabilities(pairs)),
         )
         evidence = Evidence.of(
             self.held,
             stage.base_rates(self.x.n_rows),
-            indexed=index is not None or sub_index is not None,
+            indexed=stage.index is not None or stage.sub_index is not None,
         )
         masses = stage.masses_of(self.data.blocks)
         narrow = {block: values.astype(np.float32) for block, values in masses.items()}
