@@ -18,7 +18,7 @@ from .._matching.names import NameIndex
 from .._matching.part import Part
 from .._matching.shortlists import Shortlists, match
 from .._trees.forest import Forest
-from .blend import Blend, Pairs
+from .blend import Blend, Listed, Pairs
 from .label_vectors import LabelVectors
 
 Scores = NDArray[np.float32]
@@ -146,10 +146,12 @@ class SecondStage:
         cancel: CancelFlag | None = None,
         *,
         n_training_rows: int | None = None,
+        name_odds: NDArray[np.float32] | None = None,
     ) -> Pairs:
         """The signals of the labels on each row's shortlist.
 
-        Given the number of training rows, also how far they can be relied on.
+        Given the number of training rows, also how far they can be relied on. `name_odds` are those
+        of rows whose matches of names have been counted.
         """
         indptr, labels = lists.indptr, lists.labels
         margins = distances = None
@@ -158,10 +160,11 @@ class SecondStage:
         if self.centroids is not None:
             rows = x.read_by("centroids")
             distances = self.centroids.squared_distances(rows, indptr, labels, cancel)
-        odds = None if self.names is None else self.names.odds(labels)
+        if name_odds is None and self.names is not None:
+            name_odds = self.names.odds(labels)
         most = self.blend.most_cosine
         counts = self.blend.counts(self.label_counts)
-        pairs = pairs_of(lists, counts, margins, distances, odds, most)
+        pairs = Pairs.of(Listed(lists, counts, margins, distances, name_odds, most))
         if self.evidence is None or n_training_rows is None or self.evidence.suffices(lists):
             return pairs
         certainty = self.evidence.certainty(lists)
@@ -190,30 +193,3 @@ class SecondStage:
 def _of_kind(kind: type[Kind], part: Part | None) -> Kind | None:
     assert part is None or isinstance(part, kind)
     return part
-
-
-def pairs_of(
-    lists: Shortlists,
-    label_counts: NDArray[np.int64],
-    margins: NDArray[np.float32] | None = None,
-    distances: NDArray[np.float64] | None = None,
-    name_odds: NDArray[np.float32] | None = None,
-    most_cosine: float = 0.0,
-) -> Pairs:
-    """The signals of the listed labels."""
-    cosines, best = (
-        None if values is None else np.minimum(values, np.float32(most_cosine))
-        for values in (lists.cosines, lists.best_cosine)
-    )
-    return Pairs(
-        np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file
-        label_counts[lists.labels],
-        margins,
-        distances,
-        lists.index_scores,
-        lists.sub_scores,
-        lists.coverages,
-        cosines,
-        best,
-        name_odds,
-    )

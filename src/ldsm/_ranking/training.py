@@ -25,9 +25,9 @@ from .._matching.names import name_index
 from .._matching.shortlists import Matchers, OutOfBag, Shortlists
 from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
-from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
+from .blend import Blend, Listed, Pairs, fit_blend, fit_unseen, rounded, tail_scores
 from .label_vectors import LabelVectors
-from .stage import SHORTLIST, SecondStage, pairs_of
+from .stage import SHORTLIST, SecondStage
 
 # Chosen on held-out training rows (docs/tuning.md).
 # C of the ranker: binary features carry less information and need more regularisation.
@@ -241,8 +241,7 @@ class _Training:
         They are rather like rare labels, so frequent ones count for less. Without enough true and
         false matches there is nothing to go by: then they have no score.
         """
-        assert pairs.cosines is not None
-        used = pairs.cosines > 0
+        used = pairs.signal("k") > 0
         truth = self.truth[used]
         if min(np.count_nonzero(truth), np.count_nonzero(~truth)) < FEWEST_PAIRS:
             return ()
@@ -361,7 +360,7 @@ class _Training:
             assert held.coverages is not None
             odds = names.odds_without(held.labels, held.coverages, self.truth)
             signals |= {"name_odds": odds, "most_cosine": self.most_cosine}
-        return pairs_of(held, self.y.counts, **signals)
+        return Pairs.of(Listed(held, self.y.counts, **signals))
 
     def _gains(self, richer: str, kind: str, pairs: Pairs) -> bool:
         """Whether a richer blend, which costs memory and time, gains more than a standard error."""

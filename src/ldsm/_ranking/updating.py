@@ -138,12 +138,12 @@ def _refitted(
     plain = replace(stage, label_counts=counts, blend=replace(stage.blend, count_share=1.0))
     lists = match(plain, x)
     truth = shared(lists, y)
-    pairs, names = plain.pairs(x, lists), stage.names
+    names, odds = stage.names, None
     if names is not None:
         assert lists.coverages is not None
         names = names.plus(names.counted(lists.labels, lists.coverages, truth))
         odds = names.odds_without(lists.labels, lists.coverages, truth)
-        pairs = replace(pairs, name_odds=odds)
+    pairs = plain.pairs(x, lists, name_odds=odds)
     weights = blend_weights(truth, seed)
     used = (weights > 0) & (pairs.label_counts > 0)
     if not can_blend(truth[used]):
