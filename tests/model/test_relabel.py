@@ -207,6 +207,20 @@ def test_more_trees_after_labels_were_changed():
     assert np.mean([best in row for best, row in zip(found, Y, strict=True)]) > 0.5
 
 
+def test_labels_renamed_after_others_were_dropped_survive_saving(tmp_path):
+    names = tagger().classes_.tolist()
+    changed = copy.deepcopy(tagger()).drop_labels(names[:3]).rename_labels({names[4]: "renamed"})
+    assert changed.classifier_.second_stage_.names is not None
+    changed.save(tmp_path / "changed.ldsm")
+    for verify in (True, False):
+        loaded = ldsm.load(tmp_path / "changed.ldsm", verify=verify)
+        assert loaded.fingerprint_ == changed.fingerprint_
+        assert loaded.predict(NEW) == changed.predict(NEW)
+    again = loaded.drop_labels(names[5:7]).rename_labels({names[7]: "too"})
+    again.save(tmp_path / "again.ldsm")
+    assert ldsm.load(tmp_path / "again.ldsm").fingerprint_ == again.fingerprint_
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [

@@ -69,7 +69,7 @@ class NameIndex(Part):
         n_labels, n_known, n_names = sizes["labels"], sizes["known"], len(self.owners)
         n_kept, n_texts = np.count_nonzero(self.owners < n_labels), len(self.text_offsets) - 1
         if (
-            n_texts not in (0, n_names)
+            n_texts not in (0, n_kept, n_names)  # dropped labels may have none
             or (n_texts == 0 and n_kept != n_labels)
             or len(self.matched) != n_labels + (n_known > n_labels)
         ):
