@@ -41,7 +41,7 @@ def saved(form):
     tail = LdSMClassifier(rerank="tail", **SETTINGS).fit(X, Y).second_stage_
     stage = clf.second_stage_
     blend = Blend("linear+index+tail", (*stage.blend.coefficients, -0.7, 0.1))
-    stage = replace(stage, blend=blend, centroids=tail.centroids)
+    stage = replace(stage.with_parts(centroids=tail.centroids), blend=blend)
     hold_model(clf, replace(clf.model_, second_stage=stage))
     header, arrays = model_to_state(clf.model_, clf.get_params())
     return {"kind": "LdSMClassifier", **header}, arrays, clf.forest_, X
