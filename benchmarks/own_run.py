@@ -68,7 +68,7 @@ def measure(
                 "depth": depth_facts(clf.forest_, train.X.shape[0]),
                 "model_bytes": saved_bytes(clf),
                 "trees_bytes": clf.forest_.nbytes,
-                "stage_bytes": sum(part.nbytes for _, part in stage.parts()) if stage else 0,
+                "stage_bytes": sum(part.nbytes for part in stage.parts.values()) if stage else 0,
                 "blend": stage.blend.kind if stage else "none",
                 "train_peak_bytes": None if peak is None else peak - before,
                 "peak_bytes": peak,

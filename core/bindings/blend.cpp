@@ -22,13 +22,13 @@ class PairArrays {
         take("base_rates", view.base_rates, "");
         if ((view.certainty == nullptr) != (view.base_rates == nullptr))
             refuse("The arrays of the pairs must have both certainty and base rates, or neither.");
-        take("cosines", view.cosines, "k");
-        if (view.cosines == nullptr) return;
-        take("coverages", view.coverages, "o");
-        take("best_cosine", view.best_cosine, "d");
-        take("name_odds", view.name_odds, "r");
-        if (view.coverages == nullptr || view.best_cosine == nullptr || view.name_odds == nullptr)
-            refuse("The arrays of the pairs must have all signals of names, or none.");
+        if (!nb::try_cast(pairs.attr("more_letters"), view.more_letters, false))
+            refuse("The letters of more signals must be a str.");
+        if (view.more_letters.empty()) return;
+        const size_t n = arrays_.matrix("more", view.more);
+        check_equal(n, view.more_letters.size() * static_cast<size_t>(view.n_pairs),
+                    "The arrays of the pairs must have the same length");
+        letters_ += view.more_letters;
     }
     void check_terms(const std::vector<std::string>& terms, bool tail) const {
         if (view.label_counts == nullptr) refuse("The pairs must have label counts.");

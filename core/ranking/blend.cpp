@@ -50,12 +50,9 @@ class Terms {
             signal('w') = std::log(pairs_.index_scores[pair] + kLeastIndexScore);
         if (pairs_.sub_scores != nullptr)
             signal('s') = std::log(pairs_.sub_scores[pair] + kLeastIndexScore);
-        if (pairs_.cosines != nullptr) {
-            signal('o') = pairs_.coverages[pair];
-            signal('k') = pairs_.cosines[pair];
-            signal('d') = signal('k') - pairs_.best_cosine[pair];
-            signal('r') = pairs_.name_odds[pair];
-        }
+        for (size_t i = 0; i < pairs_.more_letters.size(); ++i)
+            signal(pairs_.more_letters[i]) =
+                pairs_.more[static_cast<int64_t>(i) * pairs_.n_pairs + pair];
         for (size_t t = 0; t < terms_.size(); ++t) {
             double product = 1;
             for (const char letter : terms_[t]) product *= signal(letter);

@@ -15,8 +15,10 @@ struct PairSignals {
     const float* margins;
     const double* distances;
     const float* index_scores;
-    const float* sub_scores;                                     // by the index of sub-words
-    const float *coverages, *cosines, *best_cosine, *name_odds;  // of the label's name
+    const float* sub_scores;  // by the index of sub-words
+    // Signals that terms use as they are: a letter for each, and one row of values per letter.
+    std::string more_letters;
+    const double* more;
     // How far the signals can be relied on, from 0 to 1, and the share of all rows that have the
     // label, which the score is otherwise; both are null if all can be.
     const float* certainty;
@@ -36,8 +38,7 @@ constexpr double kLeastScore = 1e-4, kLeastIndexScore = 1e-3;
 // Values of the terms, pair by pair. A term names its signals by letters (see ldsm's blend.py): t,
 // log-odds of the trees' score; m, margin; z, logarithm of the margin's likelihood; w, logarithm of
 // the index's score; n, 1 for a label in no leaf; q, distance; c, logarithm of the label's rows; s,
-// logarithm of the score by sub-words; o, coverage of the name; k, its cosine, and d, how far it is
-// below the row's largest; r, odds of the name.
+// logarithm of the score by sub-words; and the `more_letters`.
 void blend_terms(const PairSignals& pairs, const std::vector<std::string>& terms,
                  const TailFormula* tail, double* out);
 

@@ -28,10 +28,8 @@ def pair_arrays() -> dict[str, Any]:
         "distances": 4 * rng.random(N_PAIRS),
         "index_scores": index_scores.astype(np.float32),
         "sub_scores": rng.random(N_PAIRS).astype(np.float32),
-        "coverages": rng.random(N_PAIRS).astype(np.float32),
-        "cosines": (rng.random(N_PAIRS) / 2).astype(np.float32),
-        "best_cosine": (0.5 + rng.random(N_PAIRS) / 2).astype(np.float32),
-        "name_odds": rng.normal(size=N_PAIRS).astype(np.float32),
+        "more_letters": "okdr",
+        "more": rng.normal(size=(4, N_PAIRS)),
     }
 
 
@@ -54,10 +52,7 @@ def naive_terms(
         "q": a["distances"],
         "c": np.log(a["label_counts"] + 1),
         "s": np.log(a["sub_scores"].astype(np.float64) + 1e-3),
-        "o": a["coverages"].astype(np.float64),
-        "k": a["cosines"].astype(np.float64),
-        "d": a["cosines"].astype(np.float64) - a["best_cosine"],
-        "r": a["name_odds"].astype(np.float64),
+        **dict(zip(a["more_letters"], a["more"], strict=True)),
     }
     return np.stack(
         [np.prod([signals[s] for s in term] or [np.ones(N_PAIRS)], axis=0) for term in terms],
@@ -88,7 +83,7 @@ def test_terms_match_formulas(tree_share: float | None, gamma: float) -> None:
     np.testing.assert_allclose(probabilities, expected, rtol=1e-6)
     for part in (slice(0, 1), slice(7, 120)):
         again = _core.blend_probabilities(
-            Pairs(**{name: array[part] for name, array in arrays.items()}),
+            Pairs(**arrays)[np.arange(N_PAIRS)[part]],
             terms=TERMS,
             tree_share=tree_share,
             gamma=gamma,
@@ -132,9 +127,9 @@ def test_missing_signals() -> None:
         ("distances", "q"),
         ("index_scores", "w"),
         ("sub_scores", "ss"),
-        ("cosines", "ok"),
+        ("more_letters", "ok"),
     ):
-        without = arrays | {name: None}
+        without = arrays | {name: "" if name == "more_letters" else None}
         with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
             _core.blend_terms(Pairs(**without), terms=("", term))
         with pytest.raises(ValueError, match=f"The term '{term}' needs a signal"):
@@ -151,12 +146,15 @@ def test_missing_signals() -> None:
 
 def test_arguments_of_a_blend_are_checked() -> None:
     arrays = pair_arrays()
-    for name in arrays.keys() - {"tree_scores"}:
+    for name in arrays.keys() - {"tree_scores", "more_letters"}:
         with pytest.raises(ValueError, match="must have the same length"):
-            _core.blend_terms(Pairs(**(arrays | {name: arrays[name][:-1]})), terms=("t",))
-    for name in ("coverages", "best_cosine", "name_odds"):
-        with pytest.raises(ValueError, match="all signals of names, or none"):
-            _core.blend_terms(Pairs(**(arrays | {name: None})), terms=("t",))
+            short = np.ascontiguousarray(arrays[name][..., :-1])
+            _core.blend_terms(Pairs(**(arrays | {name: short})), terms=("t",))
+    for changes in ({"more": arrays["more"][:-1]}, {"more_letters": "okdrx"}):
+        with pytest.raises(ValueError, match="must have the same length"):
+            _core.blend_terms(Pairs(**arrays | changes), terms=("t",))
+    with pytest.raises(ValueError, match="more must be a contiguous"):
+        _core.blend_terms(Pairs(**arrays | {"more": None}), terms=("t",))
     with pytest.raises(ValueError, match="terms must not be empty"):
         _core.blend_terms(Pairs(**arrays), terms=())
     for term in ("x", "t x", "T", "é"):

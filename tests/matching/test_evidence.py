@@ -12,10 +12,11 @@ import ldsm
 from ldsm import LdSMClassifier
 from ldsm._matching.evidence import Evidence, long_runs
 from ldsm._matching.shortlists import Shortlists
-from ldsm._ranking.saved_form import stage_from_state, stage_to_state
+from ldsm._ranking.saved_form import stage_from_state
 from ldsm._storage.strings import Strings
 from ldsm.classifier import hold_model
 from ldsm.datasets import make_xmc
+from saved_states import stage_state
 
 N_ROWS, N_FEATURES, N_LABELS = 1500, 300, 120
 KINDS = ("linear", "tail", "auto")
@@ -221,7 +222,7 @@ def test_learning_and_relabelling_keep_it() -> None:
 )
 def test_damaged_evidence_refused(stored: Any) -> None:
     stage = fitted().second_stage_
-    header, arrays = stage_to_state(stage)
+    header, arrays = stage_state(stage)
     layout = fitted().model_.layout
     counts = stage.label_counts
     assert stage_from_state(header, dict(arrays), layout, counts, 0, verify=True) is not None

@@ -308,7 +308,7 @@ def test_masses_do_not_affect_predictions(tmp_path):
     with pytest.raises(ValueError, match="saved by an earlier version"):
         clf.partial_fit(X[REST], Y[REST])
     assert clf.fingerprint_ == fitted().fingerprint_
-    for change, what in ((np.float64(1), "wrong type"), (np.float32(-1), "mass of a feature")):
+    for change, what in ((np.float64(1), "type float32"), (np.float32(-1), "masses has an entry")):
         broken = arrays | {"second_stage.masses": np.full(X.shape[1], change)}
         write(old, header, broken)
         with pytest.raises(ValueError, match=what):

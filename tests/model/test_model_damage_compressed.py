@@ -39,7 +39,7 @@ def saved(form):
     tail = LdSMClassifier(rerank="tail", **SETTINGS).fit(X, Y).second_stage_
     stage = clf.second_stage_
     blend = Blend("linear+index+tail", (*stage.blend.coefficients, -0.7, 0.1))
-    stage = replace(stage, blend=blend, centroids=tail.centroids)
+    stage = replace(stage.with_parts(centroids=tail.centroids), blend=blend)
     hold_model(clf, replace(clf.model_, second_stage=stage))
     header, arrays = model_to_state(clf.model_, clf.get_params())
     return {"kind": "LdSMClassifier", **header}, arrays, clf.forest_, X
@@ -110,6 +110,8 @@ def listed(name, which, value):
     return change
 
 
+SIZES = "must have the shape|must have a unit for each label"
+TYPES = "must be of type|must have the shape|wrong type for its weights"
 UNITS, PARENTS = "forest.weight_units", "must both be compressed, or neither"
 INDEX = "second_stage.index"
 NODE = "node [0-9]+ of tree 0: "
@@ -175,9 +177,9 @@ BROKEN = {
     "index offsets fall": (put(f"{INDEX}.offsets", 1, 2**40), "offsets of its index do not rise"),
     "index offsets end early": (put(f"{INDEX}.offsets", -1, 3), "offsets of its index do not rise"),
     "index offsets end late": (put(f"{INDEX}.offsets", -1, 2**62), "offsets of its index do not"),
-    "index offsets too few": (become(f"{INDEX}.offsets", lambda a: a[1:]), "do not fit each other"),
-    "no index offsets": (become(f"{INDEX}.offsets", lambda a: a[:0]), "do not fit each other"),
-    "index offsets as int32": (as_type(f"{INDEX}.offsets", np.int32), "wrong type or shape"),
+    "index offsets too few": (become(f"{INDEX}.offsets", lambda a: a[1:]), SIZES),
+    "no index offsets": (become(f"{INDEX}.offsets", lambda a: a[:0]), SIZES),
+    "index offsets as int32": (as_type(f"{INDEX}.offsets", np.int32), TYPES),
     "index label too large": (listed("labels", 0, 8), "index has a label out of range"),
     "index label 255": (listed("labels", 1, 255), "index has a label out of range"),
     "index label twice": (
@@ -188,18 +190,21 @@ BROKEN = {
         become(f"{INDEX}.labels", lambda a: a.astype(np.int32) - 1),
         "index has a label out of range",
     ),
-    "index labels as int64": (as_type(f"{INDEX}.labels", np.int64), "wrong type or shape"),
-    "index labels as floats": (as_type(f"{INDEX}.labels", np.float32), "wrong type or shape"),
-    "index labels too few": (become(f"{INDEX}.labels", lambda a: a[1:]), "do not fit each other"),
-    "index codes too few": (become(f"{INDEX}.codes", lambda a: a[1:]), "do not fit each other"),
-    "index codes too many": (become(f"{INDEX}.codes", lambda a: np.tile(a, 2)), "do not fit each"),
-    "index codes signed": (as_type(f"{INDEX}.codes", np.int8), "wrong type or shape"),
-    "index codes square": (become(f"{INDEX}.codes", lambda a: a[:, None]), "wrong type or shape"),
-    "index unit NaN": (put(f"{INDEX}.units", 0, np.nan), "index has a unit that is not a"),
-    "index unit negative": (put(f"{INDEX}.units", -1, -1), "index has a unit that is not a"),
-    "index unit infinite": (put(f"{INDEX}.units", 0, np.inf), "index has a unit that is not a"),
-    "index units too few": (become(f"{INDEX}.units", lambda a: a[1:]), "do not fit each other"),
-    "index units as float64": (as_type(f"{INDEX}.units", np.float64), "wrong type or shape"),
+    "index labels as int64": (as_type(f"{INDEX}.labels", np.int64), TYPES),
+    "index labels as floats": (as_type(f"{INDEX}.labels", np.float32), TYPES),
+    "index labels too few": (become(f"{INDEX}.labels", lambda a: a[1:]), SIZES),
+    "index codes too few": (become(f"{INDEX}.codes", lambda a: a[1:]), SIZES),
+    "index codes too many": (become(f"{INDEX}.codes", lambda a: np.tile(a, 2)), SIZES),
+    "index codes signed": (as_type(f"{INDEX}.codes", np.int8), TYPES),
+    "index codes square": (become(f"{INDEX}.codes", lambda a: a[:, None]), TYPES),
+    "index unit NaN": (put(f"{INDEX}.units", 0, np.nan), "index.units has an entry that is not"),
+    "index unit negative": (put(f"{INDEX}.units", -1, -1), "index.units has an entry that is not"),
+    "index unit infinite": (
+        put(f"{INDEX}.units", 0, np.inf),
+        "index.units has an entry that is not",
+    ),
+    "index units too few": (become(f"{INDEX}.units", lambda a: a[1:]), SIZES),
+    "index units as float64": (as_type(f"{INDEX}.units", np.float64), TYPES),
 }
 for part in ("ranker", "centroids"):
     place = f"second_stage.{part}"
@@ -209,31 +214,40 @@ for part in ("ranker", "centroids"):
             f"its {part} has a feature out of",
         ),
         f"{part}: a gap of 0": (vector(part, 1, 0), f"features of its {part} do not rise"),
-        f"{part}: unit NaN": (put(f"{place}.units", 2, np.nan), f"its {part} has a "),
-        f"{part}: unit infinite": (put(f"{place}.units", 2, np.inf), f"its {part} has a "),
-        f"{part}: unit negative": (put(f"{place}.units", 2, -1), f"its {part} has a "),
-        f"{part}: units too few": (become(f"{place}.units", lambda a: a[1:]), "do not fit each"),
+        f"{part}: unit NaN": (
+            put(f"{place}.units", 2, np.nan),
+            f"{part}.units has an entry that is not",
+        ),
+        f"{part}: unit infinite": (
+            put(f"{place}.units", 2, np.inf),
+            f"{part}.units has an entry that is not",
+        ),
+        f"{part}: unit negative": (
+            put(f"{place}.units", 2, -1),
+            f"{part}.units has an entry that is not",
+        ),
+        f"{part}: units too few": (become(f"{place}.units", lambda a: a[1:]), SIZES),
         f"{part}: units too many": (
             become(f"{place}.units", lambda a: np.append(a, a)),
-            "do not fit each",
+            SIZES,
         ),
-        f"{part}: units missing": (lambda a, place=place: a.pop(f"{place}.units"), "do not fit"),
-        f"{part}: units as float64": (as_type(f"{place}.units", np.float64), "wrong type or shape"),
-        f"{part}: codes with features": (as_type(f"{place}.features", np.int32), "wrong type or"),
-        f"{part}: floats with gaps": (as_type(f"{place}.weights", np.float32), "wrong type or"),
-        f"{part}: halves with gaps": (as_type(f"{place}.weights", np.float16), "wrong type or"),
+        f"{part}: units missing": (lambda a, place=place: a.pop(f"{place}.units"), SIZES),
+        f"{part}: units as float64": (as_type(f"{place}.units", np.float64), TYPES),
+        f"{part}: codes with features": (as_type(f"{place}.features", np.int32), TYPES),
+        f"{part}: floats with gaps": (as_type(f"{place}.weights", np.float32), TYPES),
+        f"{part}: halves with gaps": (as_type(f"{place}.weights", np.float16), TYPES),
         f"{part}: floats with features and units": (
             both(as_type(f"{place}.weights", np.float32), as_type(f"{place}.features", np.int32)),
-            "do not fit each other",
+            SIZES,
         ),
-        f"{part}: unsigned codes": (as_type(f"{place}.weights", np.uint8), "wrong type or shape"),
-        f"{part}: signed gaps": (as_type(f"{place}.features", np.int8), "wrong type or shape"),
+        f"{part}: unsigned codes": (as_type(f"{place}.weights", np.uint8), TYPES),
+        f"{part}: signed gaps": (as_type(f"{place}.features", np.int8), TYPES),
         f"{part}: offsets do not begin": (put(f"{place}.offsets", 0, 1), f"offsets of its {part}"),
-        f"{part}: offsets too few": (become(f"{place}.offsets", lambda a: a[1:]), "do not fit"),
+        f"{part}: offsets too few": (become(f"{place}.offsets", lambda a: a[1:]), SIZES),
         f"{part}: offsets fall": (put(f"{place}.offsets", 2, 2**40), f"offsets of its {part} do"),
         f"{part}: offsets negative": (put(f"{place}.offsets", 2, -5), f"offsets of its {part} do"),
         f"{part}: offsets end late": (put(f"{place}.offsets", -1, 2**62), f"offsets of its {part}"),
-        f"{part}: codes too few": (become(f"{place}.weights", lambda a: a[1:]), "do not fit each"),
+        f"{part}: codes too few": (become(f"{place}.weights", lambda a: a[1:]), SIZES),
     }
 
 
@@ -292,7 +306,7 @@ def test_invalid_shortlist_lengths(tmp_path, length):
     header, arrays, _, _ = saved("bytes")
     path = written(tmp_path, header, arrays, length=length)
     for verify in (True, False):
-        refuse(path, "its shortlists must have 1 to 1000000 labels, not ", verify)
+        refuse(path, "entry 'length': it must be an int from 1 to 1000000, not ", verify)
 
 
 @pytest.mark.parametrize("length", [1, 3, 10**6])
@@ -308,13 +322,16 @@ def test_valid_shortlist_lengths(tmp_path, length):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "index"}, "unknown kind, 'index'"),
-        ({"kind": "magic"}, "unknown kind, 'magic'"),
+        ({"kind": "index"}, "no proper entry 'kind'.*not 'index'"),
+        ({"kind": "magic"}, "no proper entry 'kind'.*not 'magic'"),
         ({"coefficients": [1.0]}, "wrong number of coefficients"),
         ({"kind": "linear+index"}, "wrong number of coefficients"),
         ({"kind": "tail", "coefficients": [0.0, 1.0]}, "does not know, 'second_stage.index.codes'"),
-        ({"coefficients": [1e31] * 19}, "not a number up to 1e"),
-        ({"more": 1}, "no proper entry 'second_stage'"),
+        (
+            {"coefficients": [1e31] * 19},
+            "entry 'coefficients': it must be a list of numbers from -1e",
+        ),
+        ({"more": 1}, "second_stage has an entry .* does not know, 'more'"),
     ],
     ids=str,
 )

@@ -377,7 +377,7 @@ def test_file_with_all_parts():
     path = GOLDEN / "tagger_v2_parts.ldsm"
     tagger = load(path)
     stage = tagger.classifier_.second_stage_
-    parts = {name for name, _ in stage.parts()}
+    parts = set(stage.parts)
     assert parts == {"ranker", "index", "sub_index", "names", "centroids"}
     assert stage.masses is not None and stage.tested is not None and stage.blend.count_share < 1
     assert stage.blend.unseen and (tagger.classifier_.label_counts_ == 0).any()
@@ -397,7 +397,7 @@ def test_format_1_half_floats(tmp_path, rerank, verify):
     if rerank == "linear":  # format 1 had no index
         stage = clf.second_stage_
         blend = replace(stage.blend, kind="linear", coefficients=stage.blend.coefficients[:10])
-        stage = replace(stage, blend=blend, length=100, index=None)
+        stage = replace(stage, blend=blend, length=100, parts={"ranker": stage.ranker})
         clf.model_ = replace(clf.model_, second_stage=stage)
     header, arrays = model_to_state(clf.model_, clf.get_params())
     header["kind"] = "LdSMClassifier"

@@ -12,7 +12,7 @@ import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.container import write
 from ldsm.classifier import hold_model
-from ldsm.text.saved_form import tagger_to_state
+from saved_states import tagger_state
 from text_corpus import titles
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))
@@ -161,7 +161,7 @@ def test_dropped_tag_leaves_no_data():
     assert model.forest.n_dropped == 1 and model.forest.histogram_labels.max() == n_labels
     assert len(model.label_counts) == len(stage.tested) == len(stage.ranker.offsets) - 1 == n_labels
     for each, is_there in ((before, True), (renamed, True), (after, False)):
-        _, arrays = tagger_to_state(each)
+        _, arrays = tagger_state(each)
         names = [arrays[f"{part}.text"].tobytes() for part in ("second_stage.names", "labels")]
         assert any(name.encode() in text or b"zzz" in text for text in names) == is_there
     shown = [leaf for text in NEW[:20] for leaf in str(after.explain(text, max_tags=9)).split()]
@@ -205,6 +205,20 @@ def test_more_trees_after_labels_were_changed():
     assert np.mean([best in row for best, row in zip(found, Y, strict=True)]) > 0.5
 
 
+def test_labels_renamed_after_others_were_dropped_survive_saving(tmp_path):
+    names = tagger().classes_.tolist()
+    changed = copy.deepcopy(tagger()).drop_labels(names[:3]).rename_labels({names[4]: "renamed"})
+    assert changed.classifier_.second_stage_.names is not None
+    changed.save(tmp_path / "changed.ldsm")
+    for verify in (True, False):
+        loaded = ldsm.load(tmp_path / "changed.ldsm", verify=verify)
+        assert loaded.fingerprint_ == changed.fingerprint_
+        assert loaded.predict(NEW) == changed.predict(NEW)
+    again = loaded.drop_labels(names[5:7]).rename_labels({names[7]: "too"})
+    again.save(tmp_path / "again.ldsm")
+    assert ldsm.load(tmp_path / "again.ldsm").fingerprint_ == again.fingerprint_
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -226,7 +240,7 @@ def test_more_trees_after_labels_were_changed():
 )
 def test_damaged_dropped_labels_refused(tmp_path, name, change):
     dropped = copy.deepcopy(tagger()).drop_labels(tagger().classes_[:3])
-    header, arrays = tagger_to_state(dropped)
+    header, arrays = tagger_state(dropped)
     array = arrays.pop(name, np.zeros(0, np.int32))
     if change is not None:
         arrays[name] = change(np.array(array))

@@ -67,14 +67,12 @@ def tagger(kind, unseen, draw):
         unseen=tuple(rng.normal(size=len(UNSEEN_TERMS)).tolist()) if known else (),
         most_cosine=0.9,
     )
-    parts = dict.fromkeys(("index", "sub_index", "names", "ranker", "centroids"))
-    parts |= {part: getattr(stage, part) for part in blend.needs if part != "centroids"}
-    if "centroids" in blend.needs:
-        parts["centroids"] = stage.centroids or stage.ranker  # any vectors will do
-    if parts["sub_index"] is None:
-        parts["telling_sub_words"] = None
+    # Any vectors will do for centroids.
+    parts = {part: stage.parts.get(part, stage.ranker) for part in blend.needs}
+    telling = stage.telling_sub_words if "sub_index" in parts else None
     match_names = "names" in blend.needs and bool(rng.integers(2))
-    stage = replace(stage, blend=blend, match_names=match_names, masses=None, **parts)
+    stage = replace(stage, blend=blend, match_names=match_names, masses=None, parts=parts)
+    stage = replace(stage, telling_sub_words=telling)
     own = hold_model(copy.copy(tagger.classifier_), replace(model, second_stage=stage))
     hold_text(tagger, fitted_text(tagger)._replace(classifier=with_lists(own, draw)))
     return tagger

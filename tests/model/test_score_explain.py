@@ -46,7 +46,7 @@ def model(rerank):
     }[rerank]
     parts = {"ranker": linear.ranker, "index": linear.index, "centroids": tail.centroids}
     parts = {name: parts[name] for name in KINDS[kind].needs}
-    stage = SecondStage(Blend(kind, coefficients), clf.label_counts_, SHORTLIST, **parts)
+    stage = SecondStage(Blend(kind, coefficients), clf.label_counts_, SHORTLIST, parts)
     return hold_model(clf, dataclasses.replace(clf.model_, second_stage=stage))
 
 
@@ -221,9 +221,7 @@ def test_invalid_explain_arguments(arguments, message):
 def test_single_candidate_baseline(rerank):
     """Relative to a list of one, every stage would add nothing."""
     clf = model(rerank)
-    stage = dataclasses.replace(clf.second_stage_, length=1, index=None)
-    if clf.second_stage_.index is not None:  # its coefficients need the index
-        stage = dataclasses.replace(clf.second_stage_, length=1)
+    stage = dataclasses.replace(clf.second_stage_, length=1)
     lone = hold_model(LdSMClassifier(), dataclasses.replace(clf.model_, second_stage=stage))
     said = 0
     for row in range(30):

@@ -12,8 +12,8 @@ from ldsm.serve import Settings, create_app, learner
 from ldsm.serve import service as service_module
 from ldsm.serve.corrections import CorrectionFile
 from ldsm.serve.learner import NOTE
-from ldsm.text.saved_form import tagger_to_state
 from patience import PATIENCE, wait_until
+from saved_states import tagger_state
 from services import running, service, small_tagger
 
 TAGS = "/v1/projects/tags"
@@ -98,7 +98,7 @@ def test_single_learning_process(own_model):
 
 
 def of_an_earlier_version(tagger, path):
-    header, arrays = tagger_to_state(tagger)
+    header, arrays = tagger_state(tagger)
     del arrays["second_stage.masses"]
     write(path, {"kind": "TextTagger", **header}, arrays)
 

@@ -14,8 +14,8 @@ from ldsm import LdSMClassifier, TextTagger
 from ldsm._storage import container
 from ldsm._storage.strings import Strings
 from ldsm.text import default_vectorizer
-from ldsm.text.saved_form import tagger_to_state
 from model_bytes import with_entry
+from saved_states import tagger_state
 
 TEXTS = ["cod and herring quota", "import of beef", "herring import"] * 5
 TAGS = [["fish", "law"], ["meat", "trade"], ["fish", "trade"]] * 5
@@ -29,7 +29,7 @@ def tagger(**settings) -> TextTagger:
 
 def crafted(path: Path, change) -> Path:
     """A tagger's file with a valid checksum and other settings or arrays."""
-    header, arrays = tagger_to_state(tagger())
+    header, arrays = tagger_state(tagger())
     change(header, arrays)
     container.write(path, {"kind": "TextTagger", **header}, arrays)
     return path
@@ -40,9 +40,9 @@ def crafted(path: Path, change) -> Path:
     [
         ({"token_pattern": "(?:a+)+$", "stop_words": ["a" * 41 + "!"]}, "might never come to an"),
         ({"token_pattern": "(?i)" + "[\x00-\U0010ffff]" * 2000}, "might never come to an end"),
-        ({"analyzer": "char", "ngram_range": [1, 10**9]}, "wrong ngram_range"),
-        ({"analyzer": "char", "ngram_range": [1, 21]}, "wrong ngram_range"),
-        ({"stop_words": [1]}, "wrong stop_words"),
+        ({"analyzer": "char", "ngram_range": [1, 10**9]}, "no proper entry 'ngram_range'"),
+        ({"analyzer": "char", "ngram_range": [1, 21]}, "no proper entry 'ngram_range'"),
+        ({"stop_words": [1]}, "no proper entry 'stop_words'"),
         ({"token_pattern": None}, "no token pattern"),
         ({"token_pattern": "[b-a]+"}, "its token pattern is wrong: bad character range"),
     ],
@@ -57,12 +57,12 @@ def test_hostile_settings_refused(tmp_path, settings, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, a: h["text"]["vectorizer"].update(min_df=1e308), "wrong min_df, '1e\\+308'"),
-        (lambda h, a: h["text"]["vectorizer"].update(max_df=-0.5), "wrong max_df"),
+        (lambda h, a: h["text"]["vectorizer"].update(min_df=1e308), "entry 'min_df'.*not 1e\\+308"),
+        (lambda h, a: h["text"]["vectorizer"].update(max_df=-0.5), "no proper entry 'max_df'"),
         (lambda h, a: h["text"]["vectorizer"].update(max_df=1), "min_df of 2, but a max_df of 1"),
         (
             lambda h, a: a.update(idf=a["idf"] * np.float32(1e10)),
-            "idf of its words is not a number",
+            "array idf has an entry that is not a number",
         ),
         (
             lambda h, a: a.update(label_counts=a["label_counts"] * 0 + 2**48),
@@ -97,8 +97,16 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "tagger_v2_parts.ldsm"
 def test_sub_words_and_names_are_checked(tmp_path):
     path = tmp_path / "bad.ldsm"
     for name, change, message in (
-        ("sub_words.idf", lambda idf: idf * np.float32(1e10), "idf of its sub-words is not"),
-        ("pairs.idf", lambda idf: idf - np.float32(100), "idf of its bigrams is not a number"),
+        (
+            "sub_words.idf",
+            lambda idf: idf * np.float32(1e10),
+            "sub_words.idf has an entry that is not",
+        ),
+        (
+            "pairs.idf",
+            lambda idf: idf - np.float32(100),
+            "pairs.idf has an entry that is not a number",
+        ),
         ("second_stage.names.owners", np.zeros_like, "names are not those of all labels"),
         ("second_stage.names.owners", lambda of: of + (of > 3) * (of < of[-1]), "rise by one"),
     ):

@@ -94,7 +94,7 @@ def test_fingerprints_cover_copies():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_copies": -1}, "number of copies"),
+        ({"n_copies": -1}, "n_copies"),
         ({"label_counts": None}, "label counts of its second stage"),
     ],
 )

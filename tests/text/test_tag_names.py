@@ -12,7 +12,7 @@ from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.container import write
 from ldsm.text import default_vectorizer
 from ldsm.text.fitted import fitted_text
-from ldsm.text.saved_form import tagger_to_state
+from saved_states import tagger_state
 from text_corpus import titles
 
 TEXTS, TAGS = titles(1000)
@@ -199,7 +199,7 @@ def test_rare_tags_stay_out():
     ],
 )
 def test_crafted_names_are_refused(tmp_path, name, change):
-    header, arrays = tagger_to_state(tagger())
+    header, arrays = tagger_state(tagger())
     arrays[name] = change(np.array(arrays[name]))
     write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
     with pytest.raises(ValueError, match="cannot be loaded: .*(name|sub.?(word|index))"):
@@ -223,7 +223,7 @@ def test_crafted_names_are_refused(tmp_path, name, change):
     ],
 )
 def test_crafted_headers_are_refused(tmp_path, where, entry, value):
-    header, arrays = tagger_to_state(tagger())
+    header, arrays = tagger_state(tagger())
     place = {"model": header["model"], "text": header["text"]}
     (header["model"]["second_stage"] if where == "second_stage" else place[where])[entry] = value
     write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)

@@ -12,7 +12,7 @@ import ldsm
 from ldsm import TextTagger
 from ldsm._storage import container
 from ldsm.text import default_vectorizer
-from ldsm.text.saved_form import tagger_to_state
+from saved_states import tagger_state
 from text_corpus import NEW, NEW_TAGS, TAGS, TEXTS, small
 
 
@@ -80,7 +80,7 @@ def broken(change):
     """The tagger's state with something changed."""
 
     def apply(tagger):
-        header, arrays = tagger_to_state(tagger)
+        header, arrays = tagger_state(tagger)
         header["text"] = {**header["text"], "vectorizer": {**header["text"]["vectorizer"]}}
         change(header["text"], header["text"]["vectorizer"], arrays)
         return header, arrays
@@ -91,29 +91,33 @@ def broken(change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t, v, a: t.update(vectorizer=[]), "no proper entry 'text'"),
+        (lambda t, v, a: t.update(vectorizer=[]), "no proper entry 'vectorizer'"),
         (lambda t, v, a: t.pop("given_words"), "given_words"),
+        (lambda t, v, a: t.update(more=1), "text has an entry .* does not know, 'more'"),
         (lambda t, v, a: t.update(default_classifier=1), "'default_classifier'"),
-        (lambda t, v, a: t.update(min_tag_count="many"), "'min_tag_count' parameter"),
-        (lambda t, v, a: v.update(tokenizer="os.system"), "lack or have 'tokenizer'"),
-        (lambda t, v, a: v.update(input="filename"), "lack or have 'input'"),
-        (lambda t, v, a: v.pop("norm"), "lack or have 'norm'"),
-        (lambda t, v, a: v.update(dtype="int64"), "wrong dtype, 'int64'"),
-        (lambda t, v, a: v.update(analyzer="lines"), "wrong analyzer, 'lines'"),
-        (lambda t, v, a: v.update(stop_words="klingon"), "wrong stop_words, 'klingon'"),
+        (lambda t, v, a: t.update(min_tag_count="many"), "no proper entry 'min_tag_count'"),
+        (lambda t, v, a: v.update(tokenizer="os.system"), "does not know, 'tokenizer'"),
+        (lambda t, v, a: v.update(input="filename"), "does not know, 'input'"),
+        (lambda t, v, a: v.pop("norm"), "no proper entry 'norm'"),
+        (lambda t, v, a: v.update(dtype="int64"), "entry 'dtype'.*not 'int64'"),
+        (lambda t, v, a: v.update(analyzer="lines"), "entry 'analyzer'.*not 'lines'"),
+        (lambda t, v, a: v.update(stop_words="klingon"), "entry 'stop_words'.*not 'klingon'"),
         (lambda t, v, a: v.update(token_pattern="("), "its token pattern, '\\(', might never"),
         (lambda t, v, a: v.update(ngram_range=[2, 1]), "ngram_range"),
-        (lambda t, v, a: v.update(ngram_range=3), "wrong ngram_range, '3'"),
+        (lambda t, v, a: v.update(ngram_range=3), "entry 'ngram_range'.*not 3"),
         (lambda t, v, a: a.pop("idf"), "'idf' is missing"),
-        (lambda t, v, a: a.update(idf=a["idf"][1:]), "'idf' is missing or has a wrong"),
-        (lambda t, v, a: a.update(idf=a["idf"] * np.nan), "idf of its words is not a number"),
+        (lambda t, v, a: a.update(idf=a["idf"][1:]), "array idf must have the shape"),
+        (
+            lambda t, v, a: a.update(idf=a["idf"] * np.nan),
+            "array idf has an entry that is not a number",
+        ),
         (lambda t, v, a: a.update({"words.text": a["words.text"][:-1]}), "words.offsets"),
         (
             lambda t, v, a: a.update({"words.text": a["words.text"] * 0}),
             "occurs twice",
         ),
         (lambda t, v, a: a.update(more=a["idf"]), "does not know, 'more'"),
-        (lambda t, v, a: a.update(rare_tag_counts=a["idf"]), "'rare_tag_counts'"),
+        (lambda t, v, a: a.update(rare_tag_counts=a["idf"]), "rare_tag_counts must be of type"),
         (lambda t, v, a: a.pop("rare_tag_counts"), "rare_tag_counts"),
     ],
 )
@@ -126,8 +130,8 @@ def test_not_a_tagger_file(tagger, tmp_path, change, message):
 
 def test_word_count_mismatch(tagger, tmp_path):
     other = small(vectorizer=default_vectorizer(max_features=9)).fit(TEXTS, TAGS)
-    header, arrays = tagger_to_state(tagger)
-    _, fewer = tagger_to_state(other)
+    header, arrays = tagger_state(tagger)
+    _, fewer = tagger_state(other)
     arrays.update({name: fewer[name] for name in ("words.text", "words.offsets", "idf")})
     container.write(tmp_path / "bad.ldsm", {"kind": "TextTagger", **header}, arrays)
     with pytest.raises(ValueError, match="do not have the same number of features"):

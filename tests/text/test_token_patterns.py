@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldsm.text.features import default_vectorizer
-from ldsm.text.token_patterns import LONGEST, is_linear
+from ldsm.text.vectorizer import LONGEST_PATTERN, default_vectorizer, is_linear
 from patience import little_work
 
 SAFE = [
@@ -35,7 +34,7 @@ UNSAFE = [
     r"(?=a)\w+",
     r"\1",
     "a|b",
-    "x" * (LONGEST + 1),
+    "x" * (LONGEST_PATTERN + 1),
     "(?i)" + "[\x00-\U0010ffff]" * 2000,
 ]
 

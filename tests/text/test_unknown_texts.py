@@ -9,7 +9,8 @@ import pytest
 import ldsm
 from cli_runs import make_documents
 from ldsm import LdSMClassifier, TextTagger
-from ldsm._ranking.saved_form import TELLING, stage_from_state, stage_to_state
+from ldsm._ranking.saved_form import stage_from_state
+from saved_states import stage_state
 from text_corpus import titles
 
 EMPTY = ["", "  \n", "!?", "7"]
@@ -108,10 +109,13 @@ def test_files_keep_it(spelled, tmp_path):
     assert model.fingerprint() != spelled.classifier_.model_.fingerprint()
 
 
+TELLING = "second_stage.telling_sub_words"
+
+
 @pytest.mark.parametrize("damage", ["length", "type", "missing"])
 def test_damaged_telling_sub_words(spelled, damage):
     stage = spelled.classifier_.second_stage_
-    header, arrays = stage_to_state(stage)
+    header, arrays = stage_state(stage)
     layout = spelled.classifier_.model_.layout
     read = partial(stage_from_state, header, layout=layout, n_dropped=0, verify=True)
     assert read(arrays=dict(arrays), label_counts=stage.label_counts) is not None

@@ -7,7 +7,7 @@ may just not have been given.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -118,24 +118,19 @@ def without_copies(x: Blocks, y: LabelArrays) -> tuple[Blocks, LabelArrays]:
     A copy shows nothing that the row has not shown: neither what labels look like, nor, as a batch
     does not, how often they occur.
     """
-    parts = [labels_by_row(y)]
-    for block in x.arrays.values():
-        parts += [_by_row(block.indptr, block.indices), _by_row(block.indptr, block.values)]
-    rows = first_of_each(zip(*parts, strict=True))
+    rows = different_rows(x, y)
     return (x, y) if len(rows) == x.n_rows else (x.take(rows), y.take(rows))
 
 
-def first_of_each(contents: Iterable[Hashable]) -> NDArray[np.int64]:
-    """Which rows are not copies of earlier ones, by what is in them."""
-    first: dict[Hashable, int] = {}
-    for row, content in enumerate(contents):
+def different_rows(x: Blocks, y: LabelArrays) -> NDArray[np.int64]:
+    """Which rows are not copies of earlier ones."""
+    parts = [_by_row(y.indptr, y.indices)]
+    for block in x.arrays.values():
+        parts += [_by_row(block.indptr, block.indices), _by_row(block.indptr, block.values)]
+    first: dict[tuple[bytes, ...], int] = {}
+    for row, content in enumerate(zip(*parts, strict=True)):
         first.setdefault(content, row)
     return np.fromiter(first.values(), dtype=np.int64, count=len(first))
-
-
-def labels_by_row(y: LabelArrays) -> Iterator[bytes]:
-    """The labels of each row, to be compared."""
-    return _by_row(y.indptr, y.indices)
 
 
 def _by_row(indptr: NDArray[np.int64], values: NDArray[Any]) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.labels import LabelArrays
+from .._features.blocks import READS, Layout
 from .._features.new_rows import NewRows
+from .._storage.fields import Array, Sizes, Table
+from .._storage.gaps import check_order
+from .._trees.columns import Moved
 from .._trees.forest import narrowed
+from .part import LARGEST, Part, Update
 
 KEPT_LABELS = 64  # per feature
 FOLDS = 4  # a training row is matched by an index that has not seen its fold
@@ -26,13 +30,39 @@ PRIOR_MASS = (
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureIndex(FrozenArrays):
+class FeatureIndex(Part):
     """For each feature its most associated labels; a weight is a code times the feature's unit."""
 
     offsets: NDArray[np.int64]  # n_features + 1
     labels: NDArray[Any]  # ascending within a feature; the narrowest type that holds them
     codes: NDArray[np.uint8]
     units: NDArray[np.float32]  # n_features
+
+    TABLE: ClassVar = Table(
+        "index",
+        Array("offsets", (np.int64,), ("features+1",)),
+        Array("labels", (np.int32, np.uint16, np.uint8), ("entries",)),
+        Array("codes", (np.uint8,), ("entries",)),
+        Array("units", (np.float32,), ("features",), bounds=(0, LARGEST)),
+        since=2,
+    )
+
+    def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
+        if verify:
+            check_order(name, self.offsets, self.labels, sizes["known"], "label", "feature")
+
+    def relabelled(self, moved: Moved) -> FeatureIndex:
+        lists = moved.indexed.within(self.offsets, self.labels, self.codes)
+        return FeatureIndex(*lists, self.units)
+
+    def widened(self, name: str, before: Layout, after: Layout) -> FeatureIndex:
+        more = after.width_for(name) - before.width_for(name)
+        return with_features(self, after.width_for(name)) if more else self
+
+    def learned(self, name: str, update: Update) -> FeatureIndex:
+        (block,) = READS[name]
+        x, new = update.new.x.read_by(name), update.new
+        return with_rows(self, update.masses[block], x, new, update.seed)
 
 
 @dataclass(frozen=True, eq=False)

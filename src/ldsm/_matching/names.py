@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,22 +16,26 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.matrices import map_columns
 from .._arrays.texts import encoded, packed, unpacked, words_of
+from .._storage.fields import Array, Sizes, Table, check_names
+from .._storage.gaps import check_order
 from .._storage.strings import Strings
+from .._trees.columns import Moved, NewColumns, Numbers
 from .._trees.forest import narrowed
 from ..datasets.dataset import SubWordForm
+from .part import Part
 
 # A name counts as matched if the text has so much of it, by the weight of its sub-words.
 MATCHED = 0.8
 # The share of right matches of a label is taken to be that of all labels, until so many are seen.
 _PRIOR_MATCHES = 2.0
+_LARGEST = 1e15  # for an idf or the length of a name: their squares stay finite
 _LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class NameIndex(FrozenArrays):
+class NameIndex(Part):
     """For each sub-word the names that have it; one or more names for each label."""
 
     offsets: NDArray[np.int64]  # n_sub_words + 1
@@ -45,6 +50,68 @@ class NameIndex(FrozenArrays):
     # If labels were dropped, the last entry is the sum of theirs.
     matched: NDArray[np.int64]
     right: NDArray[np.int64]
+
+    TABLE: ClassVar = Table(
+        "names",
+        Array("offsets", (np.int64,), ("features+1",)),
+        Array("names", (np.uint8, np.uint16, np.int32), ("entries",)),
+        Array("idf", (np.float32,), ("features",), bounds=(0, _LARGEST)),
+        Array("norms", (np.float32,), ("names",), bounds=(0, _LARGEST)),
+        Array("owners", (np.int32,), ("names",)),
+        Array("text", (np.uint8,), ("bytes",)),
+        Array("text_offsets", (np.int64,), ("texts",)),
+        Array("matched", (np.int64,), ("counted",)),
+        Array("right", (np.int64,), ("counted",)),
+        since=2,
+    )
+
+    def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
+        n_labels, n_known, n_names = sizes["labels"], sizes["known"], len(self.owners)
+        n_kept, n_texts = np.count_nonzero(self.owners < n_labels), len(self.text_offsets) - 1
+        if (
+            n_texts not in (0, n_kept, n_names)  # dropped labels may have none
+            or (n_texts == 0 and n_kept != n_labels)
+            or len(self.matched) != n_labels + (n_known > n_labels)
+        ):
+            raise ValueError("the arrays of its names do not fit each other in size")
+        if not verify:
+            return
+        check_order(name, self.offsets, self.names, n_names, "name", "sub-word")
+        owners = self.owners
+        if not (n_names and owners[0] == 0 and owners[-1] == n_known - 1):
+            raise ValueError("its names are not those of all labels, from the first to the last")
+        if np.any(owners[1:] < owners[:-1]) or np.any(owners[1:] > owners[:-1] + 1):
+            raise ValueError("the labels of its names do not rise by one each")
+        if np.any(self.idf <= 0) or np.any(self.norms[self.names] <= 0):
+            raise ValueError("its names have a weight of 0")
+        if np.any(self.right < 0) or np.any(self.matched < self.right):
+            raise ValueError("its names were right more often than they were matched")
+        check_names(f"second_stage.{name}", Strings(self.text, self.text_offsets), unique=False)
+
+    def relabelled(self, moved: Moved) -> NameIndex:
+        owners = moved.known.place[self.owners]
+        order = np.argsort(owners, kind="stable")
+        order = order[owners[order] >= 0]
+        place = np.full(len(owners), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        owners = owners[order]
+        renumbered = NewColumns(place, max(1, len(order)))
+        offsets, names, _ = renumbered.within(self.offsets, self.names, self.names)
+        text = Strings(self.text, self.text_offsets)
+        if len(text):
+            kept = (owners < moved.n_labels).tolist()
+            spelled = zip(order.tolist(), kept, strict=True)
+            text = Strings.pack([text[i] if own else "" for i, own in spelled])
+        return NameIndex(
+            offsets,
+            names,
+            self.idf,
+            self.norms[order],
+            owners.astype(np.int32),
+            text.data,
+            text.offsets,
+            *(_sums(matches, moved) for matches in (self.matched, self.right)),
+        )
 
     def odds(self, labels: NDArray[np.int32]) -> NDArray[np.float32]:
         """Log-odds that a label is right if its name is matched."""
@@ -123,6 +190,12 @@ class NameIndex(FrozenArrays):
         text = Strings(self.text, self.text_offsets)
         name = text[int(found[best])] if len(text) else None
         return name, min(1.0, float(coverages[best]))
+
+
+def _sums(matches: Numbers, moved: Moved) -> Numbers:
+    """By label; then, if any are dropped, of all of these together."""
+    own = moved.columns.taken(matches, 0)
+    return np.append(own, matches.sum() - own.sum()) if moved.n_dropped else own
 
 
 def name_index(

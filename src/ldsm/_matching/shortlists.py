@@ -157,6 +157,12 @@ class Matchers:
     match_names: bool = False  # whether names find labels, or only score those that others find
     telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What new rows are matched by, by name."""
+        folded = {"index": self.index, "sub_index": self.sub_index}
+        return {name: of and of.whole for name, of in folded.items()} | {"names": self.names}
+
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:

@@ -18,10 +18,10 @@ def model_facts(model: FittedModel) -> dict[str, Any]:
     depth = forest.node_depth()
     leaf_rows = np.where(forest.is_leaf, forest.node_rows, 0)
     roots = forest.node_rows[forest.tree_offsets[:-1]]
-    parts = () if model.second_stage is None else model.second_stage.parts()
+    parts = () if model.second_stage is None else model.second_stage.parts.values()
     all_rows = max(1, int(leaf_rows.sum()))
     return {
-        "memory": forest.nbytes + sum(part.nbytes for _, part in parts),
+        "memory": forest.nbytes + sum(part.nbytes for part in parts),
         "training_rows": model.n_training_rows,
         "features": model.n_features,
         "labels": model.n_labels,

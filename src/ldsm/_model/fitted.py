@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +14,27 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.labels import LabelForm
+from .._arrays.labels import LABEL_FORMS, LabelForm
 from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks, Layout
 from .._matching.shortlists import Shortlists, match
-from .._ranking.saved_form import NOT_FOR_PREDICTIONS, stage_to_state
+from .._ranking.saved_form import stage_hashed
 from .._ranking.stage import SHORTLIST, SecondStage
+from .._storage.fields import (
+    MAPPING,
+    TEXT,
+    Array,
+    Entry,
+    Names,
+    Table,
+    fingerprint,
+    one_of,
+    optional,
+    real,
+    whole,
+)
 from .._storage.strings import Strings
 from .._trees.forest import Forest
 from .._trees.params import TreeParams, scores_by_rows
@@ -37,6 +49,31 @@ MOST_ROWS = 2**48  # more than any training set has; sums of such counts stay in
 # Fewer rows are not worth using threads.
 PARALLEL_ROWS = 64
 _CHUNK = 8192  # rows scored together, so that a label's vector is unpacked once for all of them
+
+_FEATURES = whole(0, MOST_FEATURES)
+_FLOAT32 = float(np.finfo(np.float32).max)
+MODEL = Table(
+    "model",
+    Entry("arity", whole(2, 8), hashed=False),
+    # Blocks side by side: the words that trees know, later words, bigrams, sub-words.
+    Entry("n_features", _FEATURES, hashed=False),
+    Entry("n_matched", _FEATURES, default=lambda model: model["n_features"], since=2, hashed=False),
+    Entry("n_indexed", _FEATURES, default=lambda model: model["n_matched"], since=2, hashed=False),
+    Entry("n_ranked", _FEATURES, default=lambda model: model["n_features"], since=2, hashed=False),
+    Entry("n_labels", whole(1, 2**31), hashed=False),
+    Entry("label_form", one_of(*LABEL_FORMS)),
+    Entry("label_dtype", TEXT, hashed=False),
+    Entry("threshold", optional(real(-_FLOAT32, _FLOAT32))),
+    Entry("seed", whole(0, 2**63 - 1), hashed=False),
+    Entry("tree_params", MAPPING, hashed=False),
+    Entry("second_stage", optional(MAPPING), default=None, written=True, hashed=False),
+    Array("label_counts", (np.int64,), ("labels",), bounds=(0, MOST_ROWS)),
+    Array("thresholds", (np.float32,), ("labels",), bounds=(-_FLOAT32, _FLOAT32), default=None),
+    Names("feature_names", unique=False, default=None),
+    # The places of dropped labels, and the order of the others if it is not that of now.
+    Array("forest.label_order", (np.int32,), ("labels",), default=None, since=2),
+    Array("forest.dropped_places", (np.int32,), ("dropped",), default=None, since=2),
+)
 
 Allowed = NDArray[np.uint8]  # 1 for each column that may be predicted
 TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
@@ -106,25 +143,20 @@ class FittedModel:
 
     def fingerprint(self) -> str:
         """Hash of everything that determines a prediction."""
-        digest = hashlib.sha256(self.forest.fingerprint().encode())
-        threshold = np.asarray(self.threshold).tolist()
-        digest.update(repr((self.leaf_scores, self.label_form, threshold)).encode())
-        digest.update(repr(self.classes.tolist()).encode())
-        digest.update(self.label_counts.astype(np.int64).tobytes())
-        if self.second_stage is not None:
-            stage_header, stage_arrays = stage_to_state(self.second_stage, self.label_counts)
-            # A stage as of format version 1 has the fingerprint that it had then.
-            if stage_header["length"] == SHORTLIST:
-                del stage_header["length"]
-            digest.update(repr(stage_header).encode())
-            if self.second_stage.evidence is not None:  # then scores depend on base rates
-                digest.update(str(self.n_training_rows).encode())
-            for name, array in stage_arrays.items():
-                if (name.endswith(".units") and not len(array)) or name in NOT_FOR_PREDICTIONS:
-                    continue
-                digest.update(f"{name}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
+        values = {**vars(self), "threshold": np.asarray(self.threshold).tolist()}
+        deciding = (
+            self.leaf_scores,
+            *(values[entry.name] for entry in MODEL.entries if entry.hashed),
+        )
+        stage = self.second_stage
+        own = () if stage is None else stage_hashed(stage, self.label_counts, self.n_training_rows)
+        return fingerprint(
+            self.forest.fingerprint(),
+            repr(deciding),
+            repr(self.classes.tolist()),
+            self.label_counts.astype(np.int64),
+            *own,
+        )
 
     # -- predicting ---------------------------------------------------------------------------
 

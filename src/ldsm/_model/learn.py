@@ -11,16 +11,16 @@ from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._execution.executor import ThreadExecutor
 from .._features.blocks import MAIN, Blocks
 from .._features.new_rows import ABSENT, PRIOR, NewRows, without_copies
-from .._matching.feature_index import with_features
 from .._matching.names import name_index
 from .._ranking.updating import learned_stage
+from .._trees.columns import NewColumns
 from .._trees.learning import with_labels, with_rows
 from .._trees.params import Choice
 from .._wording import parameter
 from ..datasets.dataset import SubWordForm
 from .fitted import MOST_ROWS, FittedModel
 from .history import total, with_entry
-from .relabel import NewColumns, ascend, in_columns, without_remainder
+from .relabel import ascend, in_columns, without_remainder
 
 NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
 
@@ -145,21 +145,11 @@ def with_words(model: FittedModel, more: int) -> FittedModel:
     stage, before = model.second_stage, model.layout
     layout = before.widened(MAIN, more)
     if stage is not None:
-        index, masses = stage.index, stage.masses
+        masses = stage.masses
         assert masses is not None
-        if index is not None:
-            index = with_features(index, layout[MAIN])
-        ranker, centroids = (
-            None
-            if vectors is None
-            else vectors.with_room(before[MAIN], more, layout.width_for(part))
-            for part, vectors in (("ranker", stage.ranker), ("centroids", stage.centroids))
-        )
         stage = replace(
             stage,
-            index=index,
-            ranker=ranker,
-            centroids=centroids,
+            parts={name: part.widened(name, before, layout) for name, part in stage.parts.items()},
             masses={**masses, MAIN: np.append(masses[MAIN], np.zeros(more, np.float32))},
         )
     return replace(model, second_stage=stage, layout=layout)
@@ -200,4 +190,4 @@ def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> Fitted
     labels = model.classes.tolist()
     names = name_index(labels, sub_words, stage.names.synonyms(labels))
     names = replace(names, matched=stage.names.matched, right=stage.names.right)
-    return replace(model, second_stage=replace(stage, names=names))
+    return replace(model, second_stage=stage.with_parts(names=names))

@@ -12,84 +12,20 @@ threshold go. The rest goes when the model next learns, which changes scores any
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._matching.feature_index import FeatureIndex
-from .._matching.names import NameIndex
-from .._ranking.label_vectors import LabelVectors
 from .._ranking.stage import SecondStage
-from .._storage.strings import Strings, is_unicode
-from .._trees.forest import Forest, narrowed
+from .._storage.strings import is_unicode
+from .._trees.columns import Moved, NewColumns, Numbers
+from .._trees.forest import Forest
 from .fitted import FittedModel
 from .history import with_entry
 from .names import LabelNames
-
-Numbers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class NewColumns:
-    """Where each old column goes."""
-
-    place: Numbers  # by old column: the new one, -1 for none
-    n_labels: int
-
-    @property
-    def source(self) -> Numbers:
-        """By new column: the old one, -1 for a new label."""
-        source = np.full(self.n_labels, -1, dtype=np.int64)
-        kept = np.flatnonzero(self.place >= 0)
-        source[self.place[kept]] = kept
-        return source
-
-    @cached_property
-    def keeps_order(self) -> bool:
-        """Whether labels that stay follow each other as before."""
-        return bool(np.all(np.diff(self.place[self.place >= 0]) > 0))
-
-    @cached_property
-    def only_adds(self) -> bool:
-        """Whether all labels stay, in their order: then only their numbers change."""
-        return self.keeps_order and bool(np.all(self.place >= 0))
-
-    def taken(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
-        """Values by new column; `fill` for new labels."""
-        source = self.source
-        return np.where(source >= 0, values[source], np.asarray(fill, dtype=values.dtype))
-
-    def within(
-        self, offsets: Numbers, labels: NDArray[Any], values: NDArray[Any]
-    ) -> tuple[Numbers, NDArray[Any], NDArray[Any]]:
-        """Lists of labels with their values; labels ascend within a list."""
-        if self.only_adds:
-            return offsets, narrowed(self.place.astype(np.int32), self.n_labels - 1)[labels], values
-        columns = self.place[labels]
-        kept = np.flatnonzero(columns >= 0)
-        new_offsets = np.concatenate([[0], np.cumsum(columns >= 0)])[offsets]
-        columns, values = columns[kept], values[kept]
-        if not self.keeps_order:
-            order = _sorting(new_offsets, columns)
-            columns, values = columns[order], values[order]
-        chosen = narrowed(columns.astype(np.int32), self.n_labels - 1)
-        return new_offsets.astype(np.int64), chosen, values
-
-
-def _sorting(offsets: Numbers, columns: Numbers) -> Numbers:
-    """The order that makes columns ascend within their lists, most of which do already."""
-    lists = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    falls = (columns[1:] < columns[:-1]) & (lists[1:] == lists[:-1])
-    mixed = np.zeros(len(offsets) - 1, dtype=bool)
-    mixed[lists[1:][falls]] = True
-    entries = np.flatnonzero(mixed[lists])
-    order = np.arange(len(columns))
-    order[entries] = entries[np.lexsort((columns[entries], lists[entries]))]
-    return order
 
 
 def without_labels(model: FittedModel, labels: Iterable[Any]) -> FittedModel:
@@ -127,7 +63,7 @@ def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
     stage = model.second_stage
     if stage is not None and stage.names is not None:
         spelled = stage.names.spelled_out(model.classes.tolist())
-        model = replace(model, second_stage=replace(stage, names=spelled))
+        model = replace(model, second_stage=stage.with_parts(names=spelled))
     dtype = model.classes.dtype
     typed = np.array(classes.tolist(), dtype="U" if dtype.kind == "U" else dtype)
     if model.label_form == "single" and ascend(model.classes.tolist()):
@@ -173,7 +109,7 @@ def in_columns(
     With `exactly`, so much of dropped labels is kept that all other scores stay as they are; there
     must be no new labels then. Otherwise nothing is left of them.
     """
-    moved = _moved(model, columns) if exactly else _Moved.without_dropped(model, columns)
+    moved = _moved(model, columns) if exactly else Moved.without_dropped(model.forest, columns)
     counts = columns.taken(model.label_counts, 0)
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
@@ -190,46 +126,7 @@ def in_columns(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Moved:
-    """Where each label goes that the matchers know: labels first, then those that were dropped."""
-
-    known: NewColumns
-    n_labels: int
-    bins: NDArray[np.bool_] | None  # which entries of the leaves stay; None: all of labels that do
-    in_indexes: bool  # whether dropped labels stay in the indexes
-
-    @classmethod
-    def without_dropped(cls, model: FittedModel, columns: NewColumns) -> _Moved:
-        place = np.append(columns.place, np.full(model.forest.n_dropped, -1))
-        return cls(NewColumns(place, columns.n_labels), columns.n_labels, None, False)
-
-    @property
-    def n_dropped(self) -> int:
-        return self.known.n_labels - self.n_labels
-
-    @cached_property
-    def indexed(self) -> NewColumns:
-        """The same for an index."""
-        if self.in_indexes:
-            return self.known
-        place = np.where(self.known.place < self.n_labels, self.known.place, -1)
-        return NewColumns(place, self.n_labels)
-
-    def places(self, forest: Forest) -> NDArray[np.int32]:
-        """The places of the labels in their first order, if that is not their order now."""
-        before = forest.places if len(forest.places) else np.arange(forest.n_known)
-        source = self.known.source
-        if np.any(source < 0):
-            return np.zeros(0, np.int32)
-        order = np.argsort(before[source], kind="stable")
-        places = np.empty(len(order), dtype=np.int32)
-        places[order] = np.arange(len(order))
-        same = not self.n_dropped and np.array_equal(places, np.arange(len(places)))
-        return places[:0] if same else places
-
-
-def _moved(model: FittedModel, columns: NewColumns) -> _Moved:
+def _moved(model: FittedModel, columns: NewColumns) -> Moved:
     """With so much of dropped labels as the scores of others need.
 
     Their names: one of them may be the best match of a text. Their counts in leaves and their
@@ -247,9 +144,8 @@ def _moved(model: FittedModel, columns: NewColumns) -> _Moved:
         if not named and not np.any(place[forest.histogram_labels[bins]] < 0):
             gone = gone[:0]
     place[gone] = columns.n_labels + np.arange(len(gone))
-    return _Moved(
-        NewColumns(place, columns.n_labels + len(gone)), columns.n_labels, bins, in_indexes=cut
-    )
+    known = NewColumns(place, columns.n_labels + len(gone))
+    return Moved(columns, known, bins, in_indexes=cut)
 
 
 def _needed_bins(forest: Forest, gone: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -275,7 +171,7 @@ def noted(model: FittedModel, what: Mapping[str, int]) -> FittedModel:
     return replace(model, training=training)
 
 
-def _forest(forest: Forest, moved: _Moved) -> Forest:
+def _forest(forest: Forest, moved: Moved) -> Forest:
     offsets, labels = forest.histogram_offsets, forest.histogram_labels
     counts = forest.histogram_counts
     if moved.bins is not None:
@@ -294,7 +190,7 @@ def _forest(forest: Forest, moved: _Moved) -> Forest:
     )
 
 
-def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved) -> SecondStage:
+def _stage(stage: SecondStage, columns: NewColumns, moved: Moved) -> SecondStage:
     seen = None
     if moved.n_dropped and stage.names is not None:
         before = np.zeros(0, np.uint8) if stage.dropped_seen is None else stage.dropped_seen
@@ -302,11 +198,7 @@ def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved) -> SecondStag
     return replace(
         stage,
         label_counts=columns.taken(stage.label_counts, 0),
-        index=_index(stage.index, moved.indexed),
-        sub_index=_index(stage.sub_index, moved.indexed),
-        names=_names(stage.names, columns, moved),
-        ranker=_vectors(stage.ranker, columns),
-        centroids=_vectors(stage.centroids, columns),
+        parts={name: part.relabelled(moved) for name, part in stage.parts.items()},
         tested=None if stage.tested is None else _tested(stage.tested, columns),
         dropped_seen=seen,
     )
@@ -314,58 +206,6 @@ def _stage(stage: SecondStage, columns: NewColumns, moved: _Moved) -> SecondStag
 
 def _tested(tested: NDArray[np.uint16], columns: NewColumns) -> NDArray[np.uint16]:
     return np.stack([columns.taken(counts, 0) for counts in tested.T], axis=1)
-
-
-def _index(index: FeatureIndex | None, columns: NewColumns) -> FeatureIndex | None:
-    if index is None:
-        return None
-    return FeatureIndex(*columns.within(index.offsets, index.labels, index.codes), index.units)
-
-
-def _vectors(vectors: LabelVectors | None, columns: NewColumns) -> LabelVectors | None:
-    if vectors is None:
-        return None
-    units = vectors.units
-    if columns.only_adds:  # a new label's vector is empty
-        lengths = columns.taken(np.diff(vectors.offsets), 0)
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        units = columns.taken(units, 0) if len(units) else units
-        return LabelVectors(offsets, vectors.features, vectors.weights, units)
-    return vectors.taken(columns.source)
-
-
-def _names(index: NameIndex | None, columns: NewColumns, moved: _Moved) -> NameIndex | None:
-    if index is None:
-        return None
-    owners = moved.known.place[index.owners]
-    order = np.argsort(owners, kind="stable")
-    order = order[owners[order] >= 0]
-    place = np.full(len(owners), -1, dtype=np.int64)
-    place[order] = np.arange(len(order))
-    owners = owners[order]
-    renumbered = NewColumns(place, max(1, len(order)))
-    offsets, names, _ = renumbered.within(index.offsets, index.names, index.names)
-    text = Strings(index.text, index.text_offsets)
-    if len(text):
-        kept = (owners < moved.n_labels).tolist()
-        spelled = zip(order.tolist(), kept, strict=True)
-        text = Strings.pack([text[i] if own else "" for i, own in spelled])
-    return NameIndex(
-        offsets,
-        names,
-        index.idf,
-        index.norms[order],
-        owners.astype(np.int32),
-        text.data,
-        text.offsets,
-        *(_sums(matches, columns, moved) for matches in (index.matched, index.right)),
-    )
-
-
-def _sums(matches: Numbers, columns: NewColumns, moved: _Moved) -> Numbers:
-    """By label; then, if any are dropped, of all of these together."""
-    own = columns.taken(matches, 0)
-    return np.append(own, matches.sum() - own.sum()) if moved.n_dropped else own
 
 
 def _columns_of(model: FittedModel, labels: Iterable[Any]) -> Numbers:

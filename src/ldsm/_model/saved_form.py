@@ -7,32 +7,45 @@ ValueError; ``load`` adds the name of the file.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.labels import LABEL_FORMS
 from .._features.blocks import BIGRAMS, MAIN, Layout
 from .._ranking.saved_form import stage_from_state, stage_to_state
-from .._storage.container import Arrays, take, take_weights
+from .._storage.container import Arrays
+from .._storage.fields import FLAG, MAPPING, TEXT, Entry, Table, real, whole
 from .._trees.checks import check_forest
-from .._trees.forest import ARRAYS, Forest
+from .._trees.forest import FOREST, Forest
 from .._trees.params import TreeParams, check_params
-from .fitted import MOST_FEATURES, MOST_ROWS, FittedModel
-from .names import (
-    labels_from_arrays,
-    labels_to_arrays,
-    names_from_arrays,
-    names_to_arrays,
-    plain,
-    take_array,
-)
+from .fitted import MODEL, MOST_ROWS, FittedModel
+from .names import labels_from_arrays, labels_to_arrays, plain
 
-ORDER, DROPPED = "forest.label_order", "forest.dropped_places"
-_JSON_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
+HEADER = Table(
+    "header", Entry("parameters", MAPPING), Entry("model", MAPPING), Entry("training", MAPPING)
+)
+ABOUT_FILE = ("format_version", "library_version", "kind")
+_KINDS = {"int": whole(-(2**63), 2**63), "float": real(), "bool": FLAG, "str": TEXT}
+TREE_PARAMS = Table(
+    "tree_params",
+    *(
+        # Files of format version 1 lack those that have defaults.
+        Entry(field.name, _KINDS[str(field.type)])
+        if field.default is dataclasses.MISSING
+        else Entry(field.name, _KINDS[str(field.type)], field.default, written=True, since=2)
+        for field in dataclasses.fields(TreeParams)
+    ),
+)
+# The entries that the library itself reads.
+TRAINING = Table(
+    "training",
+    Entry("rows", whole(0, MOST_ROWS)),
+    Entry("seconds", real(0)),
+    Entry("finished", TEXT, default=""),
+    is_open=True,
+)
 
 
 def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[str, Any], Arrays]:
@@ -45,51 +58,45 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     if type(params["random_state"]) is not int:
         params["random_state"] = None  # a generator's state is not part of the model
     check_params(params, "LdSMClassifier")
-    forest = model.forest
+    forest, layout, stage = model.forest, model.layout, model.second_stage
     check_forest(forest)  # do not save what would not load
-    arrays: Arrays = {f"forest.{name}": getattr(forest, name) for name in ARRAYS}
-    arrays |= _places_to_arrays(forest)
+    arrays = FOREST.saved(vars(forest), "forest.")
     stage_header = None
-    if model.second_stage is not None:
-        stage_header, stage_arrays = stage_to_state(model.second_stage, model.label_counts)
+    if stage is not None:
+        stage_header, stage_arrays = stage_to_state(stage, model.label_counts)
         arrays |= stage_arrays
-    arrays["label_counts"] = model.label_counts.astype(np.int64)
     label_dtype, label_arrays = labels_to_arrays(model.classes)
-    arrays |= label_arrays
-    if model.feature_names is not None:
-        arrays |= names_to_arrays("feature_names", model.feature_names)
-    layout = model.layout
-    n_indexed, n_ranked = layout[MAIN], layout[MAIN] + layout[BIGRAMS]
-    threshold: Any = model.threshold
-    if isinstance(threshold, np.ndarray):
-        arrays["thresholds"] = threshold.astype(np.float32)
-        threshold = None
-    described = {
+    per_label = isinstance(model.threshold, np.ndarray)
+    values = {
         "arity": forest.arity,
         "n_features": model.n_features,
-        **({"n_matched": forest.n_features} if forest.n_features < model.n_features else {}),
-        **({"n_indexed": n_indexed} if n_indexed != forest.n_features else {}),
-        **({"n_ranked": n_ranked} if n_ranked < model.n_features else {}),
+        "n_matched": forest.n_features,
+        "n_indexed": layout[MAIN],
+        "n_ranked": layout[MAIN] + layout[BIGRAMS],
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
         "label_dtype": label_dtype,
-        "threshold": plain(threshold),
+        "threshold": None if per_label else model.threshold,
         "seed": model.seed,
         "tree_params": model.tree_params.as_dict(),
         "second_stage": stage_header,
+        "label_counts": model.label_counts.astype(np.int64),
+        "thresholds": np.asarray(model.threshold, np.float32) if per_label else None,
+        "feature_names": model.feature_names,
+        **_order_of_labels(forest),
     }
-    return {"parameters": params, "model": described, "training": dict(model.training)}, arrays
+    training = dict(model.training)
+    header = {"parameters": params, "model": MODEL.written(values), "training": training}
+    return header, {**arrays, **label_arrays, **MODEL.saved(values)}
 
 
-def _places_to_arrays(forest: Forest) -> Arrays:
-    """The places of dropped labels, and the order of the others if it is not that of now."""
-    arrays: Arrays = {}
+def _order_of_labels(forest: Forest) -> dict[str, Any]:
     order = np.argsort(np.argsort(forest.places[: forest.n_labels])).astype(np.int32)
-    if not np.array_equal(order, np.arange(len(order))):
-        arrays[ORDER] = order
-    if forest.n_dropped:
-        arrays[DROPPED] = forest.places[forest.n_labels :]
-    return arrays
+    same = np.array_equal(order, np.arange(len(order)))
+    return {
+        "forest.label_order": None if same else order,
+        "forest.dropped_places": forest.places[forest.n_labels :] if forest.n_dropped else None,
+    }
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -104,20 +111,17 @@ def model_from_state(
 ) -> tuple[dict[str, Any], FittedModel]:
     """The estimator's parameters and the fitted model that `model_to_state` described.
 
-    The header may have more entries than those, but not the arrays. `known_params` are all
-    parameters of an estimator, with their defaults. With `verify`, every number of the trees is
-    checked, otherwise only what can be checked without reading them.
+    `known_params` are all parameters of an estimator, with their defaults. With `verify`, every
+    number of the trees is checked, otherwise only what can be checked without reading them.
     """
     arrays = dict(arrays)
-    params = _params(_entry(header, "parameters", dict), known_params)
-    described = _entry(header, "model", dict)
-    n_features = _entry(described, "n_features", int)
-    n_matched = _entry({"n_matched": n_features, **described}, "n_matched", int)
-    n_labels = _entry(described, "n_labels", int)
-    # Blocks side by side: the words that trees know, later words, bigrams, sub-words.
-    n_ranked = _entry({"n_ranked": n_features, **described}, "n_ranked", int)
-    n_indexed = _entry({"n_indexed": n_matched, **described}, "n_indexed", int)
-    if not 0 <= n_matched <= n_indexed <= n_ranked <= n_features <= MOST_FEATURES:
+    stored = HEADER.read({name: header[name] for name in header if name not in ABOUT_FILE})
+    params = _params(stored["parameters"], known_params)
+    described, training = MODEL.read(stored["model"]), TRAINING.read(stored["training"])
+    n_features, n_labels = described["n_features"], described["n_labels"]
+    n_matched, n_indexed = described["n_matched"], described["n_indexed"]
+    n_ranked = described["n_ranked"]
+    if not n_matched <= n_indexed <= n_ranked <= n_features:
         raise ValueError(
             f"its number of features is out of range, {n_features}, {n_ranked}, {n_indexed} or "
             f"{n_matched}"
@@ -125,101 +129,69 @@ def model_from_state(
     layout = Layout.of(
         main=n_indexed, bigrams=n_ranked - n_indexed, sub_words=n_features - n_ranked
     )
-    counts = take_array(arrays, "label_counts", np.int64, n_labels)
-    if n_labels < 1 or counts.min() < 0 or counts.max() > MOST_ROWS:
-        raise ValueError("its label counts are missing or out of range")
-    labels = labels_from_arrays(_entry(described, "label_dtype", str), n_labels, arrays, verify)
-    feature_names = None
-    if "feature_names.text" in arrays:
-        feature_names = names_from_arrays("feature_names", arrays, verify=verify, unique=False)
-        if len(feature_names) != n_features:
-            raise ValueError(f"it has {len(feature_names)} feature names for {n_features} features")
-    if "thresholds" in arrays:
-        threshold: Any = take_array(arrays, "thresholds", np.float32, n_labels)
-        if not np.isfinite(threshold).all():
-            raise ValueError("its thresholds are not finite")
-    else:
-        threshold = _entry(described, "threshold", float)
-        if abs(threshold) > float(np.finfo(np.float32).max):
-            raise ValueError("its threshold is out of range")
-    form = _entry(described, "label_form", str)
-    if form not in LABEL_FORMS:
-        raise ValueError(f"its header names an unknown form of labels, {form[:40]!r}")
-    seed = _entry(described, "seed", int)
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"its seed is out of range, {seed}")
-    tree_params = _tree_params(_entry(described, "tree_params", dict))
-    weights = take_weights(arrays, "forest.weights")
-    arrays.setdefault("forest.weight_units", np.zeros(0, np.float32))  # new in format version 2
+    described |= MODEL.taken(arrays, verify=verify, sizes={"labels": n_labels})
+    counts, names = described["label_counts"], described["feature_names"]
+    if counts.min() < 0 or counts.max() > training["rows"]:
+        raise ValueError("a label of it has more rows than there were in training")
+    labels = labels_from_arrays(described["label_dtype"], n_labels, arrays, verify)
+    if names is not None and len(names) != n_features:
+        raise ValueError(f"it has {len(names)} feature names for {n_features} features")
+    threshold, thresholds = described["threshold"], described["thresholds"]
+    if (threshold is None) == (thresholds is None):
+        raise ValueError(
+            "its model has no proper entry 'threshold': it must be one, or one per label"
+        )
+    tree_params = TreeParams(**TREE_PARAMS.read(described["tree_params"]))
     forest = Forest(
-        arity=_entry(described, "arity", int),
+        arity=described["arity"],
         n_features=n_matched,
         n_labels=n_labels,
-        weights=weights,
-        places=_places_from_arrays(arrays, n_labels),
-        **{name: take(arrays, f"forest.{name}") for name in ARRAYS if name != "weights"},
+        places=_places(described, n_labels),
+        **FOREST.taken(arrays, "forest.", verify=verify, sizes={"arity": described["arity"]}),
     )
     check_forest(forest, everything=verify)
     stage = stage_from_state(
-        described.get("second_stage"),
+        described["second_stage"],
         arrays,
         layout,
         counts,
         forest.n_dropped,
         verify=verify,
     )
+    if stage is not None and stage.n_copies > training["rows"] - counts.max():
+        raise ValueError(f"its training rows cannot have {stage.n_copies:,} copies of others")
     if arrays:
         unknown = min(arrays)
         raise ValueError(f"it holds an array that this version does not know, {unknown[:80]!r}")
-    training = _entry(header, "training", dict)
-    # The entries that the library itself reads.
-    for name, kind in (("rows", int), ("seconds", float)):
-        _entry(training, name, kind)
-    if not isinstance(training.get("finished", ""), str):
-        raise ValueError("its header has no proper entry 'finished'")
-    if not 0 <= training["rows"] <= MOST_ROWS or not training["seconds"] >= 0:
-        raise ValueError("its header has no proper entry 'training'")
-    if counts.max() > training["rows"]:
-        raise ValueError("a label of it has more rows than there were in training")
     return params, FittedModel(
         forest,
         stage,
         labels,
-        form,
+        described["label_form"],
         counts,
         params["leaf_scores"],
         tree_params,
-        seed,
-        training,
-        feature_names,
-        threshold,
+        described["seed"],
+        stored["training"],
+        names,
+        threshold if thresholds is None else thresholds,
         layout=layout,
         verified=verify,
     )
 
 
-def _places_from_arrays(arrays: Arrays, n_labels: int) -> NDArray[np.int32]:
+def _places(described: Mapping[str, Any], n_labels: int) -> NDArray[np.int32]:
     """The places of all labels, dropped ones last; none if they are the order of the labels."""
-    if ORDER not in arrays and DROPPED not in arrays:
+    order, dropped = described["forest.label_order"], described["forest.dropped_places"]
+    if order is None and dropped is None:
         return np.zeros(0, np.int32)
     numbers = np.arange(n_labels, dtype=np.int32)
-    order = take_array({ORDER: numbers, **arrays}, ORDER, np.int32, n_labels)
-    dropped = take_array({DROPPED: numbers[:0], **arrays}, DROPPED, np.int32)
+    order = numbers if order is None else order
+    dropped = numbers[:0] if dropped is None else dropped
     left = np.setdiff1d(np.arange(n_labels + len(dropped), dtype=np.int32), dropped)
     if len(left) != n_labels or not np.array_equal(np.sort(order), numbers):
         raise ValueError("the places of its labels are not numbers from 0, each once")
-    for name in (ORDER, DROPPED):
-        arrays.pop(name, None)
     return np.concatenate([left[order], dropped])
-
-
-def _entry(header: Mapping[str, Any], name: str, kind: type) -> Any:
-    value: Any = header.get(name)
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
-        raise ValueError(f"its header has no proper entry {name!r}")
-    return value
 
 
 def _params(stored: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,15 +205,3 @@ def _params(stored: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     params = {**known, **stored}
     check_params(params, "LdSMClassifier")
     return params
-
-
-def _tree_params(values: dict[str, Any]) -> TreeParams:
-    """Those that a file of format version 1 lacks have defaults."""
-    fields = dataclasses.fields(TreeParams)
-    return TreeParams(
-        **{
-            field.name: _entry(values, field.name, _JSON_TYPES[str(field.type)])
-            for field in fields
-            if field.name in values or field.default is dataclasses.MISSING
-        }
-    )

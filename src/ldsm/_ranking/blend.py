@@ -10,8 +10,8 @@ Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,15 +19,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._matching.shortlists import Shortlists
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Listed:
+    """What is known of the labels on some rows' shortlists, whether these are new or held out."""
+
+    lists: Shortlists
+    label_counts: NDArray[Any]  # by label
+    margins: NDArray[np.float32] | None = None  # by the ranker
+    distances: NDArray[np.float64] | None = None  # squared, to the label's centroid
+    name_odds: NDArray[np.float32] | None = None
+    most_cosine: float = 0.0
+
+    @property
+    def cosines(self) -> Floats | None:
+        return self._limited(self.lists.cosines)
+
+    @property
+    def below_best(self) -> Floats | None:
+        cosines, best = self.cosines, self._limited(self.lists.best_cosine)
+        return None if cosines is None or best is None else cosines - best
+
+    def _limited(self, cosines: NDArray[np.float32] | None) -> Floats | None:
+        if cosines is None:
+            return None
+        limited = np.minimum(cosines, np.float32(self.most_cosine))
+        return np.asarray(limited, dtype=np.float64)
+
+
 class Signal(NamedTuple):
-    """One number that describes a pair."""
+    """One number that describes a pair.
+
+    `values` computes it for listed labels, None if it is not known. Signals without it are those
+    that the core transforms.
+    """
 
     name: str  # for users
     source: str  # the stage it comes from, in explanations
+    values: Callable[[Listed], NDArray[Any] | None] | None = None
 
 
 class Kind(NamedTuple):
@@ -49,10 +82,12 @@ SIGNALS: Mapping[str, Signal] = {
     "q": Signal("distance", "tail"),  # squared, to the label's centroid
     "c": Signal("log rows", FREQUENCY),  # of the label's training rows
     "s": Signal("sub-word log score", "sub-words"),
-    "o": Signal("coverage of the name", NAME),  # the share of it that the text has
-    "k": Signal("cosine with the name", NAME),
-    "d": Signal("cosine below the row's best", NAME),
-    "r": Signal("log-odds of the name", NAME),  # how often its match was right
+    # The share of the name that the text has.
+    "o": Signal("coverage of the name", NAME, lambda listed: listed.lists.coverages),
+    "k": Signal("cosine with the name", NAME, lambda listed: listed.cosines),
+    "d": Signal("cosine below the row's best", NAME, lambda listed: listed.below_best),
+    # How often the name's match was right.
+    "r": Signal("log-odds of the name", NAME, lambda listed: listed.name_odds),
 }
 # The stages that an explanation shows, in this order.
 SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
@@ -103,20 +138,45 @@ class Pairs:
     distances: NDArray[Any] | None = None  # squared, to the label's centroid
     index_scores: NDArray[Any] | None = None
     sub_scores: NDArray[Any] | None = None  # by the index of sub-words
-    coverages: NDArray[Any] | None = None  # of the label's name
-    cosines: NDArray[Any] | None = None
-    best_cosine: NDArray[Any] | None = None  # the largest of any label of the row
-    name_odds: NDArray[Any] | None = None
+    more_letters: str = ""  # of the signals that are used as they are
+    more: NDArray[np.float64] | None = None  # a row of values for each of these
     # How far all this can be relied on, from 0 to 1; the label's base rate counts for the rest.
     certainty: NDArray[np.float32] | None = None
     base_rates: NDArray[np.float64] | None = None
 
-    def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
-        parts: dict[str, Any] = vars(self)
-        taken: dict[str, Any] = {
-            name: None if part is None else part[chosen] for name, part in parts.items()
+    @classmethod
+    def of(cls, listed: Listed) -> Pairs:
+        """The signals of listed labels."""
+        lists = listed.lists
+        found = {
+            letter: values
+            for letter, signal in SIGNALS.items()
+            if signal.values is not None and (values := signal.values(listed)) is not None
         }
-        return Pairs(**taken)
+        return cls(
+            np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file
+            listed.label_counts[lists.labels],
+            listed.margins,
+            listed.distances,
+            lists.index_scores,
+            lists.sub_scores,
+            "".join(found),
+            np.stack([*found.values()]).astype(np.float64) if found else None,
+        )
+
+    def signal(self, letter: str) -> Floats:
+        """One of the signals that are used as they are."""
+        assert self.more is not None
+        return np.asarray(self.more[self.more_letters.index(letter)])
+
+    def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
+        arrays: dict[str, Any] = {**vars(self)}
+        del arrays["more_letters"]
+        taken: dict[str, Any] = {
+            name: None if array is None else np.ascontiguousarray(array[..., chosen])
+            for name, array in arrays.items()
+        }
+        return replace(self, **taken)
 
 
 @dataclass(frozen=True)

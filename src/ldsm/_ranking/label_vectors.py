@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._arrays.frozen_arrays import FrozenArrays
 from .._arrays.lists import replaced_lists, taken_lists
 from .._execution.threads import CancelFlag
+from .._features.blocks import MAIN, Layout
+from .._matching.part import LARGEST, Part
+from .._storage.fields import Array, Sizes, Table
+from .._storage.gaps import check_order
+from .._trees.columns import Moved
 
+NO_UNITS = np.zeros(0, np.float32)
 FEW_ROWS = 4  # are answered feature by feature
 
 Offsets = NDArray[np.int64]
@@ -23,7 +28,7 @@ Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelVectors(FrozenArrays):
+class LabelVectors(Part):
     """One sparse vector per label; feature number D is a constant 1.
 
     Exact vectors have float weights and numbers of features. Compressed ones have the gaps between
@@ -34,6 +39,29 @@ class LabelVectors(FrozenArrays):
     features: NDArray[Any]  # int32, ascending within a label, or gaps as uint8 or uint16
     weights: NDArray[Any]  # float32 or int8
     units: NDArray[np.float32]  # n_labels, or empty if the weights are floats
+
+    OWNER: ClassVar = "label"
+    TABLE: ClassVar = Table(
+        "label vectors",
+        Array("offsets", (np.int64,), ("labels+1",)),
+        Array("features", (np.int32, np.uint16, np.uint8), ("entries",)),
+        Array("weights", (np.float32, np.int8), ("entries",), halves=True),
+        Array("units", (np.float32,), ("units",), bounds=(0, LARGEST), default=NO_UNITS, since=2),
+    )
+
+    def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
+        compressed, n_units = self.is_compressed, len(self.units)
+        if compressed == (self.features.dtype == np.int32):
+            raise ValueError(f"the features of its {name} have a wrong type for its weights")
+        if n_units != (sizes["labels"] if compressed else 0):
+            raise ValueError(f"its {name} must have a unit for each label if it is compressed")
+        if verify:
+            limit = sizes["features"] + 1
+            check_order(
+                name, self.offsets, self.features, limit, "feature", "label", gaps=compressed
+            )
+            if not compressed and not np.isfinite(self.weights).all():
+                raise ValueError(f"its {name} has a weight that is not finite")
 
     @classmethod
     def concatenated(cls, parts: Sequence[Sequence[NDArray[Any]]]) -> LabelVectors:
@@ -78,6 +106,19 @@ class LabelVectors(FrozenArrays):
         if len(units):
             units[labels] = others.units
         return LabelVectors(offsets, features, weights, units)
+
+    def relabelled(self, moved: Moved) -> LabelVectors:
+        columns, units = moved.columns, self.units
+        if not columns.only_adds:
+            return self.taken(columns.source)
+        # A new label's vector is empty.
+        lengths = columns.taken(np.diff(self.offsets), 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        units = columns.taken(units, 0) if len(units) else units
+        return LabelVectors(offsets, self.features, self.weights, units)
+
+    def widened(self, name: str, before: Layout, after: Layout) -> LabelVectors:
+        return self.with_room(before[MAIN], after[MAIN] - before[MAIN], after.width_for(name))
 
     def with_room(self, at: int, more: int, n_features: int) -> LabelVectors:
         """The same vectors among `n_features`, of which `more` new ones are numbered from `at`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,14 @@ from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
 from .._matching.names import NameIndex
+from .._matching.part import Part
 from .._matching.shortlists import Shortlists, match
 from .._trees.forest import Forest
-from .blend import Blend, Pairs
+from .blend import Blend, Listed, Pairs
 from .label_vectors import LabelVectors
 
 Scores = NDArray[np.float32]
-Part = FeatureIndex | LabelVectors | NameIndex
+Kind = TypeVar("Kind", bound=Part)
 SHORTLIST = 100  # labels per row, unless more are found worth having
 
 
@@ -34,12 +35,7 @@ class SecondStage:
     # would take a label of many rows to be one that other rows have, too.
     label_counts: NDArray[np.int64]
     length: int  # of a shortlist
-    # Parts that are None unless the blend needs them.
-    index: FeatureIndex | None = None
-    sub_index: FeatureIndex | None = None
-    names: NameIndex | None = None
-    ranker: LabelVectors | None = None
-    centroids: LabelVectors | None = None
+    parts: Mapping[str, Part]  # those that the blend needs, by their names in `PARTS`
     match_names: bool = False  # whether names find labels, or only score those that others find
     # How far the blend's scores of a row are relied on. Models of earlier versions do not have it:
     # their scores are the blend's for every row.
@@ -57,6 +53,30 @@ class SecondStage:
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self)
+
+    def with_parts(self, **parts: Part) -> SecondStage:
+        """The same with other parts of these names."""
+        return replace(self, parts={**self.parts, **parts})
+
+    @property
+    def index(self) -> FeatureIndex | None:
+        return _of_kind(FeatureIndex, self.parts.get("index"))
+
+    @property
+    def sub_index(self) -> FeatureIndex | None:
+        return _of_kind(FeatureIndex, self.parts.get("sub_index"))
+
+    @property
+    def names(self) -> NameIndex | None:
+        return _of_kind(NameIndex, self.parts.get("names"))
+
+    @property
+    def ranker(self) -> LabelVectors | None:
+        return _of_kind(LabelVectors, self.parts.get("ranker"))
+
+    @property
+    def centroids(self) -> LabelVectors | None:
+        return _of_kind(LabelVectors, self.parts.get("centroids"))
 
     def masses_of(self, x: Blocks) -> dict[str, NDArray[np.float64]]:
         """By block, the mass of each feature in some rows; of sub-words only for their index."""
@@ -129,10 +149,12 @@ class SecondStage:
         cancel: CancelFlag | None = None,
         *,
         n_training_rows: int | None = None,
+        name_odds: NDArray[np.float32] | None = None,
     ) -> Pairs:
         """The signals of the labels on each row's shortlist.
 
-        Given the number of training rows, also how far they can be relied on.
+        Given the number of training rows, also how far they can be relied on. `name_odds` are those
+        of rows whose matches of names have been counted.
         """
         indptr, labels = lists.indptr, lists.labels
         margins = distances = None
@@ -141,10 +163,11 @@ class SecondStage:
         if self.centroids is not None:
             rows = x.read_by("centroids")
             distances = self.centroids.squared_distances(rows, indptr, labels, cancel)
-        odds = None if self.names is None else self.names.odds(labels)
+        if name_odds is None and self.names is not None:
+            name_odds = self.names.odds(labels)
         most = self.blend.most_cosine
         counts = self.blend.counts(self.label_counts)
-        pairs = pairs_of(lists, counts, margins, distances, odds, most)
+        pairs = Pairs.of(Listed(lists, counts, margins, distances, name_odds, most))
         if self.evidence is None or n_training_rows is None or self.evidence.suffices(lists):
             return pairs
         certainty = self.evidence.certainty(lists)
@@ -169,35 +192,7 @@ class SecondStage:
         pairs = self.pairs(x, lists, cancel, n_training_rows=n_training_rows)
         return self.blend.probabilities(pairs)
 
-    def parts(self) -> Iterator[tuple[str, Part]]:
-        """What the blend needs, by name."""
-        for name in self.blend.needs:
-            part: Part = getattr(self, name)
-            yield name, part
 
-
-def pairs_of(
-    lists: Shortlists,
-    label_counts: NDArray[np.int64],
-    margins: NDArray[np.float32] | None = None,
-    distances: NDArray[np.float64] | None = None,
-    name_odds: NDArray[np.float32] | None = None,
-    most_cosine: float = 0.0,
-) -> Pairs:
-    """The signals of the listed labels."""
-    cosines, best = (
-        None if values is None else np.minimum(values, np.float32(most_cosine))
-        for values in (lists.cosines, lists.best_cosine)
-    )
-    return Pairs(
-        np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file
-        label_counts[lists.labels],
-        margins,
-        distances,
-        lists.index_scores,
-        lists.sub_scores,
-        lists.coverages,
-        cosines,
-        best,
-        name_odds,
-    )
+def _of_kind(kind: type[Kind], part: Part | None) -> Kind | None:
+    assert part is None or isinstance(part, kind)
+    return part

@@ -24,10 +24,10 @@ from .._matching.names import name_index
 from .._matching.shortlists import Matchers, OutOfBag, Shortlists
 from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
-from .blend import Blend, Pairs, fit_blend, fit_unseen, rounded, tail_scores
+from .blend import Blend, Listed, Pairs, fit_blend, fit_unseen, rounded, tail_scores
 from .label_vectors import LabelVectors
 from .ranker import COST, COST_BINARY, LabelPairs, train_ranker
-from .stage import SHORTLIST, SecondStage, pairs_of
+from .stage import SHORTLIST, SecondStage
 
 # Chosen on held-out training rows (docs/tuning.md).
 FILL_TO = 50
@@ -239,8 +239,7 @@ class _Training:
         They are rather like rare labels, so frequent ones count for less. Without enough true and
         false matches there is nothing to go by: then they have no score.
         """
-        assert pairs.cosines is not None
-        used = pairs.cosines > 0
+        used = pairs.signal("k") > 0
         truth = self.truth[used]
         if min(np.count_nonzero(truth), np.count_nonzero(~truth)) < FEWEST_PAIRS:
             return ()
@@ -249,28 +248,22 @@ class _Training:
 
     def _stage(self, blend: Blend, pairs: Pairs, ranker: LabelVectors | None = None) -> SecondStage:
         matchers = self.matching.matchers
-        index, sub_index = (
-            None if folded is None else folded.whole
-            for folded in (matchers.index, matchers.sub_index)
-        )
-        named = "names" in blend.needs
+        trained: dict[str, Any] = {**matchers.parts, "ranker": ranker}
+        if "centroids" in blend.needs:
+            trained["centroids"] = self._centroids()
         stage = SecondStage(
             blend,
             self.y.counts,
             self.matching.length,
-            index=index,
-            sub_index=sub_index,
-            names=matchers.names if named else None,
-            match_names=named and matchers.match_names,
-            ranker=ranker,
-            centroids=self._centroids() if "centroids" in blend.needs else None,
+            {name: trained[name] for name in blend.needs},
+            match_names="names" in blend.needs and matchers.match_names,
             telling_sub_words=matchers.telling_sub_words,
             tested=self._tested(blend.probabilities(pairs)),
         )
         evidence = Evidence.of(
             self.held,
             stage.base_rates(self.x.n_rows),
-            indexed=index is not None or sub_index is not None,
+            indexed=stage.index is not None or stage.sub_index is not None,
         )
         masses = stage.masses_of(self.data.blocks)
         narrow = {block: values.astype(np.float32) for block, values in masses.items()}
@@ -345,7 +338,7 @@ class _Training:
             assert held.coverages is not None
             odds = names.odds_without(held.labels, held.coverages, self.truth)
             signals |= {"name_odds": odds, "most_cosine": self.most_cosine}
-        return pairs_of(held, self.y.counts, **signals)
+        return Pairs.of(Listed(held, self.y.counts, **signals))
 
     def _gains(self, richer: str, kind: str, pairs: Pairs) -> bool:
         """Whether a richer blend, which costs memory and time, gains more than a standard error."""

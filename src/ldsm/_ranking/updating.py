@@ -22,10 +22,11 @@ from .. import _core
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.matrices import label_csr
 from .._execution.executor import Control, Executor
-from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
+from .._features.blocks import BIGRAMS, MAIN, Blocks
 from .._features.new_rows import NewRows
-from .._matching.feature_index import mean_rows, unit_values, with_rows
+from .._matching.feature_index import mean_rows, unit_values
 from .._matching.names import NameIndex
+from .._matching.part import Update
 from .._matching.shortlists import Shortlists
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
@@ -80,27 +81,24 @@ def learned_stage(
     refitted = _refitted(stage, new, partial(match, former), seed)
     blend, names = refitted or (_kept(stage.blend, new), stage.names)
     masses, more = stage.masses, stage.masses_of(new.x)
-    changes: dict[str, Any] = {
-        "blend": blend,
-        "names": names,
-        "label_counts": new.counts,
-        "masses": {name: (masses[name] + more[name]).astype(np.float32) for name in masses},
-    }
-    if (index := stage.index) is not None:
-        own = new.x.read_by("index")
-        changes["index"] = with_rows(index, masses[MAIN], own, new, seed)
-    if (index := stage.sub_index) is not None:
-        own = new.x.read_by("sub_index")
-        changes["sub_index"] = with_rows(index, masses[SUB_WORDS], own, new, seed)
-    known = replace(stage, **changes)
+    stage = replace(
+        stage if names is None else stage.with_parts(names=names),
+        blend=blend,
+        label_counts=new.counts,
+        masses={name: (masses[name] + more[name]).astype(np.float32) for name in masses},
+    )
+    update = Update(new, masses, seed)
+    known = {name: part.learned(name, update) for name, part in stage.parts.items()}
+    stage = replace(stage, parts=known)
+    rankers: dict[str, LabelVectors] = {}
     if stage.ranker is not None:
-        lists = match(forest, known, new.x)
-        changes["ranker"] = _ranker(known, lists, new.x.read_by("ranker"), new, seed, executor)
+        lists = match(forest, stage, new.x)
+        rankers["ranker"] = _ranker(stage, lists, new.x.read_by("ranker"), new, seed, executor)
     if stage.centroids is not None:
-        changes["centroids"] = _centroids(
+        rankers["centroids"] = _centroids(
             stage.centroids, new.x.read_by("centroids"), new, min_rows
         )
-    return replace(stage, **changes)
+    return stage.with_parts(**rankers)
 
 
 # -- the blend --------------------------------------------------------------------------------
@@ -132,12 +130,12 @@ def _refitted(
     plain = replace(stage, label_counts=counts, blend=replace(stage.blend, count_share=1.0))
     lists = match(plain, x)
     truth = shared(lists, y)
-    pairs, names = plain.pairs(x, lists), stage.names
+    names, odds = stage.names, None
     if names is not None:
         assert lists.coverages is not None
         names = names.plus(names.counted(lists.labels, lists.coverages, truth))
         odds = names.odds_without(lists.labels, lists.coverages, truth)
-        pairs = replace(pairs, name_odds=odds)
+    pairs = plain.pairs(x, lists, name_odds=odds)
     weights = blend_weights(truth, seed)
     used = (weights > 0) & (pairs.label_counts > 0)
     if not can_blend(truth[used]):

@@ -193,15 +193,6 @@ def take(arrays: Arrays, name: str) -> NDArray[Any]:
     return arrays.pop(name)
 
 
-def take_weights(arrays: Arrays, name: str) -> NDArray[np.float32]:
-    """Likewise weights; format version 1 could save floats in 16 bits."""
-    weights = take(arrays, name)
-    if weights.dtype == np.float16:
-        weights = weights.astype(np.float32)
-        weights.flags.writeable = False
-    return weights
-
-
 def checksum(path: PathLike) -> str:
     """The checksum at the end of a file, in hexadecimal digits; it is not verified."""
     with open(path, "rb", buffering=0) as file:

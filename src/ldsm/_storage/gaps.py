@@ -37,3 +37,22 @@ def unordered(
     rises[begins] = True
     falling[filled] = ~np.logical_and.reduceat(rises, begins)
     return outside, falling
+
+
+def check_order(
+    name: str,
+    offsets: NDArray[np.int64],
+    numbers: NDArray[Any],
+    limit: int,
+    kind: str,
+    owner: str,
+    *,
+    gaps: bool = False,
+) -> None:
+    if offsets[0] != 0 or offsets[-1] != len(numbers) or np.any(offsets[1:] < offsets[:-1]):
+        raise ValueError(f"the offsets of its {name} do not rise from 0 to {len(numbers)}")
+    outside, falling = unordered(numbers, offsets, limit, gaps=gaps)
+    if outside.any():
+        raise ValueError(f"its {name} has a {kind} out of range")
+    if falling.any():
+        raise ValueError(f"the {kind}s of its {name} do not rise within a {owner}")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._execution.threads import in_pool
 from .._storage.gaps import unordered
-from .forest import ARRAYS, MOST_COUNTED, Forest
+from .forest import FOREST, MOST_COUNTED, Forest
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
@@ -77,26 +77,10 @@ def _check_sizes(forest: Forest) -> None:
     if (forest.weight_features.dtype == np.int32) == (n_units > 0):
         raise ValueError("weight_features and weights must both be compressed, or neither")
     n_splits = int(np.count_nonzero(forest.first_child))
-    shapes: dict[str, tuple[int, ...]] = {
-        "tree_offsets": (len(forest.tree_offsets),),
-        "weight_offsets": (n_nodes + 1,),
-        "weight_features": (n_entries,),
-        "weights": (n_entries, forest.arity),
-        "weight_units": (n_units,),
-        "weight_means": (n_means,),
-        "weight_scales": (n_means,),
-        "histogram_offsets": (n_nodes + 1,),
-        "histogram_labels": (len(forest.histogram_labels),),
-        "histogram_counts": (len(forest.histogram_labels),),
-        "epoch_objective": (n_splits, forest.epoch_objective.shape[-1]),
-    }
-    for name, types in ARRAYS.items():
-        array, shape = getattr(forest, name), shapes.get(name, (n_nodes,))
-        if array.dtype not in types:
-            allowed = " or ".join(str(np.dtype(t)) for t in types)
-            raise ValueError(f"{name} must be of type {allowed}, but is {array.dtype}")
-        if array.shape != shape:
-            raise ValueError(f"{name} must have the shape {shape}, but has {array.shape}")
+    sizes = {"nodes": n_nodes, "entries": n_entries, "means": n_means, "units": n_units}
+    sizes |= {"arity": forest.arity, "splits": n_splits}
+    for field in FOREST.arrays:
+        field.check(field.name, getattr(forest, field.name), sizes)
     if len(forest.tree_offsets) < 2:
         raise ValueError("the forest has no trees")
 

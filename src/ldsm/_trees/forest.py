@@ -5,7 +5,6 @@ A forest is only data. ``ldsm._trees.growing`` makes it; the compiled router rea
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,36 +17,36 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._execution.memory import concatenated
 from .._execution.threads import CancelFlag, state_of
+from .._storage.fields import Array, Table, fingerprint
 
-# Arrays that prediction reads, with the types that each may have; all but the first belong to
-# compressed forests. Offsets are int64, because they may exceed 2**31.
-_NUMBERS = (np.int32, np.uint16, np.uint8)
 MOST_COUNTED = 1 << 62  # rows or pairs in a node: a forged count that grows must not overflow
-MODEL_ARRAYS: dict[str, tuple[type, ...]] = {
-    "tree_offsets": (np.int64,),
-    "first_child": (np.int32,),
-    "weight_offsets": (np.int64,),
-    "weight_features": _NUMBERS,
-    "weights": (np.float32, np.int8),
-    "weight_units": (np.float32,),
-    "weight_means": (np.float32,),
-    "weight_scales": (np.float32,),
-    "histogram_offsets": (np.int64,),
-    "histogram_labels": _NUMBERS,
-    "histogram_counts": _NUMBERS,
-    "node_rows": (np.int64,),
-}
-# Arrays for statistics and figures.
-STATISTICS_ARRAYS: dict[str, tuple[type, ...]] = {
-    "node_labels": (np.int64,),
-    "node_entropy": (np.float64, np.float32),
-    "objective": (np.float64, np.float32),
-    "balancedness": (np.float64, np.float32),
-    "purity": (np.float64, np.float32),
-    "integrity_weight": (np.float32,),
-    "epoch_objective": (np.float32,),
-}
-ARRAYS = {**MODEL_ARRAYS, **STATISTICS_ARRAYS}
+# Offsets are int64, because they may exceed 2**31. Narrower types belong to compressed forests.
+_LONG, _NUMBERS, _FLOATS = (np.int64,), (np.int32, np.uint16, np.uint8), (np.float64, np.float32)
+_NO_FLOATS = np.zeros(0, np.float32)
+FOREST = Table(
+    "forest",
+    Array("tree_offsets", _LONG, ("trees+1",)),
+    Array("first_child", (np.int32,), ("nodes",)),
+    Array("weight_offsets", _LONG, ("nodes+1",)),
+    Array("weight_features", _NUMBERS, ("entries",)),
+    Array("weights", (np.float32, np.int8), ("entries", "arity"), halves=True),
+    Array("weight_units", (np.float32,), ("units",), default=_NO_FLOATS, since=2),
+    Array("weight_means", (np.float32,), ("means",)),
+    Array("weight_scales", (np.float32,), ("means",)),
+    Array("histogram_offsets", _LONG, ("nodes+1",)),
+    Array("histogram_labels", _NUMBERS, ("counts",)),
+    Array("histogram_counts", _NUMBERS, ("counts",)),
+    Array("node_rows", _LONG, ("nodes",)),
+    # For statistics and figures.
+    Array("node_labels", _LONG, ("nodes",), hashed=False),
+    Array("node_entropy", _FLOATS, ("nodes",), hashed=False),
+    Array("objective", _FLOATS, ("nodes",), hashed=False),
+    Array("balancedness", _FLOATS, ("nodes",), hashed=False),
+    Array("purity", _FLOATS, ("nodes",), hashed=False),
+    Array("integrity_weight", (np.float32,), ("nodes",), hashed=False),
+    Array("epoch_objective", (np.float32,), ("splits", "epochs"), hashed=False),
+)
+ARRAYS = {field.name: field for field in FOREST.arrays}
 TREE_ARRAYS = [name for name in ARRAYS if name != "tree_offsets"]
 
 
@@ -149,7 +148,7 @@ class Forest:
         }
         for name in TREE_ARRAYS:
             arrays[name] = _join(name, [tree.pop(name) for tree in trees], folder)
-            assert arrays[name].dtype in ARRAYS[name], name
+            assert arrays[name].dtype in ARRAYS[name].types, name
         if len(arrays["weight_units"]):
             _compress_statistics(arrays, n_labels)
         return cls._frozen(arity, n_features, n_labels, arrays)
@@ -270,15 +269,8 @@ class Forest:
 
     def fingerprint(self) -> str:
         """Hash of everything that prediction reads."""
-        digest = hashlib.sha256(repr((self.arity, self.n_features, self.n_labels)).encode())
-        for name in MODEL_ARRAYS:
-            array = getattr(self, name)
-            if name == "weight_units" and not len(array):
-                continue  # an exact forest is the same as before there were compressed ones
-            digest.update(f"{name}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        digest.update(np.ascontiguousarray(self.places).view(np.uint8).data)
-        return digest.hexdigest()
+        sizes = repr((self.arity, self.n_features, self.n_labels))
+        return fingerprint(sizes, *FOREST.hashed(vars(self)), self.places)
 
     def node_depth(self) -> NDArray[np.int32]:
         """Depth of every node; roots have 0."""
@@ -423,8 +415,8 @@ def _compress_statistics(arrays: dict[str, NDArray[Any]], n_labels: int) -> None
     counts = arrays["histogram_counts"]
     arrays["histogram_counts"] = narrowed(counts, int(counts.max(initial=0)))
     arrays["histogram_labels"] = narrowed(arrays["histogram_labels"], n_labels - 1)
-    for name, types in STATISTICS_ARRAYS.items():
-        if types[0] is np.float64:
+    for name, described in ARRAYS.items():
+        if described.types is _FLOATS:
             arrays[name] = arrays[name].astype(np.float32)
 
 

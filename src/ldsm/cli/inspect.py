@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from .._features.blocks import READS, SUB_WORDS
 from .._model.facts import model_facts, shown_history, shown_params
 from .._ranking.blend import SIGNALS
+from .._ranking.parts import PARTS
 from .._ranking.stage import SecondStage
 from .._wording import number, size
 from .model import Model, open_model
@@ -104,8 +106,6 @@ def _list_labels(screen: Screen, model: Model) -> None:
     screen.table(["label", "training rows"], [[str(names[i]), counts[i]] for i in order])
 
 
-# What the weights of a part belong to, if not to labels.
-_OWNERS = {"index": "feature", "sub_index": "sub_word", "names": "sub_word"}
 _TITLES = {"sub_index": "index of sub-words", "names": "index of names"}
 
 
@@ -121,15 +121,20 @@ def describe_stage(stage: SecondStage) -> dict[str, Any]:
         "coefficients": dict(zip(names, blend.coefficients, strict=True)),
     }
     described |= blend.formula
-    for name, part in stage.parts():
+    for name, part in stage.parts.items():
         entries = np.diff(part.offsets)
-        owner = _OWNERS.get(name, "label")
+        owner = _owner(name)
         described[name] = {
             "bytes": part.nbytes,
             f"{owner}s": int(np.count_nonzero(entries)),
             f"weights_per_{owner}": float(entries.mean()) if len(entries) else 0.0,
         }
     return described
+
+
+def _owner(part: str) -> str:
+    """What the lists of weights of a part belong to."""
+    return "sub_word" if READS[part] == (SUB_WORDS,) else PARTS[part].OWNER
 
 
 def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
@@ -140,9 +145,9 @@ def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
         if name in stage:
             shown[title] = f"{stage[name]:g}"
     shown["shortlist"] = f"{stage['shortlist']} labels"
-    for name in ("index", "sub_index", "names", "ranker", "centroids"):
+    for name in PARTS:
         if name in stage:
-            owner, part = _OWNERS.get(name, "label"), stage[name]
+            owner, part = _owner(name), stage[name]
             title, words = _TITLES.get(name, name), owner.replace("_", "-")
             shown[title] = size(part["bytes"])
             shown[f"{title}: {words}s"] = number(part[f"{owner}s"])

@@ -16,7 +16,7 @@ from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import in_columns, model_rows
 from ..text import TextTagger
-from ..text.features import features_of
+from ..text.saved_form import features_of
 from ..text.tagger import tagger_on_features
 from .command import wrong_use
 from .convert import write_as_read

@@ -1,8 +1,8 @@
 """Tagging texts: the tagger, its features and its explanations."""
 
 from .explanations import TagLeaf, TagScore, TextExplanation, TextPath, WordStep
-from .features import default_vectorizer
 from .tagger import TextTagger
+from .vectorizer import default_vectorizer
 
 __all__ = [
     "TagLeaf",

@@ -1,13 +1,12 @@
-"""Features of texts: the default vectorizer, and vectorizers as settings and arrays of a file.
+"""Features of texts: words and perhaps bigrams and sub-words, each in a block of its own.
 
-A file can hold only the settings below, and no function. Nothing is tokenised, and no word decoded,
-until the vectorizer of a file is first used.
+Nothing is tokenised, and no word decoded, until the vectorizer of a file is first used.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,143 +23,26 @@ from sklearn.utils.sparsefuncs_fast import (
 from .._arrays.features import feature_arrays
 from .._execution.threads import state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks, Layout
-from .._features.training_rows import layout_of
-from .._model.fitted import MOST_ROWS
-from .._model.names import names_from_arrays, names_to_arrays, plain
-from .._storage.container import Arrays, take
 from .._storage.strings import Strings
-from ..datasets.dataset import BigramForm, Dataset, SubWordForm, TextForm
+from ..datasets.dataset import BigramForm, SubWordForm, TextForm
 from ..datasets.documents import fit_words, no_words
 from .sub_words import chosen_sub_words, shown, sub_word_idf
-from .token_patterns import is_linear
+from .vectorizer import (
+    DTYPES,
+    are_savable,
+    unfitted_vectorizer,
+    vectorizer_settings,
+    with_idf,
+)
 from .words import (
     HEAD_WORDS,
     WordTable,
     are_plain_words,
-    bigram_keys,
     chosen_bigrams,
     chosen_words,
     learn_words,
     with_head,
 )
-
-# Longer sequences of words or characters are of no use, and their number has no bound.
-LONGEST_NGRAM = 20
-MOST_HEAD_WORDS = 10_000
-LARGEST_IDF = 100  # of a word that one of 10^43 documents has
-DTYPES = {"float32": np.float32, "float64": np.float64}
-
-
-def _one_of(*values: Any) -> Callable[[Any], bool]:
-    return lambda value: any(type(value) is type(one) and value == one for one in values)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_share_or_count(value: Any) -> bool:
-    """As scikit-learn has it: a share of the documents is a float, their number an int."""
-    return (
-        1 <= value <= MOST_ROWS if type(value) is int else type(value) is float and 0 <= value <= 1
-    )
-
-
-def _are_stop_words(value: Any) -> bool:
-    return value in (None, "english") or (
-        isinstance(value, list) and all(isinstance(word, str) for word in value)
-    )
-
-
-def _is_ngram_range(value: Any) -> bool:
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) == 2
-        and all(type(plain(n)) is int for n in value)
-        and 1 <= value[0] <= value[1] <= LONGEST_NGRAM
-    )
-
-
-# All parameters of a TfidfVectorizer except `input`, which is "content", the functions, which
-# cannot be stored, and the vocabulary, which is an array. With each, what a file may say of it.
-SETTINGS: Mapping[str, Callable[[Any], bool]] = {
-    "encoding": lambda value: isinstance(value, str),
-    "decode_error": _one_of("strict", "ignore", "replace"),
-    "strip_accents": _one_of(None, "ascii", "unicode"),
-    "lowercase": _is_bool,
-    "analyzer": _one_of("word", "char", "char_wb"),
-    "stop_words": _are_stop_words,
-    "token_pattern": lambda value: isinstance(value, str | None),
-    "ngram_range": _is_ngram_range,
-    "max_df": _is_share_or_count,
-    "min_df": _is_share_or_count,
-    "max_features": lambda value: value is None or (type(value) is int and value >= 1),
-    "binary": _is_bool,
-    "dtype": _one_of(*DTYPES),
-    "norm": _one_of("l1", "l2", None),
-    "use_idf": _is_bool,
-    "smooth_idf": _is_bool,
-    "sublinear_tf": _is_bool,
-}
-FUNCTIONS = ("preprocessor", "tokenizer", "analyzer")
-
-
-def default_vectorizer(**changes: Any) -> TfidfVectorizer:
-    """The vectorizer of a TextTagger's words by default; `changes` override its parameters.
-
-    Features are the words that occur in two or more documents: this halves the vocabulary, and
-    keeps words of a single document out of the model. A word's weight grows with the logarithm of
-    its count. Stop words, other word patterns and other minimum counts made no measurable
-    difference to precision on random held-out training documents of two corpora.
-
-    Parameters
-    ----------
-    **changes
-        Parameters of scikit-learn's TfidfVectorizer.
-
-    Examples
-    --------
-    >>> from ldsm.text import TextTagger, default_vectorizer
-    >>> tagger = TextTagger(vectorizer=default_vectorizer(ngram_range=(1, 2)))
-    """
-    return TfidfVectorizer(**{"sublinear_tf": True, "min_df": 2, "dtype": np.float32, **changes})
-
-
-def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:
-    """The parameters as JSON values; functions by their names."""
-    params = vectorizer.get_params(deep=False)
-    settings = {name: params[name] for name in SETTINGS}
-    for name in FUNCTIONS:
-        if callable(params[name]):
-            function = params[name]
-            settings[name] = f"function {getattr(function, '__qualname__', type(function))}"
-    settings["dtype"] = np.dtype(settings["dtype"]).name
-    settings["ngram_range"] = [int(n) for n in settings["ngram_range"]]
-    if not isinstance(settings["stop_words"], str | None):
-        settings["stop_words"] = sorted(settings["stop_words"])
-    return {name: plain(value) for name, value in settings.items()}
-
-
-def vectorizer_state(vectorizer: TfidfVectorizer) -> tuple[dict[str, Any], Arrays]:
-    """Settings and arrays of a fitted vectorizer; a ValueError for one that cannot be saved."""
-    if type(vectorizer) is not TfidfVectorizer:
-        raise ValueError(
-            f"Only a TfidfVectorizer itself can be saved. Got {type(vectorizer).__name__}."
-        )
-    for name in FUNCTIONS:
-        if callable(function := getattr(vectorizer, name)):
-            raise ValueError(
-                "A vectorizer with a custom function cannot be saved, because a model file holds "
-                f"no code. Got {name}={function!r}."
-            )
-    settings = vectorizer_settings(vectorizer)
-    for name, allowed in SETTINGS.items():
-        if not allowed(settings[name]):
-            raise ValueError(f"A vectorizer with {name}={settings[name]!r} cannot be saved.")
-    arrays = names_to_arrays("words", vectorizer.get_feature_names_out().tolist())
-    if vectorizer.use_idf:
-        arrays["idf"] = vectorizer.idf_
-    return settings, arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +159,19 @@ class TextFeatures:
     def vectorizer(self) -> TfidfVectorizer:
         return with_idf(unfitted_vectorizer(self.settings, self.words), self.idf)
 
+    def hashed(self) -> Iterator[str | NDArray[Any]]:
+        """What enters the fingerprint of a model."""
+        words = self.vectorizer.get_feature_names_out().tolist()
+        yield json.dumps([vectorizer_settings(self.vectorizer), words])
+        if self.vectorizer.use_idf:
+            yield self.vectorizer.idf_
+        yield from self.bigrams or ()
+        if self.head_words:
+            yield str(self.head_words)
+        if self.sub_words is not None:
+            yield json.dumps(list(self.sub_words.words))
+            yield self.sub_words.idf
+
 
 def learn_features(
     vectorizer: TfidfVectorizer,
@@ -297,7 +192,7 @@ def learn_features(
         not are_plain_words(vectorizer)
         or vectorizer.vocabulary is not None
         or vectorizer.max_features is not None
-        or not all(allowed(settings[name]) for name, allowed in SETTINGS.items())
+        or not are_savable(settings)
     ):
         X = fit_words(vectorizer, texts)
         return Blocks.of(feature_arrays(X)), TextFeatures.of(vectorizer)
@@ -355,151 +250,3 @@ def rescaled(X: Any, settings: Mapping[str, Any]) -> Any:
     if settings["norm"] in scale:
         scale[settings["norm"]](X)
     return X
-
-
-def unfitted_vectorizer(settings: Mapping[str, Any], words: Strings | None) -> TfidfVectorizer:
-    """The vectorizer that checked settings describe; `words` fixes its vocabulary."""
-    values = dict(settings)
-    values["dtype"] = DTYPES[values["dtype"]]
-    values["ngram_range"] = tuple(values["ngram_range"])
-    return TfidfVectorizer(**values, vocabulary=words)
-
-
-def with_idf(vectorizer: TfidfVectorizer, idf: NDArray[Any] | None) -> TfidfVectorizer:
-    """Given a vocabulary and weights, a vectorizer is fitted.
-
-    One without weights gets those that change nothing.
-    """
-    vectorizer.use_idf = True
-    vectorizer.idf_ = np.ones(len(vectorizer.vocabulary)) if idf is None else idf
-    vectorizer.use_idf = idf is not None
-    return vectorizer
-
-
-def features_state(features: TextFeatures) -> tuple[dict[str, Any], Arrays]:
-    """Settings and arrays of features; a ValueError for a vectorizer that cannot be saved."""
-    settings, arrays = vectorizer_state(features.vectorizer)
-    if features.bigrams is not None:
-        arrays |= {f"pairs.{name}": values for name, values in features.bigrams._asdict().items()}
-    if features.sub_words is not None:
-        arrays |= names_to_arrays("sub_words", features.sub_words.words)
-        arrays["sub_words.idf"] = features.sub_words.idf
-    return settings, arrays
-
-
-def kept_form(features: TextFeatures) -> TextForm:
-    """What a store keeps; a ValueError for a vectorizer that cannot be saved."""
-    settings, arrays = vectorizer_state(features.vectorizer)
-    return TextForm(
-        settings, arrays.get("idf"), features.bigrams, features.sub_words, features.head_words
-    )
-
-
-def features_from_state(
-    settings: Mapping[str, Any],
-    arrays: Arrays,
-    *,
-    indexed: bool,
-    head_words: int,
-    verify: bool,
-    trust_pattern: bool,
-) -> TextFeatures:
-    """What `features_state` stored; its arrays are removed from `arrays`."""
-    words, idf = names_from_arrays("words", arrays, verify=verify), arrays.pop("idf", None)
-    bigrams = None
-    if "pairs.first" in arrays:
-        bigrams = BigramForm(*(take(arrays, f"pairs.{name}") for name in BigramForm._fields))
-    sub_words = None
-    if "sub_words.idf" in arrays:
-        spelled = names_from_arrays("sub_words", arrays, verify=verify)
-        sub_words = SubWordForm(spelled, take(arrays, "sub_words.idf"), indexed)
-    form = TextForm(settings, idf, bigrams, sub_words, head_words)
-    return checked_features(form, words, verify=verify, trust_pattern=trust_pattern)
-
-
-def checked_features(
-    form: TextForm, words: Strings, *, verify: bool = True, trust_pattern: bool = False
-) -> TextFeatures:
-    """The features that a file describes; a ValueError if it cannot be."""
-    settings, idf, bigrams, sub_words, head_words = form
-    if type(head_words) is not int or not 0 <= head_words <= MOST_HEAD_WORDS:
-        raise ValueError(f"its texts cannot begin with {head_words!r:.40} words")
-    if settings.keys() != SETTINGS.keys():
-        unknown = min(settings.keys() ^ SETTINGS.keys())
-        raise ValueError(f"its settings of the vectorizer lack or have {unknown[:80]!r}")
-    for name, allowed in SETTINGS.items():
-        if not allowed(settings[name]):
-            raise ValueError(f"its vectorizer has a wrong {name}, {str(settings[name])[:80]!r}")
-    least, most = settings["min_df"], settings["max_df"]
-    if type(least) is type(most) and least > most:
-        raise ValueError(f"its vectorizer has a min_df of {least}, but a max_df of {most}")
-    if settings["analyzer"] == "word" and settings["token_pattern"] is None:
-        raise ValueError("its vectorizer reads words, but has no token pattern")
-    _check_pattern(settings["token_pattern"], trust_pattern)
-    if not words:
-        raise ValueError("its vectorizer has no words")
-    if settings["use_idf"]:
-        if idf is None or idf.shape != (len(words),) or idf.dtype not in DTYPES.values():
-            raise ValueError("its array 'idf' is missing or has a wrong type or length")
-        if verify:
-            _check_idf("words", idf)
-    elif idf is not None:
-        raise ValueError("it has an array 'idf' that its vectorizer does not use")
-    if bigrams is not None:
-        _check_bigrams(bigrams, len(words), idf)
-    if sub_words is not None:
-        its = sub_words.idf
-        if idf is None or its.shape != (len(sub_words.words),) or its.dtype != np.float32:
-            raise ValueError("the arrays of its sub-words have a wrong type or length")
-        if verify:
-            _check_idf("sub-words", its)
-    return TextFeatures(settings, words, idf, bigrams, sub_words, head_words)
-
-
-def features_of(data: Dataset) -> TextFeatures:
-    """How the features of a Dataset were made from texts."""
-    assert data.text_form is not None
-    if data.feature_names is None:
-        raise ValueError(f"Features of texts must have names, their words. Got none in {data!r}.")
-    n_words = layout_of(data.text_form, data.n_features)[MAIN]
-    names = Strings.pack(data.feature_names)
-    words = Strings(names.data[: names.offsets[n_words]], names.offsets[: n_words + 1])
-    try:
-        return checked_features(data.text_form, words)
-    except ValueError as error:
-        raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
-
-
-def _check_bigrams(bigrams: BigramForm, n_words: int, idf: NDArray[Any] | None) -> None:
-    types = (np.int32, np.int32, np.float32)
-    if idf is None or any(
-        array.dtype != kind or array.shape != bigrams.first.shape or array.ndim != 1
-        for array, kind in zip(bigrams, types, strict=True)
-    ):
-        raise ValueError("the arrays of its bigrams have a wrong type or length")
-    numbers = np.concatenate([bigrams.first, bigrams.second])
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_words:
-        raise ValueError("its bigrams have a word out of range")
-    keys = bigram_keys(bigrams)
-    if np.any(keys[1:] <= keys[:-1]):
-        raise ValueError("its bigrams do not ascend")
-    _check_idf("bigrams", bigrams.idf)
-
-
-def _check_idf(of: str, idf: NDArray[Any]) -> None:
-    if not ((idf >= 0) & (idf <= LARGEST_IDF)).all():  # false for NaN
-        raise ValueError(f"the idf of its {of} is not a number from 0 to {LARGEST_IDF}")
-
-
-def _check_pattern(pattern: str | None, trusted: bool) -> None:
-    if pattern is None:
-        return
-    if not trusted and not is_linear(pattern):
-        raise ValueError(
-            f"its token pattern, {pattern[:80]!r}, might never come to an end on some text; if you "
-            "trust whoever wrote the file, Python's ldsm.load(path, trust_pattern=True) reads it"
-        )
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"its token pattern is wrong: {error}") from None

@@ -14,20 +14,22 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
 from .._execution.memory import out_of_memory
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
-from .._features.new_rows import first_of_each, labels_by_row, without_copies
+from .._features.new_rows import without_copies
 from .._model.fitted import FittedModel
 from .._model.learn import check_can_learn, learned, with_words
 from .._storage.strings import Strings
 from ..classifier import hold_model
 from ..datasets.dataset import Dataset
 from .corpus import Pair, TagCollector, tags_of
-from .features import TextFeatures, unfitted_vectorizer, with_idf
+from .features import TextFeatures
 from .fitted import FittedText, RareTags
 from .training import described, made_blocks
+from .vectorizer import unfitted_vectorizer, with_idf
 from .words import chosen_words, learn_words
 
 # Old and new words together are at most so many times those that the trees know.
@@ -206,14 +208,16 @@ def _counted_in(
 
     Copies of a document do not make its words more usual.
     """
-    different = first_of_each(zip(texts, labels_by_row(y), strict=True))
-    n_texts = (n_before, n_before + len(different))
     if not features.is_counted_here:
-        return _counted_by_vectorizer(features, texts, different, n_texts)
+        return _counted_by_vectorizer(features, texts, y, n_before)
     counts = features.counts(texts)
-    rows = {block: _rows_with_each(matrix[different]) for block, matrix in counts.items()}
-    features = _with_rows(features, rows, n_texts)
+    x, _ = without_copies(_blocks(counts), y)
+    features = _with_rows(features, x, n_before)
     return features.weighed(counts), features
+
+
+def _blocks(counts: Mapping[str, Any]) -> Blocks:
+    return Blocks({block: feature_arrays(matrix) for block, matrix in counts.items()})
 
 
 def _counted_in_made(
@@ -221,23 +225,21 @@ def _counted_in_made(
 ) -> tuple[Blocks, TextFeatures]:
     """The same of features that were made from the texts earlier."""
     features = described(features)
-    x = made_blocks(features, data)
-    x, _ = without_copies(x, y)
-    rows = {block: _rows_with_each(arrays.matrix()) for block, arrays in x.arrays.items()}
-    features = _with_rows(features, rows, (n_before, n_before + x.n_rows))
+    x, _ = without_copies(made_blocks(features, data), y)
+    features = _with_rows(features, x, n_before)
     return made_blocks(features, data), features
 
 
-def _rows_with_each(matrix: sp.csr_array) -> NDArray[np.int64]:
-    return np.bincount(matrix.indices, minlength=matrix.shape[1])
+def _rows_with_each(x: FeatureArrays) -> NDArray[np.int64]:
+    return np.bincount(x.indices, minlength=x.n_features)
 
 
-def _with_rows(
-    features: TextFeatures, rows: Mapping[str, NDArray[np.int64]], n_texts: tuple[int, int]
-) -> TextFeatures:
-    """The features with the idf of all texts, of which `rows` new ones have each feature."""
+def _with_rows(features: TextFeatures, x: Blocks, n_before: int) -> TextFeatures:
+    """The features with the idf of all texts, of which `x` are the new ones."""
     if features.idf is None:
         return features
+    n_texts = (n_before, n_before + x.n_rows)
+    rows = {block: _rows_with_each(arrays) for block, arrays in x.arrays.items()}
     smooth = bool(features.settings["smooth_idf"])
     changes: dict[str, Any] = {"idf": _idf(features.idf, rows[MAIN], n_texts, smooth)}
     if features.bigrams is not None:
@@ -252,8 +254,8 @@ def _with_rows(
 def _counted_by_vectorizer(
     features: TextFeatures,
     texts: list[str],
-    different: NDArray[np.int64],
-    n_texts: tuple[int, int],
+    y: LabelArrays,
+    n_before: int,
 ) -> tuple[Blocks, TextFeatures]:
     vectorizer = features.vectorizer
     if not vectorizer.use_idf:
@@ -261,9 +263,9 @@ def _counted_by_vectorizer(
     words = vectorizer.get_feature_names_out().tolist()
     # What a text has does not depend on the weights.
     plain = _rebuilt(vectorizer, words, None).set_params(norm=None)
-    found = plain.transform(texts)
-    rows = _rows_with_each(found[different])
-    idf = _idf(vectorizer.idf_, rows, n_texts, vectorizer.smooth_idf)
+    x, _ = without_copies(Blocks.of(feature_arrays(plain.transform(texts))), y)
+    n_texts = (n_before, n_before + x.n_rows)
+    idf = _idf(vectorizer.idf_, _rows_with_each(x.main), n_texts, vectorizer.smooth_idf)
     if features.settings:
         features = replace(features, idf=idf)
     else:

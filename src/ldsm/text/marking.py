@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from .features import TextFeatures, unfitted_vectorizer
+from .features import TextFeatures
+from .vectorizer import unfitted_vectorizer
 
 
 class Part(NamedTuple):

@@ -1,4 +1,4 @@
-"""Convert a fitted tagger to a header and arrays, and back."""
+"""Convert a fitted tagger, and features made from texts, to a header and arrays, and back."""
 
 from __future__ import annotations
 
@@ -7,87 +7,184 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from .._model.names import names_from_arrays, names_to_arrays, take_array
+from .._features.blocks import MAIN
+from .._features.training_rows import layout_of
 from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
-from ..classifier import classifier_from_state
-from .features import features_from_state, features_state, unfitted_vectorizer
-from .fitted import FittedText, RareTags, TagTitles, fitted_text, hold_text
+from .._storage.fields import FLAG, MAPPING, Array, Entry, Names, Table, whole
+from .._storage.strings import Strings
+from ..classifier import LdSMClassifier, classifier_from_state
+from ..datasets.dataset import BigramForm, Dataset, SubWordForm, TextForm
+from .features import TextFeatures
+from .vectorizer import DTYPES, checked_settings, savable_settings
+from .words import bigram_keys
 
 if TYPE_CHECKING:
+    from .fitted import FittedText
     from .tagger import TextTagger
 
+_IDF = (0, 100)  # the most is that of a word that one of 10^43 documents has
+_NUMBER, _WEIGHT = (np.int32,), (np.float32,)
+FEATURES = Table(
+    "text",
+    Entry("vectorizer", MAPPING),
+    Entry("indexed_sub_words", FLAG, default=None, since=2),
+    Entry("head_words", whole(0, 10_000), default=0, since=2),
+    Names("words"),
+    Array("idf", tuple(DTYPES.values()), ("words",), bounds=_IDF, default=None),
+    Array("pairs.first", _NUMBER, ("pairs",), default=None, since=2),
+    Array("pairs.second", _NUMBER, ("pairs",), default=None, since=2),
+    Array("pairs.idf", _WEIGHT, ("pairs",), bounds=_IDF, default=None, since=2),
+    Names("sub_words", default=None, since=2),
+    Array("sub_words.idf", _WEIGHT, ("sub_words",), bounds=_IDF, default=None, since=2),
+)
+TEXT = Table(
+    "text",
+    FEATURES.entry("vectorizer"),
+    Entry("default_vectorizer", FLAG),
+    Entry("given_words", FLAG),
+    Entry("default_classifier", FLAG),
+    Entry("min_tag_count", whole(1, 2**63 - 1)),
+    FEATURES.entry("indexed_sub_words"),
+    FEATURES.entry("head_words"),
+    Names("rare_tags"),
+    Array("rare_tag_counts", (np.int64,), ("rare_tags",)),
+    Names("titled_tags", default=Strings.pack([]), since=2),
+    Names("tag_titles", unique=False, default=Strings.pack([]), since=2),
+)
 
-def tagger_to_state(tagger: TextTagger) -> tuple[dict[str, Any], Arrays]:
+
+def tagger_to_state(tagger: TextTagger, fitted: FittedText) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    classifier, features, rare, titles = fitted_text(tagger)
-    settings, arrays = features_state(features)
-    text = {
-        "vectorizer": settings,
+    classifier, features, rare, titles = fitted
+    stored = _values(kept_form(features), _words_of(features))
+    values = {
+        **stored,
         "default_vectorizer": tagger.vectorizer is None,
         # Asked of the parameter, because a loaded vectorizer always has a given vocabulary.
         "given_words": tagger.vectorizer is not None and tagger.vectorizer.vocabulary is not None,
         "default_classifier": tagger.classifier is None,
         "min_tag_count": int(tagger.min_tag_count),
+        "rare_tags": rare.names,
+        "rare_tag_counts": rare.counts,
+        "titled_tags": titles.tags,
+        "tag_titles": titles.titles,
     }
-    if (sub_words := features.sub_words) is not None:
-        text["indexed_sub_words"] = sub_words.indexed
-    if features.head_words:
-        text["head_words"] = features.head_words
-    arrays |= names_to_arrays("rare_tags", rare.names)
-    arrays["rare_tag_counts"] = rare.counts
-    if titles.tags:
-        arrays |= names_to_arrays("titled_tags", titles.tags)
-        arrays |= names_to_arrays("tag_titles", titles.titles)
-    header, trees = model_to_state(classifier.model_, classifier.get_params(deep=False))
-    return {"text": text, **header}, {**arrays, **trees}
+    header, arrays = model_to_state(classifier.model_, classifier.get_params(deep=False))
+    arrays |= FEATURES.saved(stored) | TEXT.saved(values)
+    return {"text": TEXT.written(values), **header}, arrays
 
 
-def restore_tagger(
-    tagger: TextTagger,
+def text_from_state(
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     *,
     verify: bool,
     trust_pattern: bool,
-) -> None:
-    """Restore what `tagger_to_state` stored to a new tagger; invalid content is a ValueError."""
-    text, rest = header["text"], dict(arrays)
-    if not isinstance(text, dict) or not isinstance(text.get("vectorizer"), dict):
-        raise ValueError("its header has no proper entry 'text'")
-    for name in ("default_vectorizer", "given_words", "default_classifier"):
-        if not isinstance(text[name], bool):
-            raise ValueError(f"its header has no proper entry {name!r}")
-    indexed = text.get("indexed_sub_words", False)
-    if not isinstance(indexed, bool):
-        raise ValueError("its header has no proper entry 'indexed_sub_words'")
-    features = features_from_state(
-        text["vectorizer"],
-        rest,
-        indexed=indexed,
-        head_words=text.get("head_words", 0),
-        verify=verify,
-        trust_pattern=trust_pattern,
-    )
-    rare = names_from_arrays("rare_tags", rest, verify=verify)
-    counts = take_array(rest, "rare_tag_counts", np.int64, len(rare))
-    titles = TagTitles.of({})
-    if "titled_tags.text" in rest:
-        titles = TagTitles(
-            names_from_arrays("titled_tags", rest, verify=verify),
-            names_from_arrays("tag_titles", rest, verify=verify, unique=False),
-        )
-        if len(titles.tags) != len(titles.titles):
-            raise ValueError("its titles of tags are not as many as the tags that have one")
+) -> tuple[dict[str, Any], LdSMClassifier, TextFeatures]:
+    """What `tagger_to_state` stored: the fields of `TEXT`, the classifier and the features.
+
+    Invalid content is a ValueError.
+    """
+    header, rest = dict(header), dict(arrays)
+    text = TEXT.read(header.pop("text", None))
+    features = _features_from(text, rest, verify=verify, trust_pattern=trust_pattern)
+    text |= TEXT.taken(rest, verify=verify)
+    if len(text["titled_tags"]) != len(text["tag_titles"]):
+        raise ValueError("its titles of tags are not as many as the tags that have one")
     classifier = classifier_from_state(header, rest, verify=verify)
     if classifier.model_.layout != features.layout:
         raise ValueError("its trees and its words do not have the same number of features")
-    tagger.min_tag_count = text["min_tag_count"]
-    hold_text(tagger, FittedText(classifier, features, RareTags(rare, counts), titles))
-    if not text["default_vectorizer"]:
-        vocabulary = features.words if text["given_words"] else None
-        tagger.vectorizer = unfitted_vectorizer(text["vectorizer"], vocabulary)
-    if not text["default_classifier"]:
-        tagger.classifier = clone(classifier)
+    return text, classifier, features
+
+
+# -- features ---------------------------------------------------------------------------------
+
+
+def kept_form(features: TextFeatures) -> TextForm:
+    """What a store keeps; a ValueError for a vectorizer that cannot be saved."""
+    settings, vectorizer = savable_settings(features.vectorizer), features.vectorizer
+    idf = vectorizer.idf_ if vectorizer.use_idf else None
+    return TextForm(settings, idf, features.bigrams, features.sub_words, features.head_words)
+
+
+def _words_of(features: TextFeatures) -> Strings:
+    return Strings.pack(features.vectorizer.get_feature_names_out().tolist())
+
+
+def _values(form: TextForm, words: Strings) -> dict[str, Any]:
+    """The fields of `FEATURES`."""
+    bigrams = (None,) * len(BigramForm._fields) if form.bigrams is None else form.bigrams
+    sub_words, idf, indexed = form.sub_words or (None, None, None)
+    return {
+        "vectorizer": form.settings,
+        "indexed_sub_words": indexed,
+        "head_words": form.head_words,
+        "words": words,
+        "idf": form.idf,
+        **{f"pairs.{name}": array for name, array in zip(BigramForm._fields, bigrams, strict=True)},
+        "sub_words": sub_words,
+        "sub_words.idf": idf,
+    }
+
+
+def checked_features(
+    form: TextForm, words: Strings, *, trust_pattern: bool = False
+) -> TextFeatures:
+    """The features that a store describes; a ValueError if it cannot be."""
+    values = _values(form, words)
+    header, arrays = FEATURES.read(FEATURES.written(values)), FEATURES.saved(values)
+    return _features_from(header, arrays, verify=True, trust_pattern=trust_pattern)
+
+
+def _features_from(
+    text: Mapping[str, Any], arrays: Arrays, *, verify: bool, trust_pattern: bool
+) -> TextFeatures:
+    """The features that a file describes; their arrays are removed from `arrays`."""
+    settings = checked_settings(text["vectorizer"], trust_pattern=trust_pattern)
+    found = FEATURES.taken(arrays, verify=verify)
+    words, idf = found["words"], found["idf"]
+    if not words:
+        raise ValueError("its vectorizer has no words")
+    if settings["use_idf"] != (idf is not None):
+        raise ValueError("its array 'idf' is missing, or its vectorizer does not use it")
+    parts = [found[f"pairs.{name}"] for name in BigramForm._fields]
+    bigrams = None
+    if any(part is not None for part in parts):
+        if idf is None or any(part is None for part in parts):
+            raise ValueError("the arrays of its bigrams are not complete")
+        bigrams = BigramForm(*parts)
+        _check_bigrams(bigrams, len(words))
+    sub_words = None
+    if found["sub_words.idf"] is not None:
+        if idf is None or found["sub_words"] is None:
+            raise ValueError("the arrays of its sub-words are not complete")
+        indexed = bool(text["indexed_sub_words"])
+        sub_words = SubWordForm(found["sub_words"], found["sub_words.idf"], indexed)
+    elif found["sub_words"] is not None:
+        raise ValueError("the arrays of its sub-words are not complete")
+    return TextFeatures(settings, words, idf, bigrams, sub_words, text["head_words"])
+
+
+def features_of(data: Dataset) -> TextFeatures:
+    """How the features of a Dataset were made from texts."""
+    assert data.text_form is not None
+    if data.feature_names is None:
+        raise ValueError(f"Features of texts must have names, their words. Got none in {data!r}.")
+    n_words = layout_of(data.text_form, data.n_features)[MAIN]
+    names = Strings.pack(data.feature_names)
+    words = Strings(names.data[: names.offsets[n_words]], names.offsets[: n_words + 1])
+    try:
+        return checked_features(data.text_form, words)
+    except ValueError as error:
+        raise ValueError(f"The words of {data!r} cannot be used: {error}.") from None
+
+
+def _check_bigrams(bigrams: BigramForm, n_words: int) -> None:
+    numbers = np.concatenate([bigrams.first, bigrams.second])
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < n_words:
+        raise ValueError("its bigrams have a word out of range")
+    keys = bigram_keys(bigrams)
+    if np.any(keys[1:] <= keys[:-1]):
+        raise ValueError("its bigrams do not ascend")

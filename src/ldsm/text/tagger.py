@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
@@ -21,6 +19,7 @@ from .._features.blocks import Blocks
 from .._model.fitted import LabelScores, check_tail
 from .._model.learn import check_options
 from .._storage.container import save
+from .._storage.fields import fingerprint
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.params import Number, check_params, is_ranked
@@ -28,18 +27,12 @@ from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, read_pairs
 from .explanations import TextExplanation
-from .features import (
-    LONGEST_NGRAM,
-    TextFeatures,
-    default_vectorizer,
-    features_of,
-    vectorizer_settings,
-)
+from .features import TextFeatures
 from .fitted import FittedText, RareTags, TagTitles, fitted_text, hold_text
 from .learning import learned_text
-from .saved_form import restore_tagger, tagger_to_state
-from .token_patterns import is_linear
+from .saved_form import features_of, tagger_to_state, text_from_state
 from .training import has_made_features, made_corpus, read_corpus
+from .vectorizer import LONGEST_NGRAM, default_vectorizer, is_linear, unfitted_vectorizer
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
@@ -266,20 +259,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def fingerprint_(self) -> str:
         """Hash of everything that determines a prediction."""
         classifier, features, *_ = fitted_text(self)
-        vectorizer = features.vectorizer
-        digest = hashlib.sha256(classifier.fingerprint_.encode())
-        words = vectorizer.get_feature_names_out().tolist()
-        digest.update(json.dumps([vectorizer_settings(vectorizer), words]).encode())
-        if vectorizer.use_idf:
-            digest.update(vectorizer.idf_.tobytes())
-        for array in features.bigrams or ():
-            digest.update(array.tobytes())
-        if features.head_words:
-            digest.update(str(features.head_words).encode())
-        if (sub_words := features.sub_words) is not None:
-            digest.update(json.dumps(list(sub_words.words)).encode())
-            digest.update(sub_words.idf.tobytes())
-        return digest.hexdigest()
+        return fingerprint(classifier.fingerprint_, *features.hashed())
 
     # -- predicting ---------------------------------------------------------------------------
 
@@ -563,7 +543,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         >>> ldsm.load("tags.ldsm").predict(["a quota for cod"])
         [[('fish', 1.0)]]
         """
-        header, arrays = tagger_to_state(self)
+        header, arrays = tagger_to_state(self, fitted_text(self))
         pattern = header["text"]["vectorizer"]["token_pattern"]
         if pattern is not None and not is_linear(pattern):
             warnings.warn(
@@ -581,11 +561,20 @@ def tagger_from_state(
     verify: bool = True,
     trust_pattern: bool = False,
 ) -> TextTagger:
-    """The tagger that a model file describes; see `restore_tagger`."""
-    tagger = TextTagger()
-    restore_tagger(tagger, header, arrays, verify=verify, trust_pattern=trust_pattern)
+    """The tagger that a model file describes; see `text_from_state`."""
+    text, classifier, features = text_from_state(
+        header, arrays, verify=verify, trust_pattern=trust_pattern
+    )
+    vectorizer = None
+    if not text["default_vectorizer"]:
+        vocabulary = features.words if text["given_words"] else None
+        vectorizer = unfitted_vectorizer(features.settings, vocabulary)
+    own = None if text["default_classifier"] else clone(classifier)
+    tagger = TextTagger(own, vectorizer, min_tag_count=text["min_tag_count"])
     _check_parts(tagger)
-    return tagger
+    rare = RareTags(text["rare_tags"], text["rare_tag_counts"])
+    titles = TagTitles(text["titled_tags"], text["tag_titles"])
+    return hold_text(tagger, FittedText(classifier, features, rare, titles))
 
 
 def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:

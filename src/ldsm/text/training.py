@@ -20,14 +20,8 @@ from .._wording import argument
 from ..datasets.dataset import Dataset
 from ..datasets.vocabulary import label_names, with_labels
 from .corpus import Pair, TagCollector
-from .features import (
-    TextFeatures,
-    checked_features,
-    features_of,
-    kept_form,
-    learn_features,
-    rescaled,
-)
+from .features import TextFeatures, learn_features, rescaled
+from .saved_form import checked_features, features_of, kept_form
 
 
 class Corpus(NamedTuple):

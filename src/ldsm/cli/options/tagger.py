@@ -12,7 +12,7 @@ from ...classifier import LdSMClassifier
 from ...datasets import Dataset
 from ...text import TextTagger, default_vectorizer
 from ...text.corpus import read_pairs
-from ...text.features import features_of
+from ...text.saved_form import features_of
 from ...text.training import vectorized, vectorized_by
 from ..command import option, wrong_use
 from .estimator import EstimatorOptions, defaults, describe
