@@ -24,7 +24,6 @@ from .matrices import (
     known_to_scipy,
     narrow_indices,
     rebuilt,
-    side_by_side,
     take_rows,
 )
 from .structure import check_structure
@@ -93,9 +92,19 @@ class FeatureArrays:
         """Features of the same rows as one, those of each part numbered on from the last."""
         if len(parts) == 1:
             return parts[0]
-        matrix = side_by_side([part.matrix() for part in parts])
-        indptr = matrix.indptr.astype(np.int64)
-        return cls(indptr, matrix.indices, matrix.data, matrix.shape[1])
+        indptr = np.sum([part.indptr for part in parts], axis=0)
+        indices = np.empty(indptr[-1], dtype=np.int32)
+        values = np.empty(indptr[-1], dtype=np.float32)
+        starts, n_features = indptr[:-1].copy(), 0
+        for part in parts:
+            lengths = np.diff(part.indptr)
+            place = np.repeat(starts - part.indptr[:-1], lengths)
+            place += np.arange(len(place))
+            indices[place] = part.indices + np.int32(n_features)
+            values[place] = part.values
+            starts += lengths
+            n_features += part.n_features
+        return cls(indptr, indices, values, n_features)
 
     @classmethod
     def stacked(cls, parts: Sequence[FeatureArrays]) -> FeatureArrays:

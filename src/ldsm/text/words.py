@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .. import _core
-from .._arrays.matrices import map_columns
+from .._arrays.matrices import csr, map_columns
 from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
 from .._execution.executor import Control, ThreadExecutor
 from .._features.blocks import BLOCKS, Layout
@@ -136,8 +136,8 @@ class WordTable:
         )
         matrices = {}
         for block, (indptr, numbers, counts) in zip(BLOCKS, found, strict=True):
-            shape = (len(texts), self.layout[block])
-            matrix = sp.csr_array((counts.astype(dtype), numbers, indptr), shape=shape)
+            matrix = csr(indptr, numbers, counts.astype(dtype), self.layout[block])
+            matrix.has_sorted_indices = False
             matrix.sort_indices()
             matrices[block] = matrix
         return matrices
