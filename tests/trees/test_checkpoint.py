@@ -362,7 +362,7 @@ def test_command_resumes(tmp_path, capsys, data):
     done, first = train(2, "--checkpoint", trees)
     assert done.code == 0 and "taken from" not in done.err
     done, model = train(5, "--checkpoint", trees)
-    assert f"2 of 5 trees taken from {trees}" in done.err and len(trees_in(trees)) == 5
+    assert f"2 of 5 trees loaded from {trees}" in done.err and len(trees_in(trees)) == 5
     shutil.rmtree(trees)
     # A former model is gone on with; the folder keeps what is new.
     first.save(tmp_path / "m.ldsm")
