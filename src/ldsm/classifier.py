@@ -756,7 +756,7 @@ def _allowed(model: FittedModel, labels: Any) -> NDArray[np.uint8] | None:
 def changed_meanwhile() -> RuntimeError:
     """The error for concurrent changes."""
     return RuntimeError(
-        "Another thread has changed the model, so this change was not made. Change a model from "
+        "The model was changed by another thread, so this change was not made. Change a model from "
         "one thread at a time."
     )
 
