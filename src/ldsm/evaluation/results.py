@@ -40,7 +40,7 @@ class Scores:
     n_predicted : int
         Number of labels in all predicted sets.
     set_precision, set_recall : float
-        Precision and recall of the predicted sets, over all pairs; nan without sets.
+        Precision and recall of the predicted sets, over all (row, label) pairs; nan without sets.
     """
 
     ks: Sequence[int]

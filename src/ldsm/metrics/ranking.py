@@ -223,7 +223,7 @@ def f1_score(y_true: Any, y_pred: Any, average: str = "micro") -> float:
     y_true, y_pred : 0/1 matrix or list of label-id lists
         The true and the predicted sets.
     average : {"micro", "macro", "samples"}, default="micro"
-        Over all pairs, or the mean over labels or rows.
+        Over all (row, label) pairs, or the mean over labels or rows.
 
     Returns
     -------

@@ -199,7 +199,7 @@ def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
     if scores.f1:
         notes.append(
             "F1 is computed from the sets of labels that reach the model's threshold: over all "
-            "pairs (micro), or as the mean over labels (macro) or rows (samples)."
+            "(row, label) pairs (micro), or as the mean over labels (macro) or rows (samples)."
         )
     if evaluation.unseen.labels or evaluation.unseen.features:
         notes.append(f"In the data: {evaluation.unseen}.")
