@@ -1,4 +1,4 @@
-"""Counts, shares, times, sizes and names of arguments, as people read them."""
+"""Format counts, shares, times, sizes and argument names for people."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 # Control characters, line and paragraph ends, marks of direction, and surrogates.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-# How arguments are called: by Python's names, or as the options of a command.
+# How messages name arguments: as in Python, or as options of a command.
 _as_option: ContextVar[Callable[[str], str] | None] = ContextVar("as_option", default=None)
 
 
 def argument(name: str, value: Any = None) -> str:
-    """An argument that would help, as whoever reads the message would give it.
+    """An argument to suggest, in the form of the caller's interface.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def argument(name: str, value: Any = None) -> str:
 
 
 def parameter(name: str, owner: str | None = None) -> str:
-    """A parameter that has a wrong value, at the beginning of a sentence.
+    """A parameter with an invalid value, as the start of a sentence.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def parameter(name: str, owner: str | None = None) -> str:
 
 @contextmanager
 def arguments_as(as_option: Callable[[str], str]) -> Iterator[None]:
-    """Within, messages call arguments what `as_option` says."""
+    """Name arguments in messages with `as_option` within this context."""
     token = _as_option.set(as_option)
     try:
         yield
@@ -83,7 +83,7 @@ def bare(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text without characters that move the cursor, reorder what is seen or end a line or cell."""
+    """Text with characters escaped that move the cursor, reorder text or end a line or cell."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
@@ -110,7 +110,7 @@ def size(n_bytes: float) -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """A number of things: "1 label", "2 labels"."""
+    """A count with its noun: "1 label", "2 labels"."""
     return f"{n:,} {thing}{'s' * (n != 1)}"
 
 

@@ -58,17 +58,17 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_estimators : int, default=20
         Number of trees. More trees are more accurate; cost grows in proportion.
     arity : int in [2, 8], default=2
-        Children per node (the paper's M).
+        Number of children per node (the paper's M).
     max_nodes : int or "auto", default="auto"
-        Largest size of a tree, leaves included (T_max). "auto": half the number of rows, within
+        Maximum size of a tree, leaves included (T_max). "auto": half the number of rows, within
         [63, 65535].
     min_split_labels : int or "auto", default="auto"
-        A node whose rows have fewer labels in all, each counted as often as it occurs, is not
-        split. "auto": 512, or a 32nd of all labels if that is less, if a linear second stage
-        follows, which only needs to be told which labels to look at; else 1.
+        A node is not split if its rows have fewer labels in total, counting repetitions. "auto":
+        with a linear second stage, which only needs a shortlist, 512 or a 32nd of all labels,
+        whichever is less; else 1.
     n_epochs : int or "auto", default="auto"
-        Passes over a node's rows. "auto": 10 for "nag", 5 for "sgd", 3 for "asgd", or 2 if a
-        linear second stage follows.
+        Number of passes over a node's rows. "auto": 10 for "nag", 5 for "sgd", 3 for "asgd", or 2
+        with a linear second stage.
     learning_rate : float or "auto", default="auto"
         Step size. "auto": 0.1 for "nag" and "sgd", 0.5 for "asgd".
     integrity_weight : float, default=2.0
@@ -80,8 +80,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Retry a split that leaves a child empty, or gives one child every row, with half the
         integrity weight, up to three times. Without retries the node stays a leaf, as in the paper.
     optimizer : {"auto", "nag", "sgd", "asgd"}, default="auto"
-        How the regressors learn: normalised adaptive gradient, plain SGD, or SGD averaged over the
-        last epoch. "auto": "nag" for binary features, else "asgd", which is better on text.
+        Optimizer of the regressors: normalised adaptive gradient, plain SGD, or SGD averaged over
+        the last epoch. "auto": "nag" for binary features, else "asgd", which is better on text.
     leaf_scores : {"probability", "histogram"}, default="probability"
         A leaf's score of a label: the label's count divided by the leaf's rows, an estimate of its
         probability; or, as in the paper, divided by the sum of the leaf's label counts.
@@ -90,25 +90,25 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "auto": if at least half of X is non-zero.
     subsample : float in (0, 1] or "auto", default="auto"
         Share of the rows, drawn without replacement, that each tree is grown on. "auto": 0.7 with
-        a second stage, which learns from the rows that a tree has not seen, else 1. If set below 1,
-        the out-of-bag scores are kept in `oob_scores_`.
+        a second stage, which learns from out-of-bag rows, else 1. If set below 1, the out-of-bag
+        scores are stored in `oob_scores_`.
     rerank : {"auto", "linear", "tail"} or None, default="auto"
         The second stage, which rescores each row's shortlist: its 50 to 200 best labels by the
         trees and by an index from features to labels. "linear": a linear classifier per label,
         blended with both. "tail": the paper's score from the trees and the distance to each label's
-        centroid, which favours rare labels. "auto": like "linear", with the distances too if that
-        does better on out-of-bag rows; the trees alone below 500 rows. None: the trees' own scores.
+        centroid, which favours rare labels. "auto": like "linear", also with the distances if they
+        improve out-of-bag rows; the trees alone below 500 rows. None: the scores of the trees.
     tail_blend : float in [0, 1], default=0.8
         For "tail": the share of the trees' score (the paper's beta).
     tail_gamma : float or "auto", default="auto"
-        For "tail": how fast the centroid score falls with distance; rows are scaled to unit length.
+        For "tail": decay of the centroid score with distance; rows are scaled to unit length.
         "auto": the value with the best PSP@k on out-of-bag rows.
     tail_min_rows : int, default=1
         No centroid is kept for labels with fewer training rows. The centroid of a label with one
         row is that row: set this higher if the model must not reveal training rows.
     compress : bool or "auto", default="auto"
-        Round the weights of trees, linear classifiers and centroids to a byte each. "auto": if a
-        linear second stage follows.
+        Round the weights of trees, linear classifiers and centroids to one byte each. "auto": with
+        a linear second stage.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
     memory_limit : int or "auto", default="auto"
@@ -117,10 +117,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         an opened store. If a number is given, weights that do not fit go to a file in the temporary
         folder. The result does not depend on it.
     n_jobs : int or None, default=None
-        Threads for growing and predicting; -1 for all cores. The result does not depend on it.
+        Number of threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
-        Seed. The same int gives the same model, bit for bit. None: a new one for every fit, as
-        elsewhere in scikit-learn.
+        Seed. The same int gives the same model, bit for bit. None: a new seed for every fit, as in
+        scikit-learn.
     verbose : int, default=0
         Positive: report progress on stderr.
 
@@ -137,15 +137,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_
         As in scikit-learn.
     second_stage_ : SecondStage or None
-        What rescores the trees' shortlists; ``second_stage_.blend.kind`` is what "auto" chose.
+        The second stage; ``second_stage_.blend.kind`` is the choice of "auto".
     oob_scores_ : csr_array
-        If `subsample` was set below 1: each row's best labels by the trees that never saw it.
+        If `subsample` was set below 1: each row's best labels by the trees not grown on it.
     threshold_ : float, or float32 ndarray of shape (n_labels,)
-        The lowest score at which `predict` assigns a label: 0.5 unless `tune_threshold` was called.
+        The least score at which `predict` assigns a label: 0.5 unless `tune_threshold` was called.
     training_ : mapping
-        Seed, size and hash of the data, duration and end time of the last fit, and under "history"
-        what was learned, dropped or renamed since. To add JSON values, such as metrics, which are
-        saved too, assign ``{**clf.training_, "metrics": ...}``.
+        Seed, size and hash of the data, duration and end time of the last fit; "history" lists what
+        was learned, dropped or renamed since. To save further JSON values, such as metrics, assign
+        ``{**clf.training_, "metrics": ...}``.
     fingerprint_ : str
         Hash of everything that determines a prediction; equal models have equal fingerprints.
 
@@ -237,7 +237,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features), or Dataset
-            Sparse or dense; never changed. A Dataset includes its labels and their names.
+            Sparse or dense; never modified. A Dataset includes its labels and their names.
         y : labels of each row
             A sparse or dense 0/1 matrix, lists of labels of any hashable kind, or one label per
             row.
@@ -245,11 +245,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Called about ten times a second with (nodes grown, maximum number of nodes).
         checkpoint_dir : path, optional
             A new or empty folder to which every finished tree is written. Repeating the fit with
-            the same folder reuses them, so an interrupted fit continues and ends with the same
-            model as an uninterrupted one. `n_estimators` and `n_jobs` may change. If `random_state`
-            is not an int, the seed stored in the folder is used. A folder from other data,
-            parameters or seed is refused. Delete the folder once the model is saved. `training_`
-            says how many trees were reused.
+            the same folder reuses them, so that an interrupted fit resumes and gives the same model
+            as an uninterrupted one. `n_estimators` and `n_jobs` may change. If `random_state` is
+            not an int, the seed stored in the folder is used. A folder with other data, parameters
+            or seed raises an error. Delete the folder once the model is saved. `training_` has the
+            number of reused trees.
 
         Returns
         -------
@@ -267,36 +267,35 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         absent: str = "auto",
         prior: str = "auto",
     ) -> LdSMClassifier:
-        """Learn from new rows, starting from the model as it is; the first call is a `fit`.
+        """Update the model with new rows; the first call is a `fit`.
 
-        Takes a small part of the time of a new fit. Labels that the model does not know become its
-        labels. The splits of the trees stay, so after the data have doubled a new fit is due: see
-        ``docs/incremental_learning.md``. One batch in two halves may give another model. An error,
-        or Ctrl-C, leaves the model as it was; predictions in other threads are by the old model or
-        by the new one.
+        This takes a fraction of the time of a new fit. New labels are added to the model. The trees
+        keep their splits, so retrain when the data have doubled; see
+        ``docs/incremental_learning.md``. Splitting a batch in two may give another model. An error
+        or Ctrl-C leaves the model unchanged; predictions in other threads use either the old or the
+        new model.
 
-        A batch shows what labels look like, not how often they occur: a hundred rows of one new
-        label teach the model that label and leave its answers to other rows alone.
+        A batch teaches what labels look like, not how often they occur: a hundred rows of one new
+        label teach the model that label without changing its answers for other rows.
 
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features), or Dataset
-            With the features of the first fit.
+            The same features as in the first fit.
         y : labels of each row
-            In the form of the first fit. A matrix may have further columns: new labels.
+            In the form of the first fit. Additional columns of a matrix are new labels.
         classes : sequence of labels, optional
-            All labels. At the first call, those without a row become labels, too. Later calls must
-            name the same. Labels that are not among them are refused.
+            All labels. In the first call, labels without rows are added, too. Later calls must
+            give the same labels. Other labels raise an error.
         absent : {"auto", "negative", "unknown"}, default="auto"
-            What it means that a row lacks a label that the model knows. "negative": the label is
-            wrong for the row. "unknown": it may not have been given. "auto": unknown in rows that
-            have new labels only, negative in all others.
+            How to treat known labels that a row does not have. "negative": the label is wrong for
+            the row. "unknown": it may be missing. "auto": unknown in rows that have only new
+            labels, negative in all others.
         prior : {"auto", "batch"}, default="auto"
-            The scores are refitted to batches that are large enough
-            (``docs/incremental_learning.md``). "auto": unless the labels of the batch are
-            distributed unlike those of the rows so far; ``training_["history"]`` counts the rows of
-            such batches as "skewed". "batch": always. Labels then become as frequent as they are in
-            the batch.
+            Whether to refit the scores to large batches (see ``docs/incremental_learning.md``).
+            "auto": unless the label distribution of the batch differs from earlier rows;
+            ``training_["history"]`` counts the rows of such batches as "skewed". "batch": always;
+            label frequencies then follow the batch.
 
         Returns
         -------
@@ -334,10 +333,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- fitted attributes --------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        """The attribute that only some models have: the names of a file are decoded when asked."""
+        """The optional attribute `feature_names_in_`, decoded on first access."""
         model = vars(self).get("model_")
         if name != "feature_names_in_" or model is None or model.feature_names is None:
-            return object.__getattribute__(self, name)  # raises the error that it raised before
+            return object.__getattribute__(self, name)  # raises the usual error
         self.feature_names_in_ = np.array(list(model.feature_names), dtype=object)
         return self.feature_names_in_
 
@@ -378,7 +377,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @training_.setter
     def training_(self, training: Mapping[str, Any]) -> None:
         model = self._fitted
-        for name in ("rows", "seconds"):  # which the model itself reads
+        for name in ("rows", "seconds"):  # used by the model itself
             if training.get(name) != model.training[name]:
                 raise ValueError(
                     f"The 'training_' of LdSMClassifier must keep the entry {name!r}, "
@@ -406,20 +405,21 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best labels of each row, best first, and their scores.
 
-        Rows with fewer than k scored labels are filled up with the most frequent labels, at score
-        0. Ties go to the lower column.
+        Rows with fewer than k scored labels are padded with the most frequent labels, at score 0.
+        Ties go to the lower column.
 
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features)
             Sparse or dense.
         k : int, default=5
-            Labels per row.
+            Number of labels per row.
         labels : sequence of labels, optional
             Predict only these labels. Their scores do not change.
         tail : float >= 0, default=0
             Favour rare labels: order by score / propensity ** tail, with the propensities of
-            `ldsm.metrics.propensities`. 1 gives the best order for PSP@k, if the scores are right.
+            `ldsm.metrics.propensities`. 1 gives the best order for PSP@k if the scores are
+            calibrated.
             The returned scores do not change.
 
         Returns
@@ -442,7 +442,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scores of all labels: CSR for sparse y or lists, else dense.
 
         With one label per row, and without `labels`, the scores of a row sum to 1; the scores of a
-        second stage are rescaled for this. With `labels`, the columns of all others are empty.
+        second stage are rescaled for this. With `labels`, all other columns are empty.
 
         Parameters
         ----------
@@ -463,10 +463,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The labels of each row, in the form of the y of `fit`.
 
         With one label per row, the best one. Otherwise the labels whose score reaches `threshold_`:
-        for lists of labels, a list per row, best first, perhaps empty; for a matrix, a 0/1 matrix
+        for lists of labels, a list per row, best first, possibly empty; for a matrix, a 0/1 matrix
         in the columns of `classes_`, CSR for sparse y and dense for dense y. scikit-learn's metrics
-        want matrices: fit on ``MultiLabelBinarizer(sparse_output=True).fit_transform(y)`` to use
-        them.
+        need matrices: to use them, fit on
+        ``MultiLabelBinarizer(sparse_output=True).fit_transform(y)``.
 
         Parameters
         ----------
@@ -493,22 +493,20 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def tune_threshold(
         self, X: Any, y: Any = None, *, average: str = "micro", per_label: bool = False
     ) -> LdSMClassifier:
-        """Choose the `threshold_` that gives `predict` the highest F1 on held-out rows.
+        """Set `threshold_` to the value with the highest F1 of `predict` on held-out rows.
 
-        Do not use the rows of the fit: their scores are far too high. One common threshold needs a
-        few hundred rows. Thresholds per label need dozens of true rows per label; with fewer they
-        fit noise, and a common threshold does better.
+        Do not use the training rows: their scores are far too high. A common threshold needs a few
+        hundred rows. Thresholds per label need dozens of rows per label; with fewer, they overfit,
+        and a common threshold is better.
 
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features), or Dataset
             Held-out rows.
         y : labels of each row
-            In the forms that `fit` takes. Labels unknown to the model cannot be predicted and are
-            left out.
+            In any form that `fit` accepts. Labels unknown to the model are left out.
         average : {"micro", "macro", "samples"}, default="micro"
-            What the common threshold maximises: F1 over all row-label pairs, or its mean over the
-            labels or over the rows.
+            The F1 to maximise: over all pairs of row and label, or its mean over labels or rows.
         per_label : bool, default=False
             Give every label its own threshold with the best F1. Labels without a held-out row, or
             without a scored one, get the common threshold.
@@ -529,7 +527,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = self._fitted
         if model.label_form == "single":
             raise ValueError(
-                "With one label per row there is no threshold to tune: the best label is predicted."
+                "With one label per row, there is no threshold to tune: `predict` returns the best "
+                "label."
             )
         x, truth = labelled_rows(self, model, X, y)
         scores = model.scores(x, n_jobs=self.n_jobs)
@@ -545,11 +544,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features), or Dataset
-            Rows that training has not seen.
+            Rows not used in training.
         y : labels of each row
-            In the forms that `fit` takes.
+            In any form that `fit` accepts.
         sample_weight : None
-            Not supported; here because scikit-learn passes it.
+            Not supported; present for compatibility with scikit-learn.
         """
         if sample_weight is not None:
             raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
@@ -562,7 +561,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return precision_at_k(labels, model.top_columns(x, 1, n_jobs=self.n_jobs)[0], k=1)
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
-        """The nodes that each row passes.
+        """The nodes that each row passes through.
 
         Parameters
         ----------
@@ -572,7 +571,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         indicator : csr_array of shape (n_rows, n_nodes)
-            1 where a row passes a node; the nodes of all trees side by side.
+            1 where a row passes through a node; the nodes of all trees side by side.
         tree_offsets : int64 ndarray of shape (n_trees + 1,)
             Columns ``tree_offsets[t]`` to ``tree_offsets[t + 1]`` are the nodes of tree t.
         """
@@ -583,7 +582,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return sp.csr_array((ones, nodes, indptr), shape=shape), forest.tree_offsets
 
     def explain(self, x: Any, max_reasons: int = 10) -> list[TreePath]:
-        """Why one row gets its labels: path, margins, deciding features and leaves in each tree.
+        """Explain the labels of one row: path, margins, deciding features and leaves in each tree.
 
         Features and labels are column numbers; `feature_names_in_` and `classes_` name them.
 
@@ -592,26 +591,26 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x : matrix of shape (1, n_features)
             The row.
         max_reasons : int, default=10
-            The most features to name at each split.
+            Maximum number of features per split.
 
         Returns
         -------
         list of TreePath
-            One for each tree, with its number `tree` and two lists. `steps` are the splits on the
-            way, parents first: `node` and `depth`, `margins` by direction, `directions` taken, and
+            One per tree, with its number `tree` and two lists. `steps` are the splits on the
+            path, parents first: `node` and `depth`, `margins` by direction, `directions` taken, and
             `reasons`, each a `feature`, its `value` and its `contributions` to the margins (feature
-            number D is the bias). `leaves` are where the row arrived: `node`, `depth`, `rows` (of
-            training), `labels`, most frequent first, and `shares`, which are their scores there.
+            number D is the bias). `leaves` are the leaves reached: `node`, `depth`, `rows` (of
+            training), `labels`, most frequent first, and `shares`, their scores in the leaf.
         """
         return explain_paths(self._fitted, one_row(self, x), max_reasons)
 
     def explain_scores(
         self, x: Any, k: int = 5, max_reasons: int = 10, *, labels: Any = None
     ) -> list[LabelScore]:
-        """Why one row's k best labels, or the given `labels`, score as they do, best first.
+        """Explain the scores of one row's k best labels, or of the given `labels`, best first.
 
-        For each label: its score, what every stage adds to its log-odds, and the features that
-        speak most for and against it in the label's linear classifier. Labels without a score are
+        For each label: its score, the contribution of each stage to its log-odds, and the strongest
+        features for and against it in the label's linear classifier. Labels without a score are
         left out: no tree and no feature of the row suggests them.
 
         Parameters
@@ -619,21 +618,21 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x : matrix of shape (1, n_features)
             The row.
         k : int, default=5
-            How many labels, unless `labels` are given.
+            Number of labels, unless `labels` are given.
         max_reasons : int, default=10
-            The most features to name for each label.
+            Maximum number of features per label.
         labels : sequence of labels, optional
-            Explain these instead.
+            Explain these labels instead.
 
         Returns
         -------
         list of LabelScore
-            `label` and its `column`; `score`; `shares`, what each stage adds to the log-odds of the
-            score; the stages' own figures, None where a stage is missing: `tree_score`,
-            `index_score` (how strongly the row's features go with the label), `margin` of the
-            linear classifier with its `bias` and `reasons` (features and what each adds, strongest
-            first), `distance` to the label's centroid, `name` (the label's name that the row
-            matches best, and how much of it).
+            `label` and its `column`; `score`; `shares`, the contribution of each stage to the
+            log-odds of the score; figures of the stages, None if a stage is missing: `tree_score`,
+            `index_score` (association of the row's features with the label), `margin` of the linear
+            classifier with its `bias` and `reasons` (features and their contributions, strongest
+            first), `distance` to the label's centroid, `name` (the best matching name of the label,
+            and the share of it that matches).
         """
         model = self._fitted
         allowed = _allowed(model, labels)
@@ -645,17 +644,16 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- changing labels ----------------------------------------------------------------------
 
     def drop_labels(self, labels: Iterable[Any]) -> LdSMClassifier:
-        """Forget some labels: they are no longer predicted, and the file is smaller.
+        """Remove labels: they are no longer predicted, and the file becomes smaller.
 
-        The scores of all other labels stay what they were, bit for bit, those of 0 included; only
-        where each row has one label are they scaled again, so that they sum to 1. Columns of
-        predictions are those of `classes_`, as ever. ``docs/incremental_learning.md`` lists what is
-        kept of a dropped label, under no name, until the model next learns.
+        The scores of all other labels stay the same, bit for bit; only with one label per row are
+        they rescaled to sum to 1. ``docs/incremental_learning.md`` lists what is kept of a dropped
+        label, without its name, until the next update.
 
         Parameters
         ----------
         labels : iterable of labels
-            At least one label of the model must be left.
+            At least one label of the model must remain.
 
         Examples
         --------
@@ -668,28 +666,28 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._changed(model, without_labels(model, labels))
 
     def rename_labels(self, names: Mapping[Any, Any]) -> LdSMClassifier:
-        """Give labels other names, ``{old: new}``; their scores stay as they are.
+        """Rename labels, ``{old: new}``; their scores do not change.
 
-        Columns stay where they are, so that `classes_` may no longer be in alphabetical order; but
-        if each row has one label, columns are sorted again, as scikit-learn's metrics expect. Two
-        labels cannot become one.
+        The order of the columns stays the same, so `classes_` may no longer be sorted. With one
+        label per row, columns are sorted again, as scikit-learn's metrics expect. Labels cannot be
+        merged.
 
         Parameters
         ----------
         names : mapping
-            New names by old ones; all other labels keep theirs.
+            New names by old names; other labels are unchanged.
         """
         model = self._fitted
         return self._changed(model, with_names(model, names))
 
     def _changed(self, old: FittedModel, new: FittedModel) -> LdSMClassifier:
-        """Predict with `new`, which was made from `old` and has other rows or labels."""
+        """Replace `old` with `new`, which was made from it and has other rows or labels."""
         self._replaced(old, new)
         self.__dict__.pop("oob_scores_", None)  # of the rows and labels of the fit
         return hold_model(self, new)
 
     def _replaced(self, old: FittedModel, new: FittedModel) -> LdSMClassifier:
-        """Use `new`, which was made from `old`; an error if that is no longer the model."""
+        """Replace `old` with `new`, made from it; raises an error if `old` is not current."""
         if self.model_ is not old:
             raise changed_meanwhile()
         self.model_ = new
@@ -700,9 +698,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: PathLike) -> None:
         """Write the model to one file, which `ldsm.load` reads. See ``docs/model_format.md``.
 
-        The file is written completely or not at all; an existing file stays until then. It holds no
-        code and no training rows; `oob_scores_`, which describe them, are left out. However, the
-        centroid of a label with one training row is that row: see `tail_min_rows`.
+        The file is written completely or not at all. It holds no code and no training rows;
+        `oob_scores_`, which describe training rows, are left out. However, the centroid of a label
+        with one training row is that row: see `tail_min_rows`.
 
         Parameters
         ----------
@@ -730,7 +728,7 @@ def fit_classifier(
 ) -> LdSMClassifier:
     """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere.
 
-    `classes` are all labels, if there may be some that no row has.
+    `classes` lists all labels, including labels without rows.
     """
     settings = clf.get_params(deep=False)
     check_params(settings, type(clf).__name__)
@@ -756,10 +754,10 @@ def _allowed(model: FittedModel, labels: Any) -> NDArray[np.uint8] | None:
 
 
 def changed_meanwhile() -> RuntimeError:
-    """The error of a change that would undo another one."""
+    """The error for concurrent changes."""
     return RuntimeError(
-        "The model was changed by another thread meanwhile, so nothing was changed here. Let one "
-        "call end before the next begins."
+        "The model was changed by another thread, so this change was not made. Change a model from "
+        "one thread at a time."
     )
 
 
@@ -774,7 +772,7 @@ def hold_model(clf: LdSMClassifier, model: FittedModel) -> LdSMClassifier:
 def classifier_from_state(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool = True
 ) -> LdSMClassifier:
-    """The classifier that a model file describes; see `model_from_state`."""
+    """The classifier of a model file; see `model_from_state`."""
     known = LdSMClassifier().get_params(deep=False)
     params, model = model_from_state(header, arrays, known, verify=verify)
     return hold_model(LdSMClassifier(**params), model)

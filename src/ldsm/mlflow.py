@@ -1,7 +1,7 @@
-"""Model files as MLflow models: see ``docs/mlflow.md``.
+"""Model files as MLflow models; see ``docs/mlflow.md``.
 
-MLflow loads a model by the name of a module that has a function `_load_pyfunc`. This is that
-module: what MLflow keeps is the ``.ldsm`` file itself, and nothing is pickled.
+MLflow loads a model through a module with a function `_load_pyfunc`, which is this one. MLflow
+stores the ``.ldsm`` file itself; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PyfuncModel", "log_model", "save_model"]
 
-# What a request may set, and what holds if it does not.
+# Parameters of a request, with their defaults.
 PARAMS: Mapping[str, tuple[Any, Number]] = {
     "k": (5, Number(1, integer=True)),
     "threshold": (0.0, Number(0, 1)),
@@ -36,7 +36,7 @@ PARAMS: Mapping[str, tuple[Any, Number]] = {
 
 
 class PyfuncModel:
-    """A model as `mlflow.pyfunc` calls it.
+    """A model for `mlflow.pyfunc`.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class PyfuncModel:
             For a classifier, features. A table is a DataFrame, columns by name, or a list of rows
             that are mappings.
         params : mapping, optional
-            ``k``, the most labels of a row (5); ``threshold``, the least score (0); ``tail``, see
-            `LdSMClassifier.predict_topk` (0).
+            ``k``, the maximum number of labels per row (5); ``threshold``, the least score (0);
+            ``tail``, see `LdSMClassifier.predict_topk` (0).
 
         Returns
         -------
@@ -81,7 +81,7 @@ class PyfuncModel:
             found = self.model.predict(_texts(given), k, tail=tail)
         else:
             found = _best_labels(self.model, given, k, tail)
-        rows = [[pair for pair in row if pair[1] >= threshold] for row in found]
+        rows = [[scored for scored in row if scored[1] >= threshold] for row in found]
         return pd.DataFrame(
             {
                 "labels": [[label for label, _ in row] for row in rows],
@@ -91,7 +91,7 @@ class PyfuncModel:
 
 
 def _load_pyfunc(path: str) -> PyfuncModel:
-    """The model of a file, as MLflow loads it."""
+    """Load a model file; called by MLflow."""
     return PyfuncModel(load(path))
 
 
@@ -101,12 +101,11 @@ def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **
     Parameters
     ----------
     model : TextTagger, LdSMClassifier or path
-        A fitted model, or the file of one.
+        A fitted model, or the path of a model file.
     path : path
         A folder that does not exist yet.
     **more
-        Further arguments of `mlflow.pyfunc.save_model`, such as `metadata` or a `signature` of your
-        own.
+        Further arguments of `mlflow.pyfunc.save_model`, such as `metadata` or `signature`.
 
     Examples
     --------
@@ -121,14 +120,14 @@ def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **
 
 
 def log_model(model: TextTagger | LdSMClassifier | PathLike, name: str, **more: Any) -> Any:
-    """Log a model in the active run of MLflow, as `save_model` writes it.
+    """Log a model to the active MLflow run, in the form that `save_model` writes.
 
     Parameters
     ----------
     model : TextTagger, LdSMClassifier or path
-        A fitted model, or the file of one.
+        A fitted model, or the path of a model file.
     name : str
-        What MLflow calls the model.
+        Name of the model in MLflow.
     **more
         Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`.
 
@@ -147,7 +146,7 @@ def log_model(model: TextTagger | LdSMClassifier | PathLike, name: str, **more: 
 
 @contextmanager
 def _model_file(model: Any) -> Iterator[str]:
-    """The file of a model, written to a temporary folder if it is not one already."""
+    """The path of a model file; a model object is written to a temporary folder."""
     if isinstance(model, str | os.PathLike):
         yield os.fspath(model)
         return
@@ -163,20 +162,20 @@ def _model_file(model: Any) -> Iterator[str]:
 
 
 def _arguments(file: str) -> dict[str, Any]:
-    """What MLflow is told of a model file."""
+    """The arguments for MLflow's functions."""
     from mlflow.models import ModelSignature
     from mlflow.types import ParamSchema, ParamSpec
 
     kinds = {int: "long", float: "double"}
     params = ParamSchema(
-        [ParamSpec(name, kinds[type(usual)], usual) for name, (usual, _) in PARAMS.items()]
+        [ParamSpec(name, kinds[type(default)], default) for name, (default, _) in PARAMS.items()]
     )
-    load(file, verify=False)  # an error comes before anything is written
+    load(file, verify=False)  # raises errors before anything is written
     return {
         "loader_module": __name__,
         "data_path": file,
-        # Inputs have several forms, and a schema has one: of a table whose column it does not name,
-        # MLflow would take the first. The model itself says what it takes.
+        # No input schema: it would allow only one of the input forms, and MLflow would use the
+        # first column of a table with other names. The model checks its input itself.
         "signature": ModelSignature(params=params),
         "pip_requirements": [f"ldsm[mlflow]=={__version__}"],
     }
@@ -196,23 +195,23 @@ def _checked(params: Mapping[str, Any]) -> list[Any]:
     unknown = sorted(params.keys() - PARAMS.keys())
     if unknown:
         raise ValueError(f"params must be among {', '.join(PARAMS)}. Got {unknown[0]!r}.")
-    chosen = {name: usual for name, (usual, _) in PARAMS.items()} | dict(params)
+    chosen = {name: default for name, (default, _) in PARAMS.items()} | dict(params)
     for name, (_, rule) in PARAMS.items():
         rule.check(name, chosen[name])
     return [chosen[name] for name in PARAMS]
 
 
 def _unpacked(given: Any) -> Any:
-    """Tables in the forms that MLflow makes of requests as DataFrames; anything else as it is.
+    """Tables of MLflow requests as DataFrames; other input unchanged.
 
     ``{"inputs": {"text": [...]}}`` arrives as columns by name, and rows as mappings of single
-    values. One column of several numbers for each row is a matrix.
+    values. A single column with several numbers per row is a matrix.
     """
     import pandas as pd
 
     if isinstance(given, list) and any(isinstance(row, Mapping) for row in given):
         if not all(isinstance(row, Mapping) for row in given):
-            raise ValueError("Rows must be all mappings of columns to values, or none of them.")
+            raise ValueError("Either all rows or none must be mappings of columns to values.")
         rows = [{name: _single(value) for name, value in row.items()} for row in given]
         return pd.DataFrame(rows)
     if not isinstance(given, Mapping):
@@ -228,8 +227,8 @@ def _unpacked(given: Any) -> Any:
             columns[name] = column[:, 0]
         elif column.ndim != 1:
             raise ValueError(
-                f"Of several columns, each must have one value for each row. Got {name!r} with the "
-                f"shape {column.shape}."
+                f"Each of several columns must have one value per row. Got {name!r} with shape "
+                f"{column.shape}."
             )
     return pd.DataFrame(columns)
 
@@ -251,7 +250,7 @@ def _texts(given: Any) -> list[Any]:
     if isinstance(given, np.ndarray):
         given = (given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given).tolist()
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        return given  # type: ignore[no-any-return]  # the tagger says what is wrong with it
+        return given  # type: ignore[no-any-return]  # the tagger raises the error
     return list(given)
 
 
@@ -260,6 +259,6 @@ def _best_labels(model: LdSMClassifier, X: Any, k: int, tail: float) -> list[lis
         X = np.asarray(X)
     labels, scores = model.predict_topk(X, min(k, len(model.classes_)), tail=tail)
     return [
-        [pair for pair in zip(*row, strict=True) if pair[1] > 0]
+        [scored for scored in zip(*row, strict=True) if scored[1] > 0]
         for row in zip(labels.tolist(), scores.tolist(), strict=True)
     ]

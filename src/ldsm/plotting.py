@@ -1,8 +1,8 @@
 """The paper's figures for any fitted model, with matplotlib: ``pip install "ldsm[plot]"``.
 
-Every function takes an optional `ax`, draws into it or into a figure of its own, and returns the
-Axes; ``ax.figure.savefig("figure.png")`` saves it. None changes pyplot or any other global state.
-Colours are those of Okabe and Ito, which colour-blind people can distinguish.
+Every function takes an optional `ax`, draws into it or into a new figure, and returns the Axes;
+``ax.figure.savefig("figure.png")`` saves it. No function changes pyplot or other global state. The
+colours are the colour-blind safe palette of Okabe and Ito.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ __all__ = [
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY)
-MARKERS = "osD^vP*"  # a different number than colours, so that pairs repeat late
+MARKERS = "osD^vP*"  # not as many as colours, so that combinations repeat late
 # From the root to the leaves: also ordered by lightness, and readable on black and on white.
 SEQUENCE = (BLUE, GREEN, "#E69F00")
 GREY = "#808080"
-MOST_LINES = 7
-MOST_EPOCHS_MARKED = 20
+MAX_LINES = 7
+MAX_MARKED_EPOCHS = 20
 SIZE = (5.6, 3.6)  # inches
 
 
 @dataclass(frozen=True)
 class DepthPoint:
-    """A published tree, or the deepest of several, of which only these numbers are known.
+    """Published numbers of a tree, or of the deepest of several trees.
 
     Attributes
     ----------
     n_labels, arity : int
-        K and M, which say what depth a balanced tree would have.
+        K and M, which determine the depth of a balanced tree.
     depth : int
-        Of the deepest tree.
+        Depth of the deepest tree.
     """
 
     n_labels: int
@@ -66,32 +66,32 @@ def plot_objective(
 ) -> Axes:
     """J during training at each level of the trees; lower is better.
 
-    A line is the mean over the splits of a level, in all trees, weighted by their rows; J uses the
-    integrity weight with which each split was made.
+    A line is the mean over the splits of a level, in all trees, weighted by their rows. J uses the
+    integrity weight of each split.
 
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
         Fitted.
     levels : sequence of int, optional
-        Levels to show; the roots are level 0. By default all, or seven of them, evenly spaced.
+        Levels to show; the roots are level 0. By default all, or seven evenly spaced ones.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     epochs = by_level(classifier_of(model).forest_).epoch_objective
     n_levels, n_epochs = epochs.shape
     if levels is None:
-        shown = np.unique(np.linspace(0, n_levels - 1, min(n_levels, MOST_LINES)).round())
+        shown = np.unique(np.linspace(0, n_levels - 1, min(n_levels, MAX_LINES)).round())
         levels = shown.astype(int).tolist()
     if wrong := [level for level in levels if not 0 <= level < n_levels]:
         raise ValueError(f"'levels' must be ints in [0, {n_levels - 1}]. Got {wrong[0]!r}.")
     ax = _axes(ax)
-    marker = "o" if n_epochs <= MOST_EPOCHS_MARKED else None
+    marker = "o" if n_epochs <= MAX_MARKED_EPOCHS else None
     for level, colour in zip(levels, _sequence(len(levels)), strict=True):
         numbers = np.arange(1, n_epochs + 1)
         ax.plot(numbers, epochs[level], color=colour, marker=marker, markersize=3, label=str(level))
@@ -113,12 +113,12 @@ def plot_splits(model: Estimator, *, ax: Axes | None = None) -> Axes:
     model : LdSMClassifier or TextTagger
         Fitted.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     levels = by_level(classifier_of(model).forest_)
     ax = _axes(ax)
@@ -144,12 +144,12 @@ def plot_depth(models: Mapping[str, Estimator | DepthPoint], *, ax: Axes | None 
     models : dict of str to LdSMClassifier, TextTagger or DepthPoint
         Models by name; published numbers as `DepthPoint`, drawn hollow.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     if not models:
         raise ValueError("'models' must name at least one model. Got none.")
@@ -180,12 +180,12 @@ def plot_leaf_depths(model: Estimator, *, ax: Axes | None = None) -> Axes:
     model : LdSMClassifier or TextTagger
         Fitted.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     clf = classifier_of(model)
     shares = 100 * leaf_depths(clf.forest_)
@@ -204,7 +204,7 @@ def plot_leaf_depths(model: Estimator, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
-    """Metrics against the size of the model: `Evaluation.tree_curve`, or points measured elsewhere.
+    """Metrics against the size of the model, from `Evaluation.tree_curve` or elsewhere.
 
     If the curve has depths, a second axis at the top shows them. If it has metrics of the model
     with its second stage, thin dashed lines show those.
@@ -212,14 +212,14 @@ def plot_metrics(curve: MetricCurve, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     curve : MetricCurve
-        What to draw.
+        The curve to plot.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     _check_kind("curve", curve, MetricCurve, "tree_curve()")
     ax = _axes(ax)
@@ -251,14 +251,14 @@ def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     trees : SingleTrees
-        As from `Evaluation.single_trees`.
+        The result of `Evaluation.single_trees`.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     _check_kind("trees", trees, SingleTrees, "single_trees()")
     ax = _axes(ax)
@@ -288,7 +288,7 @@ def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
 def plot_reliability(
     reliability: Reliability | Mapping[str, Reliability], *, ax: Axes | None = None
 ) -> Axes:
-    """Scores against how often they are right; the diagonal is perfect calibration.
+    """Scores against the share of true labels; the diagonal is perfect calibration.
 
     Parameters
     ----------
@@ -296,12 +296,12 @@ def plot_reliability(
         As returned by `Evaluation.reliability`; several by name. For a single one, bars show the
         share of the predictions in each bin.
     ax : Axes, optional
-        Where to draw; by default in a new figure.
+        Axes to draw into; by default those of a new figure.
 
     Returns
     -------
     Axes
-        With the drawing.
+        The Axes with the plot.
     """
     several = reliability if isinstance(reliability, Mapping) else {"": reliability}
     if not several:
@@ -333,7 +333,7 @@ def plot_reliability(
 
 
 def import_matplotlib() -> Any:
-    """Import matplotlib, or raise an error that says how to install it."""
+    """Import matplotlib, or raise an error with the command that installs it."""
     try:
         import matplotlib.figure
     except ImportError:
@@ -351,13 +351,13 @@ def new_axes(size: tuple[float, float] = SIZE) -> Axes:
 
 
 def _check_kind(name: str, value: Any, kind: type, method: str) -> None:
-    """Raise an error that says how to get what is wanted."""
+    """Raise an error that names the method for the required input."""
     if isinstance(value, kind):
         return
     what = "an" if kind.__name__[0] in "AEIOU" else "a"
     raise ValueError(
-        f"{name!r} must be {what} {kind.__name__}: Evaluation(model, X, y).{method} of "
-        f"ldsm.evaluation makes one. Got {type(value).__name__}."
+        f"{name!r} must be {what} {kind.__name__}, as returned by Evaluation(model, X, y).{method} "
+        f"of ldsm.evaluation. Got {type(value).__name__}."
     )
 
 

@@ -284,4 +284,4 @@ def test_wrong_model_kind(annif):
         annif.folder / "data" / "projects" / "ldsm-fi" / "ldsm-model.ldsm"
     )
     said = annif.error("suggest", "ldsm-fi", stdin=TEXT)
-    assert said.endswith("must hold a TextTagger. It holds a LdSMClassifier.")
+    assert said.endswith("must hold a TextTagger. Got a LdSMClassifier.")

@@ -135,12 +135,12 @@ def test_stop_long_file(page, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("a.csv", 'id,text\n1,"cod', "A quoted cell has no end."),
+        ("a.csv", 'id,text\n1,"cod', "A quoted cell is not closed."),
         ("a.csv", "id,text\n1,cod,quota\n", "Row 2 has 3 cells, but there are 2 columns."),
         ("a.csv", "id,text\n", "It has no rows."),
         ("a.jsonl", '{"text": "cod"}\n{bad\n', "Line 2 is not JSON."),
         ("a.jsonl", "[1, 2]\n", "Record 1 is not an object."),
-        ("a.csv", "id,text\n1,M\xfcller\n", "It is not UTF-8: save it with that encoding."),
+        ("a.csv", "id,text\n1,M\xfcller\n", "It is not UTF-8; save it with that encoding."),
     ],
 )
 def test_unreadable_files(page, tmp_path, name, content, told):
@@ -211,7 +211,7 @@ def test_oversized_text(driver, model_file):
         page = Page(driver, served.address).open()
         page.script("document.getElementById('text').value = 'cod '.repeat(1000)")
         page.one("#text").send_keys("x")
-        page.until(lambda: "2,000 bytes at most" in page.one("#banner").text)
+        page.until(lambda: "at most 2,000 bytes" in page.one("#banner").text)
         page.one("#clear").click()
         assert "fish" in page.type("cod quota")
         assert not page.one("#banner").is_displayed()
@@ -231,7 +231,7 @@ def test_two_learning_models(driver, model_file, tmp_path):
         page.until(lambda: page.texts("#found li"))
         page.one("#add").send_keys(Keys.ENTER)
         page.one("#send").click()
-        page.until(lambda: page.one("#thanks").text == "Thank you. The model learns it now.")
+        page.until(lambda: page.one("#thanks").text == "Thank you. The model is learning it now.")
         page.one("#add").send_keys("sea l")
         page.until(lambda: page.texts("#found li small")[:1] == ["1 text"])
     page.errors()
@@ -244,7 +244,7 @@ def test_root_path(driver, model_file):
         page = Page(driver, served.address).open()
         assert "fish" in page.type("cod quota")
         page.one(".api").click()
-        page.until(lambda: "Endpoints of this service" in page.driver.page_source)
+        page.until(lambda: "API reference" in page.driver.page_source)
     page.errors()
 
 

@@ -93,7 +93,7 @@ def test_dns_rebinding(browser, own_model):
     with service(own_model, "--learn", "--port", 0) as served:
         browser.get(f"http://evil.example:{served.port}/")
         assert browser.execute_script("return location.hostname") == "evil.example"
-        assert "does not answer for this host" in browser.page_source
+        assert "does not accept this host name" in browser.page_source
         found = browser.execute_async_script(READ, "/")
         assert len(found) == 17
         for what, text in found:

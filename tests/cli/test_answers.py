@@ -104,7 +104,7 @@ def test_missing_ids(run, folder, tmp_path):
     done = run("predict", model, folder / "new.jsonl", "--id-field", "nr")
     assert done.code == 1 and "no field 'nr', only 'key', 'text'; use --id-field" in done.err
     done = run("predict", model, "some text", "--id-field", "nr")
-    assert done.code == 2 and "only files of texts have fields" in done.err
+    assert done.code == 2 and "can only be used with files of texts" in done.err
     (tmp_path / "lines.txt").write_text("cod\n")
     done = run("predict", model, tmp_path / "lines.txt", "--id-field", "nr")
     assert done.code == 2 and "not used with format lines" in done.err

@@ -288,7 +288,7 @@ def test_explanation_of_a_text(run, folder, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("cod and herring"))
     assert run("explain", folder / "notes.ldsm", "-", "--json").json == done
     wrong = run("explain", folder / "notes.ldsm", "cod", "--tree", 3)
-    assert wrong.code == 2 and "trees 0 to 2" in wrong.err
+    assert wrong.code == 2 and "a tree from 0 to 2" in wrong.err
 
 
 def test_explanation_of_a_row(run, folder):

@@ -79,7 +79,7 @@ def test_tail_is_for_orders_alone(run, folder):
     model = folder / "linear.ldsm"
     for option in (["--sets"], ["--threshold", 0.2]):
         wrong = run("predict", model, folder / "test.txt", "--tail", 1, *option)
-        assert wrong.code == 2 and "--tail" in wrong.err and "depend on the scores" in wrong.err
+        assert wrong.code == 2 and "--tail" in wrong.err and "--sets or --threshold" in wrong.err
 
 
 def test_evaluation_with_tail(run, folder):
@@ -121,7 +121,9 @@ def test_inspection_of_the_second_stage(run, folder):
     assert "trees' share\t0.8" in run("inspect", folder / "tail.ldsm").lines
     assert run("inspect", folder / "trees.ldsm", "--json").json["second_stage"] is None
     lines = run("inspect", folder / "trees.ldsm").lines
-    assert "second stage\tnone: the trees' own scores" in lines and "rerank\tauto: none" in lines
+    assert (
+        "second stage\tnone (scores of the trees only)" in lines and "rerank\tauto: none" in lines
+    )
 
 
 def test_explanation_of_a_text_by_stages(run, folder):

@@ -47,16 +47,20 @@ class Mistake:
 MISTAKES = {
     "an empty table": Mistake("d.csv", "", "d.csv:1: is empty", "a header line"),
     "a table of blank lines": Mistake("d.csv", "\n\n", "d.csv:1: is empty", "a header line"),
-    "a header and nothing else": Mistake("d.csv", "text,labels\n", "There are no rows to train on"),
-    "an empty file of lines": Mistake("d.jsonl", "", "There are no rows to train on"),
-    "an empty array": Mistake("d.json", "[]", "There are no rows to train on"),
+    "a header and nothing else": Mistake("d.csv", "text,labels\n", "no rows to train on"),
+    "an empty file of lines": Mistake("d.jsonl", "", "no rows to train on"),
+    "an empty array": Mistake("d.json", "[]", "no rows to train on"),
     "a spreadsheet": Mistake("d.xlsx", b"PK", "is a spreadsheet", "save it as CSV"),
     "a Parquet file": Mistake("d.parquet", b"PAR1", "is a Parquet file", "save it as CSV"),
     "an unknown suffix": Mistake(
-        "d.dat", table(), "suffix of .*d.dat is none of", "format= names", "--format names"
+        "d.dat",
+        table(),
+        "suffix of .*d.dat is none of",
+        "use format= to name",
+        "use --format to name",
     ),
     "texts without labels": Mistake(
-        "d.txt", "\n".join(TEXTS), "d.txt:1: expected the header", "in a CSV file or JSON Lines"
+        "d.txt", "\n".join(TEXTS), "d.txt:1: expected the header", "use a CSV file or JSON Lines"
     ),
     "features without a header": Mistake(
         "d.txt", "0 1:1\n", "d.txt:1: expected the header", "format='svmlight'", "--format svmlight"
@@ -211,13 +215,13 @@ MISTAKES = {
         "d.jsonl",
         lines([["a"], ["b"]], ["wheat", "court"]),
         "The 2 documents have no features: no word occurs in 2",
-        "min_df=1 keeps",
-        "--min-df 1 keeps",
+        "min_df=1 to keep",
+        "--min-df 1 to keep",
     ),
     "texts without words": Mistake(
         "d.jsonl",
         lines([["a"], ["b"]], ["!", ""]),
-        "The 2 documents have no features: they hold no word",
+        "The 2 documents have no features: they have no words",
     ),
 }
 

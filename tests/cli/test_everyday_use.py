@@ -50,14 +50,14 @@ ODD = {
     "every row has the label 'x'": [
         (f"{t} {i}", ["x", n]) for i, (t, [n, *_]) in enumerate(documents(30))
     ],
-    "all texts are alike": [("same", ["x"]), ("same", ["y"])] * 20,
+    "all texts are the same": [("same", ["x"]), ("same", ["y"])] * 20,
     "texts occur more than once, with differing labels": [
         ("a b", ["x"]),
         ("a b", ["y"]),
         *documents(30),
     ],
     "rows (50%) have no label": [(t, n if i % 2 else []) for i, (t, n) in enumerate(documents(40))],
-    "labels occur on one row only": [
+    "labels occur in only one row": [
         (t, [*n, f"once{i}"]) for i, (t, n) in enumerate(documents(40))
     ],
 }
@@ -210,14 +210,14 @@ def test_held_out_file(run, tmp_path):
     done = run("train", data, "-o", model, "--validation", 0.2, "--held-out", kept, *few)
     assert done.code == 0, done
     assert "read 200 rows" in done.err and "40 of the rows are held out" in done.err
-    assert "has not seen the rows held out" in done.err
+    assert "has not seen the held-out rows" in done.err
     assert len(ldsm.datasets.load_jsonl(kept)) == 40
     assert run("evaluate", model, kept, "--json").json["rows"] == 40
     for arguments, problem in (
         (["--held-out", tmp_path / "x.jsonl"], "needs --validation"),
         (["--validation", 0.2, "--held-out", data], "is an input"),
         (["--validation", 0.2, "--held-out", model], "is the file of --output"),
-        (["--validation", 0.2, "--held-out", kept], "exists; --overwrite replaces it"),
+        (["--validation", 0.2, "--held-out", kept], "exists; use --overwrite to replace it"),
     ):
         done = run("train", data, "-o", model, *few, *arguments)
         assert done.code == 2 and problem in done.err, done
@@ -246,7 +246,7 @@ def test_evaluate_at_threshold(run, model, tmp_path):
     assert strict["rows_without_labels"] == 1
     told = run("evaluate", model, data)
     assert "labels reach the threshold: " in told.err
-    assert "1 of 81 rows have no label; P counts them as misses" in told.err
+    assert "1 of 81 rows have no label and count as misses in P" in told.err
     for command in ("predict", "evaluate"):
         assert run(command, model, data, "--threshold", 90).code == 2
     fields = ["--text-field", "body", "--label-field", "tags", "--n-estimators", 2]
@@ -287,12 +287,12 @@ def test_predictions_keep_delimiter(run, tmp_path):
     refused = run("predict", model, path, "-o", tmp_path / "out.xlsx")
     assert refused.code == 2 and "a spreadsheet; write a .csv" in refused.err
     several = run("train", path, "-o", model, "--delimiter", ";", "--text-field", "nr,text")
-    assert several.code == 1 and "give --text-field once for each" in several.err
+    assert several.code == 1 and "use --text-field once per column" in several.err
 
 
 def test_store_name_like_file(tmp_path):
     data = ldsm.datasets.Dataset.from_texts(["a"], [["b"]])
-    with pytest.raises(ValueError, match="looks like a file: .*save_table"):
+    with pytest.raises(ValueError, match="looks like a file; use save_table"):
         data.save(tmp_path / "held.csv")
 
 

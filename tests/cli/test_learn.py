@@ -56,7 +56,7 @@ def test_new_file_or_in_place(run, here):
     expected.partial_fit(datasets.load_jsonl(NEW))
     done = run("learn", MODEL, NEW, "-o", OUT)
     assert done.code == 0
-    assert "P\t" in done.out  # what the model knew of them
+    assert "P\t" in done.out  # before learning
     assert "learned 200 rows and 1 new label " in done.err
     assert ldsm.load(MODEL).fingerprint_ == before.fingerprint_
     learned = ldsm.load(OUT)
@@ -107,9 +107,9 @@ def test_rows_of_features(run, tmp_path, monkeypatch):
 
 
 MISTAKES = {
-    "neither": ([MODEL, NEW], 2, "give either a file to write or --in-place"),
-    "both": ([MODEL, NEW, "-o", OUT, "--in-place"], 2, "give either a file to write or"),
-    "itself": ([MODEL, NEW, "-o", MODEL], 2, "--in-place replaces it"),
+    "neither": ([MODEL, NEW], 2, "use either --output or --in-place"),
+    "both": ([MODEL, NEW, "-o", OUT, "--in-place"], 2, "use either --output or"),
+    "itself": ([MODEL, NEW, "-o", MODEL], 2, "use --in-place to replace it"),
     "the data": ([MODEL, NEW, "-o", NEW], 2, "is an input of this command"),
     "no folder": ([MODEL, NEW, "-o", "no/such.ldsm"], 2, "cannot be written"),
     "no data": ([MODEL, "none.jsonl", "-o", OUT], 2, "does not exist"),
@@ -275,7 +275,7 @@ def test_skewed_batch_is_reported(run, here):
     rows = [i for i in range(900, 1100) if COMMON in TAGS[i]]
     write_lines(here / NEW, [TEXTS[i] for i in rows], [["a new one"]] * len(rows))
     done = run("learn", MODEL, NEW, "-o", OUT)
-    assert "distributed unlike those of the rows so far" in done.err
+    assert "label distribution of these rows differs" in done.err
     assert "the best answer changed for" in done.err
     facts = run("learn", MODEL, NEW, "-o", "again.ldsm", "--json").json
     assert facts["skewed"] is True

@@ -102,7 +102,7 @@ def test_foreign_files_are_not_overwritten(run, folder, name):
     before = hashes(folder)
     done = run(*command, "thesis.doc", *(["--to", "jsonl"] if name == "convert" else []))
     assert done.code == 2 and "thesis.doc exists" in done.err, done
-    assert "--overwrite replaces it" in done.err or kind == "trials"
+    assert "use --overwrite to replace it" in done.err or kind == "trials"
     assert hashes(folder) == before
 
 

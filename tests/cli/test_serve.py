@@ -55,7 +55,7 @@ def test_several_processes(model_file):
         (["--max-body", "much"], 2, "must be a size up to 1GB, such as 200kB or 1MB, got 'much'"),
         (["--max-body", "0"], 2, "must be a size up to 1GB, such as 200kB or 1MB, got '0'"),
         (["--root-path", "tags"], 2, "must look like /tags, got 'tags'"),
-        (["--root-path", "/v1"], 2, "must not begin with a path of the service, got '/v1'"),
+        (["--root-path", "/v1"], 2, "must not start with /v1 or /v2, got '/v1'"),
         (["--max-body", "9" * 400], 2, "must be a size up to 1GB"),
         (["--timeout", "inf"], 2, "'--timeout'"),
         (["--allow-origin", "example.org/"], 2, "must look like https://example.org"),
@@ -64,7 +64,7 @@ def test_several_processes(model_file):
         (["--port", "70000"], 2, "'--port'"),
         (["--log", "everything"], 2, "'--log'"),
         (["--host", "999.0.0.1"], 1, "'999.0.0.1:8000'"),
-        (["--api-key-file", "EMPTY"], 1, "must hold a key in one line"),
+        (["--api-key-file", "EMPTY"], 1, "must hold the key on one line"),
     ],
 )
 def test_wrong_options(model_file, tmp_path, capsys, options, code, told):

@@ -98,7 +98,7 @@ def test_foreign_database_is_kept(tune, tmp_path):
     change(path, "CREATE TABLE songs (name TEXT)")
     before = path.read_bytes()
     answer = tune(path)
-    assert answer.code == 1 and "it is a database of something else" in answer.err
+    assert answer.code == 1 and "it is a database of another program" in answer.err
     assert path.read_bytes() == before
 
 

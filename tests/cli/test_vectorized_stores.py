@@ -104,7 +104,7 @@ def test_learn(run, folder, model, test_store, tmp_path):
     for name, data in (("store", test_store), ("texts", folder / "test.jsonl")):
         done = run("learn", model, data, "-o", tmp_path / f"{name}.ldsm", "--json")
         assert done.code == 0, done.err
-        assert ("adds no new words" in done.err) == (name == "store")
+        assert ("cannot add new words" in done.err) == (name == "store")
         learned[name] = ldsm.load(tmp_path / f"{name}.ldsm")
         assert done.json["learned"] == 300
     # The corpus has no new words, so both have learned the same.
@@ -173,7 +173,7 @@ def test_invalid_like(run, folder, model, tmp_path):
     LdSMClassifier(1).fit([[0, 1], [1, 0]] * 5, [["a"], ["b"]] * 5).save(tmp_path / "f.ldsm")
     for options, problem in (
         (["--like", model], "without --vectorize"),
-        (["--vectorize", "--like", model, "--min-df", 3], "has words already"),
+        (["--vectorize", "--like", model, "--min-df", 3], "the words are those of the model"),
         (["--vectorize", "--like", tmp_path / "f.ldsm"], "reads features, not texts"),
     ):
         done = run("convert", texts, tmp_path / "s", *options)
@@ -273,7 +273,7 @@ def test_invalid_vectorize(run, corpus, tmp_path):
     assert done.code == 2 and "`ldsm convert --vectorize` makes one" in done.err
     assert run("convert", corpus, tmp_path / "store", "--vectorize").code == 0
     done = run("train", tmp_path / "store", "-o", tmp_path / "m.ldsm", "--min-df", "2")
-    assert done.code == 2 and "made already" in done.err
+    assert done.code == 2 and "already holds features" in done.err
 
 
 def test_crafted_words_refused(run, corpus, tmp_path):
@@ -298,6 +298,6 @@ def test_own_vectorizer_needs_texts(corpus, tmp_path, run):
     assert run("convert", corpus, tmp_path / "store", "--vectorize").code == 0
     data = datasets.open_store(tmp_path / "store")
     tagger = ldsm.TextTagger(vectorizer=ldsm.text.default_vectorizer())
-    with pytest.raises(ValueError, match="vectorized already"):
+    with pytest.raises(ValueError, match="already vectorized"):
         tagger.fit(data)
     assert np.array_equal(data.text_form.idf.dtype, np.float32)

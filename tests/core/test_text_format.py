@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldsm import _core
 from ldsm.datasets import Dataset, iter_svmlight, iter_xmlrepo, load_svmlight, load_xmlrepo
-from ldsm.datasets.lines import join_blocks
+from ldsm.datasets.lines import join_chunks
 
 VALUE = re.compile(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?")
 LARGEST = float(np.finfo(np.float32).max)
@@ -137,10 +137,10 @@ def check_against_twin(path, text, block_bytes, *, header=True, **options):
     blocks = read(path, block_bytes=block_bytes, **options)
     if expected is None:
         with pytest.raises(ValueError, match=re.escape(f"{path}:{line}: ")) as caught:
-            join_blocks(blocks, path)
+            join_chunks(blocks, path)
         assert str(caught.value).isprintable()
         return True
-    data = join_blocks(blocks, path)
+    data = join_chunks(blocks, path)
     assert rows_of(data) == expected
     assert data.X.has_sorted_indices
     return False
@@ -312,7 +312,7 @@ def test_line_numbers_across_blocks(tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes(b"1000 9 9\n" + b"1 1:1\n" * 700 + b"1 1:x\n" + b"1 1:1\n" * 299)
     with pytest.raises(ValueError, match=re.escape(f"{path}:702: ")):
-        join_blocks(iter_xmlrepo(path, block_bytes=64), path)
+        join_chunks(iter_xmlrepo(path, block_bytes=64), path)
 
 
 def test_empty_rows_are_kept(tmp_path):

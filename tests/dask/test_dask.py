@@ -81,7 +81,7 @@ def test_changed_store_is_refused(store, tmp_path):
     location = locate_store(store)
     assert open_located(location).store == location
     for seed, message in (
-        (1, "is a different one on this machine: its meta.json differs"),
+        (1, "is different on this machine: its meta.json differs"),
         (None, "no store"),
     ):
         folder = tmp_path / "rows"
@@ -237,13 +237,13 @@ def test_invisible_files_are_reported_first(store, tmp_path, monkeypatch):
         with pytest.raises(ClusterError, match=start + f"There is no store .?{path}rows"):
             ldsm.dask.fit(client, path + "rows", small(), trees)
         datasets.make_xmc(700, 200, 30, seed=1).save(there / "rows")
-        other = f"The store .?{path}rows.? is a different one"
+        other = f"The store .?{path}rows.? is different"
         with pytest.raises(ClusterError, match=start + other):
             ldsm.dask.fit(client, path + "rows", small(), trees)
         with pytest.raises(ClusterError, match=start + f"There is no folder '{path}trees'"):
             ldsm.dask.fit(client, store, small(), path + "trees")
         (there / "trees").mkdir()
-        other = f"The folder '{path}trees' is a different one"
+        other = f"The folder '{path}trees' is not shared"
         with pytest.raises(ClusterError, match=start + other):
             ldsm.dask.fit(client, store, small(), path + "trees")
         small().fit(datasets.open_store(store)).save(here / "model.ldsm")
@@ -251,7 +251,7 @@ def test_invisible_files_are_reported_first(store, tmp_path, monkeypatch):
             ldsm.dask.predict(client, path + "model.ldsm", store)
         small(1).fit(datasets.open_store(store)).save(there / "model.ldsm")
         with pytest.raises(
-            ClusterError, match=start + f"The model file '{path}model.ldsm' is a different one"
+            ClusterError, match=start + f"The model file '{path}model.ldsm' is different"
         ):
             ldsm.dask.predict(client, path + "model.ldsm", store)
         # A version that differs, and a worker that may not write.

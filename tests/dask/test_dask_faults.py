@@ -123,7 +123,7 @@ def test_lost_scheduler_leaves_checkpoint(store, tmp_path, monkeypatch):
     "deadly, message",
     [
         (False, r"Tree 2 failed on worker tcp://.*: MemoryError: no room for tree 2\. "),
-        (True, r"Tree 2 failed on 2 workers, which all died .* the last one being tcp://.*memory"),
+        (True, r"Tree 2 failed on 2 workers, which all died .* most recently tcp://.*memory"),
     ],
 )
 def test_failing_tree_is_named(deadly, message, store, tmp_path):

@@ -253,7 +253,7 @@ def test_format_by_suffix(tmp_path):
     for name in ("a.jsonl.bz2", "a.TSV"):
         assert_same(datasets.load_dataset(tmp_path / name), texts)
     assert_same(datasets.load_dataset(tmp_path / "a.txt.gz", format="xmlrepo"), matrix)
-    with pytest.raises(ValueError, match="format= names its format"):
+    with pytest.raises(ValueError, match="format= to name its format"):
         datasets.load_dataset(tmp_path / "a.bin")
     with pytest.raises(ValueError, match="format must be one of"):
         datasets.load_dataset(tmp_path / "a.svm", format="arff")
@@ -372,7 +372,7 @@ def test_align_by_name():
     assert str(unseen) == (
         "2 labels without a training row (3 occurrences), 1 feature without a column"
     )
-    with pytest.raises(ValueError, match="Both data sets must have label_names, or neither"):
+    with pytest.raises(ValueError, match="Both data sets or neither must have label_names"):
         Dataset(test.X, test.Y).align(train)
     twice = Dataset([[1]], [[1, 0]], feature_names=["a"], label_names=["x", "x"])
     with pytest.raises(ValueError, match="label_names must be unique"):

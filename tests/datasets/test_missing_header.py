@@ -28,7 +28,7 @@ def test_error_asks_for_a_header(table):
         datasets.load_table(table)
     said = str(error.value)
     assert "rows.csv:1: " in said and "looks like data" in said
-    assert "a line with the names of the columns, such as text and labels, above it" in said
+    assert "a line with column names, such as text and labels, above it" in said
     assert "text=" not in said  # to name a cell of this row would lose the row
 
 

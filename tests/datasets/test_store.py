@@ -134,7 +134,7 @@ def test_blocks_are_joined(tmp_path):
     assert list(open_store(tmp_path / "texts").texts) == ["one", "two", ""]
     with pytest.raises(ValueError, match="same names"):
         save_store([texts[0], data], tmp_path / "mixed")
-    with pytest.raises(ValueError, match="at least one block"):
+    with pytest.raises(ValueError, match="at least one chunk"):
         save_store([], tmp_path / "mixed")
     nan = Dataset([[1]], [[1]])
     nan.X.data[0] = np.nan
@@ -167,7 +167,7 @@ DAMAGES = {
     "is missing": lambda s: (s / "x_values.npy").unlink(),
     "has 139 bytes instead of 140": lambda s: os.truncate(s / "x_values.npy", 139),
     "has 0 bytes instead of 140": lambda s: os.truncate(s / "x_indices.npy", 0),
-    "has no meta.json.*never finished": lambda s: (s / "meta.json").unlink(),
+    "has no meta.json.*is incomplete": lambda s: (s / "meta.json").unlink(),
     "is not JSON": lambda s: os.truncate(s / "meta.json", 50),
     "does not match its checksum": lambda s: flip(s / "x_indices.npy", 128),
     "content of label_names.npy": lambda s: flip(s / "label_names.npy", 128),
@@ -182,13 +182,13 @@ DAMAGES = {
     "checksum does not match": lambda s: rewrite_meta(
         s, lambda m: m.update(rows=4), checksum=False
     ),
-    "x_indptr does not go from 0 to 3 in 4": lambda s: rewrite_meta(s, lambda m: m.update(rows=4)),
-    "names does not go|offsets does not go": lambda s: rewrite_meta(
-        s, lambda m: m.update(labels=9)
+    "x_indptr must go from 0 to 3 in 4": lambda s: rewrite_meta(s, lambda m: m.update(rows=4)),
+    "names must go|offsets must go": lambda s: rewrite_meta(s, lambda m: m.update(labels=9)),
+    "a missing or invalid entry": lambda s: rewrite_meta(s, lambda m: m.pop("source")),
+    "missing or invalid entry": lambda s: rewrite_meta(
+        s, lambda m: m["arrays"]["x_values"].update(length=-1)
     ),
-    "lacks an entry": lambda s: rewrite_meta(s, lambda m: m.pop("source")),
-    "wrong kind": lambda s: rewrite_meta(s, lambda m: m["arrays"]["x_values"].update(length=-1)),
-    "of the wrong kind": lambda s: rewrite_meta(
+    "has a missing or invalid entry": lambda s: rewrite_meta(
         s, lambda m: m["arrays"]["x_values"].update(file="../x_values.npy")
     ),
     "does not name the array y_indptr": lambda s: rewrite_meta(
@@ -241,7 +241,7 @@ def test_verify_finds_invalid_numbers(store):
 
 
 def test_existing_folders_are_safe(tmp_path, store):
-    with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
+    with pytest.raises(FileExistsError, match="use overwrite=True to replace it"):
         save_store(example(), store)
     other = Dataset([[7]], [[1]])
     mapped = open_store(store)

@@ -93,7 +93,7 @@ def test_given_in_python():
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("v.xlsx", "", "must be a file whose name ends in .csv, .tsv"),
+        ("v.xlsx", "", "must have one of the suffixes .csv, .tsv"),
         ("v.csv", "", "must have at least one label"),
         ("v.csv", "a,b\n,c\n", "v.csv:2: a line without a label. The line: ',c'"),
         ("v.csv", 'a,"b\n', "v.csv:1: a cell in quotes never ends"),
@@ -114,8 +114,8 @@ def test_bad_vocabularies():
         (["\ud800"], "must be str"),
         (["a", " "], "must not be empty. Got ' '"),
         ({"": "a"}, "must not be empty"),
-        ([], "must name labels of the data, such as 'a'. Got none of them, but 'nothing'"),
-        (["b"], "must name labels of the data, such as 'a'. Got none of them, but 'b'"),
+        ([], "must have labels of the data, such as 'a'. Got none of them, but 'nothing'"),
+        (["b"], "must have labels of the data, such as 'a'. Got none of them, but 'b'"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             label_names(vocabulary, ["a"])

@@ -289,9 +289,9 @@ def test_axes_of_ones_own_and_texts():
 @pytest.mark.parametrize(
     ("plot", "makes"),
     [
-        (plotting.plot_metrics, "a MetricCurve: .*tree_curve()"),
-        (plotting.plot_single_trees, "a SingleTrees: .*single_trees()"),
-        (plotting.plot_reliability, "a Reliability: .*reliability()"),
+        (plotting.plot_metrics, "a MetricCurve, .*tree_curve()"),
+        (plotting.plot_single_trees, "a SingleTrees, .*single_trees()"),
+        (plotting.plot_reliability, "a Reliability, .*reliability()"),
     ],
 )
 def test_invalid_models_to_plot(plot, makes, clf):

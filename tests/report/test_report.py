@@ -18,7 +18,7 @@ from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm.evaluation import Evaluation
 from ldsm.report import make_report
 from ldsm.report.html import SCRIPT
-from ldsm.report.labels import confusions, count_labels, mean_by_label, ways
+from ldsm.report.labels import confusions, count_labels, mean_by_label, prediction_work
 
 SECTIONS = [
     "Metrics",
@@ -275,7 +275,7 @@ def test_labels_with_the_longest_way(rows):
     """With several children and rows that go several ways."""
     clf = LdSMClassifier(3, arity=3, random_state=0, multiway_penalty=0.1).fit(rows.train)
     held_out = Evaluation(clf, rows.test)
-    found = ways(clf.forest_, held_out.x.main)
+    found = prediction_work(clf.forest_, held_out.x.main)
     for row in range(0, 150, 10):
         paths = clf.explain(rows.test.X[[row]])
         leaves = [leaf.depth for path in paths for leaf in path.leaves]
@@ -292,7 +292,7 @@ def test_labels_with_the_longest_way(rows):
 def test_longest_path_first(clf, rows, page):
     held_out = Evaluation(clf, rows.test)
     splits, leaves, depth = (
-        mean_by_label(values, held_out) for values in ways(clf.forest_, held_out.x.main)
+        mean_by_label(values, held_out) for values in prediction_work(clf.forest_, held_out.x.main)
     )
     able = np.flatnonzero(count_labels(held_out).rows >= 10)
     slowest = able[np.argsort(-splits[able], kind="stable")]

@@ -96,9 +96,12 @@ def test_other_wrong_requests(client):
     assert answer.json["title"] == "A text can have 1 to 1,000 tags. Got 1,001."
     answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": "cod"}] * 257})
     assert answer.status == 400
-    assert answer.json["title"] == "A request may have 256 texts at most. Got 257."
+    assert answer.json["title"] == "A request may have at most 256 texts. Got 257."
     answer = client.ask("POST", f"{TAGS}/suggest-batch", "{bad", content_type="application/json")
-    assert answer.status == 422 and answer.json["title"] == "The body is not JSON (at character 1)."
+    assert (
+        answer.status == 422
+        and answer.json["title"] == "The body is not valid JSON (at character 1)."
+    )
     answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": "a"}, {}]})
     assert answer.json["title"] == "documents[1].text: Field required."
     answer = client.ask("POST", f"{TAGS}/suggest", "text=cod", content_type="text/plain")

@@ -37,7 +37,7 @@ async def begun(work, batcher):
 
 def run(scenario, *, most=10, longest=100, open_gate=False):
     work = Work(open_gate)
-    batcher = Batcher(work, most=most, longest=longest)
+    batcher = Batcher(work, max_batch=most, max_waiting=longest)
     try:
         asyncio.run(scenario(work, batcher))
     finally:

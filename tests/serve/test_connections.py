@@ -135,7 +135,7 @@ def test_long_queue_is_cut(client):
     """Those in the queue are answered, and no more."""
     answer = exchange(client, get() * 20_000)
     found = statuses(answer)
-    assert 1 <= len(found) <= 2 + protocol.MOST_QUEUED and set(found) == {200}
+    assert 1 <= len(found) <= 2 + protocol.MAX_QUEUED and set(found) == {200}
     assert answer.endswith(b'{"live":true}')
     assert client.get(LIVE).status == 200
 
@@ -217,7 +217,7 @@ def test_small_send_buffer(model_file):
 
 
 def test_unread_answers_have_a_limit_together(model_file, monkeypatch):
-    monkeypatch.setattr(protocol, "MOST_UNREAD", 3 * LARGE)
+    monkeypatch.setattr(protocol, "MAX_UNREAD", 3 * LARGE)
     with large_answers(model_file, timeout=SECONDS) as client:
         connections = [connect(client) for _ in range(6)]
         try:

@@ -70,7 +70,7 @@ def test_corrections_folder(own_model, tmp_path):
         ([correction("cod \ud800")], "Text and tags must be valid Unicode."),
         (
             [{"text": "cod", "subjects": [{"label": f"t{i}"} for i in range(1001)]}],
-            "A correction may have 1,000 tags at most. Got 1,001.",
+            "A correction may have at most 1,000 tags. Got 1,001.",
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_invalid_corrections_not_kept(own_model, body, told):
         kind = "application/x-www-form-urlencoded"
         assert client.ask("POST", LEARN, body, content_type=kind).status == 422
         answer = client.post(LEARN, [correction()] * 257)
-        assert answer.status == 400 and "256 texts at most" in answer.json["title"]
+        assert answer.status == 400 and "at most 256 texts" in answer.json["title"]
     assert not own_model.with_name("tags.corrections.jsonl").exists()
 
 
@@ -103,7 +103,7 @@ def test_broken_last_line_is_kept_aside(tmp_path, caplog):
     assert reader.read() == [("three", ["b"])]
     assert everything(file) == [("one", ["a"]), ("three", ["b"])]
     assert aside.read_text() == broken + "\n"
-    assert "c.jsonl: its last line, 10012 bytes, was cut off" in caplog.text
+    assert "c.jsonl: the last line (10012 bytes) is incomplete or invalid" in caplog.text
     assert "moved to c.broken" in caplog.text
     assert os.stat(aside).st_mode & 0o777 == 0o600
     # Of another form, without a line end, and nothing else in the file.
@@ -146,13 +146,13 @@ def test_foreign_files_are_not_written(own_model, tagger, kind, learn, caplog):
     with running(create_app([own_model], Settings(learn=learn))) as client:
         planted(file, kind, own_model)
         answer = client.post(LEARN, [correction()])
-        assert answer.status == 507 and "file of their own" in answer.json["title"]
+        assert answer.status == 507 and "need a regular file" in answer.json["title"]
         assert own_model.parent.name not in answer.text
         assert own_model.read_bytes() == before
         assert client.form("/v1/projects/tags/suggest", text="cod").status == 200
     assert own_model.read_bytes() == before
     # The next start is refused.
-    with pytest.raises(OSError, match="Corrections need a file of their own") as caught:
+    with pytest.raises(OSError, match="Corrections need a regular file") as caught:
         create_app([own_model], Settings(learn=learn))
     assert str(caught.value.filename) == str(file)
 
@@ -243,7 +243,7 @@ def test_full_disk_keeps_no_correction(own_model):
         with no_file_beyond(len(before) + 100):
             answer = client.post(LEARN, [correction("cod " * 1000)])
         assert answer.status == 507
-        assert answer.json["title"] == "The correction was not kept: File too large."
+        assert answer.json["title"] == "The correction was not saved: File too large."
         assert file.read_bytes() == before
         assert client.post(LEARN, [correction()]).status == 204
     assert len(file.read_text().splitlines()) == 2

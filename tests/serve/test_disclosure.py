@@ -57,4 +57,4 @@ def test_full_disk_path_only_in_log(own_model, caplog):
         with no_file_beyond(file.stat().st_size + 100), caplog.at_level(logging.ERROR):
             answer = client.post(f"{TAGS}/learn", body)
         assert answer.status == 507 and str(own_model.parent) not in answer.text
-    assert f"not kept in {file}: File too large" in caplog.text
+    assert f"cannot save a correction in {file}: File too large" in caplog.text

@@ -39,7 +39,7 @@ def test_large_bodies_are_refused(model_file):
     with running(create_app([model_file], Settings(max_body=1000))) as client:
         answer = client.form(f"{TAGS}/suggest", text="cod " * 1000)
         assert answer.status == 413
-        assert answer.json["title"] == "A request may have 1,000 bytes at most."
+        assert answer.json["title"] == "A request may have at most 1,000 bytes."
         assert client.form(f"{TAGS}/suggest", text="cod " * 100).status == 200
         # Without a length, before it is all read.
         head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
@@ -54,7 +54,7 @@ def test_large_bodies_are_refused(model_file):
 
 def test_bodies_have_a_limit_together(model_file, monkeypatch):
     """The slowest make room; the others are answered."""
-    monkeypatch.setattr(guards, "MOST_BODIES", 4000)
+    monkeypatch.setattr(guards, "MAX_BODIES", 4000)
     head = f"POST {TAGS}/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
     kind = "Content-Type: application/x-www-form-urlencoded\r\nConnection: close\r\n\r\n"
     with running(create_app([model_file], Settings(max_body=1000))) as client, ExitStack() as stack:
@@ -74,7 +74,7 @@ def test_bodies_have_a_limit_together(model_file, monkeypatch):
         for connection in connections:
             answer = connection.makefile("rb").read()
             assert (b" 503 " if connection in refused else b" 200 ") in answer[:20]
-            assert connection not in refused or b"large requests are under way" in answer
+            assert connection not in refused or b"Too many large requests" in answer
         assert client.form(f"{TAGS}/suggest", text="cod").status == 200
 
 
@@ -128,7 +128,7 @@ def test_concurrency_limit(model_file, monkeypatch):
         busy = next(answer for answer in answers if answer.status == 429)
         assert busy.headers["retry-after"] == "1"
         assert client.form(f"{TAGS}/suggest", text="cod").status == 200
-    monkeypatch.setattr(guards, "MOST_REQUESTS", 0)
+    monkeypatch.setattr(guards, "MAX_REQUESTS", 0)
     with running(create_app([model_file])) as client:
         answer = client.get("/v1/projects")
         assert answer.status == 503 and answer.headers["retry-after"] == "1"
@@ -204,7 +204,7 @@ def test_internal_errors_are_counted(model_file, monkeypatch, caplog):
     with running(app) as client:
         answer = client.form(f"{TAGS}/suggest", text="a private matter")
         assert answer.status == 500
-        assert answer.json["title"] == "The service failed on this request."
+        assert answer.json["title"] == "Internal error."
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert 'status="500"' in client.get("/metrics").text
     assert "ZeroDivisionError" in caplog.text and "private" not in caplog.text
@@ -233,12 +233,12 @@ def test_idle_connections_are_closed(model_file, monkeypatch):
 
 
 def test_explanation_queue_is_bounded(model_file, monkeypatch):
-    monkeypatch.setattr(service_module, "MOST_THOUGHTS", 0)
+    monkeypatch.setattr(service_module, "MAX_PENDING", 0)
     with running(create_app([model_file])) as client:
         assert client.get(f"{TAGS}/labels").status == 429
         assert client.form(f"{TAGS}/suggest", text="cod").status == 200
         answer = client.form(f"{TAGS}/explain", text="cod " * 30_000, label="fish")
-        assert answer.status == 400 and "100,000 characters at most" in answer.json["title"]
+        assert answer.status == 400 and "at most 100,000 characters" in answer.json["title"]
 
 
 def test_large_batches_find_room(model_file):

@@ -59,11 +59,11 @@ def test_chosen_outputs_and_columns_of_texts(client):
         ({"inputs": []}, "There must be one input, 'text'. Got none."),
         (
             request(["cod"]) | {"outputs": [{"name": "odds"}]},
-            "The outputs are labels and scores, each once.",
+            "The outputs must be labels and scores, each at most once.",
         ),
         (
             request(["cod"]) | {"outputs": [{"name": "labels"}] * 2},
-            "The outputs are labels and scores",
+            "The outputs must be labels and scores",
         ),
         (
             {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [3], "data": ["cod"]}]},

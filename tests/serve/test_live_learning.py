@@ -169,7 +169,7 @@ def test_failed_corrections_not_counted(own_model, caplog, monkeypatch):
     with running(create_app([own_model], Settings(learn=True))):
         assert settled(lambda: "corrections learned" in caplog.text)
     told = [record.getMessage() for record in caplog.records if record.name == "ldsm.serve"]
-    assert "tags: a correction was not learned. no good" in told
+    assert "tags: cannot learn a correction. no good" in told
     assert "tags: 2 corrections learned" in told
     assert learned(own_model) == 2
 
@@ -193,7 +193,9 @@ def test_invalid_correction_lines_skipped(own_model, caplog):
         assert settled(lambda: "sport" in labels(client))
         correct(client, "a chess game", "games")
         assert {"sport", "games"} <= labels(client)
-    assert "line 1 is no correction" in caplog.text and "line 2 is no correction" in caplog.text
+    assert (
+        "line 1 is not a correction" in caplog.text and "line 2 is not a correction" in caplog.text
+    )
 
 
 def test_slow_learning_still_acknowledges(own_model, monkeypatch):

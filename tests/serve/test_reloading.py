@@ -73,7 +73,7 @@ def test_broken_file_keeps_old_model(
             for _ in range(3):
                 assert scores(client) == tagger.predict([TEXT], 10)[0]
         errors = [r for r in caplog.records if r.name == "ldsm.serve"]
-        assert len(errors) == 1 and "the last good model stays" in errors[0].getMessage()
+        assert len(errors) == 1 and "keeping the last good model" in errors[0].getMessage()
         problem = client.get(TAGS).json["problem"]
         assert any(part in problem for part in told.split("|")), problem
         other.save(own_model)
@@ -86,7 +86,7 @@ def test_missing_file_keeps_model(own_model, tagger):
         data = own_model.read_bytes()
         own_model.unlink()
         assert scores(client) == tagger.predict([TEXT], 10)[0]
-        assert "is gone" in client.get(TAGS).json["problem"]
+        assert "cannot be read" in client.get(TAGS).json["problem"]
         own_model.write_bytes(data)
         assert scores(client) == tagger.predict([TEXT], 10)[0]
         assert client.get(TAGS).json["problem"] is None

@@ -38,7 +38,7 @@ def test_planted_link_is_not_followed(tmp_path, suffix):
         os.symlink(victim, tmp_path / f".{name}{suffix}")
         write(tmp_path / name)
     os.symlink(victim, store / f"meta.json{suffix}")
-    with pytest.raises(FileExistsError, match="which is not part of one"):
+    with pytest.raises(FileExistsError, match="which is not part of a store"):
         datasets.save_store(DATA, store, overwrite=True)
     assert victim.read_text() == "precious"
 

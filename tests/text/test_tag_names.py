@@ -132,7 +132,7 @@ def test_titles_go_with_their_tags(tmp_path):
     [
         ({"vectorizer": default_vectorizer()}, [HIDDEN], "vectorizer must be None"),
         ({"classifier": LdSMClassifier(2, rerank=None)}, [HIDDEN], "and a linear second stage"),
-        ({"classifier": LdSMClassifier(2)}, ["nothing"], "must name labels of the data"),
+        ({"classifier": LdSMClassifier(2)}, ["nothing"], "must have labels of the data"),
         ({"classifier": LdSMClassifier(2)}, "no-such-file.tsv", "No such file"),
     ],
 )
@@ -144,7 +144,7 @@ def test_invalid_vocabularies(options, vocabulary, message):
 def test_useless_vocabulary_warns():
     codes = {tag: f"{i:03}" for i, tag in enumerate(sorted({t for tags in TAGS for t in tags}))}
     coded = [[codes[tag] for tag in tags] for tags in TAGS]
-    with pytest.warns(UserWarning, match="1 tags that no document has cannot be predicted"):
+    with pytest.warns(UserWarning, match="1 tags without documents cannot be predicted"):
         TextTagger(LdSMClassifier(2)).fit(TEXTS, coded, vocabulary=[*codes.values(), "999"])
 
 

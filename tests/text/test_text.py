@@ -232,9 +232,9 @@ def test_predict_proba_matches_classifier():
         (("corpus.jsonl",), "Got one str"),
         ((Dataset.from_texts(TWO, [["a"], ["b"]]), [["a"]]), "includes its tags"),
         ((Dataset([[1, 2]], [[1]]),), "must hold texts"),
-        ((["cod", "beef"], [["a"], ["b"]]), "The 2 documents have no features: .*min_df=1 keeps"),
-        ((["cod quota"], [["a"]]), "The 1 document has no features: .*min_df=1 keeps"),
-        ((["", "!"], [["a"], ["b"]]), "The 2 documents have no features: they hold no word"),
+        ((["cod", "beef"], [["a"], ["b"]]), "The 2 documents have no features: .*min_df=1 to keep"),
+        ((["cod quota"], [["a"]]), "The 1 document has no features: .*min_df=1 to keep"),
+        ((["", "!"], [["a"], ["b"]]), "The 2 documents have no features: they have no words"),
     ],
 )
 def test_bad_corpora(arguments, message):

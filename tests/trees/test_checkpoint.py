@@ -360,9 +360,9 @@ def test_command_resumes(tmp_path, capsys, data):
         return done, load(file) if done.code == 0 else None
 
     done, first = train(2, "--checkpoint", trees)
-    assert done.code == 0 and "taken from" not in done.err
+    assert done.code == 0 and "loaded from" not in done.err
     done, model = train(5, "--checkpoint", trees)
-    assert f"2 of 5 trees taken from {trees}" in done.err and len(trees_in(trees)) == 5
+    assert f"2 of 5 trees loaded from {trees}" in done.err and len(trees_in(trees)) == 5
     shutil.rmtree(trees)
     # A former model is gone on with; the folder keeps what is new.
     first.save(tmp_path / "m.ldsm")
@@ -370,7 +370,7 @@ def test_command_resumes(tmp_path, capsys, data):
         first.save(tmp_path / "m.ldsm")
         done, warm = train(5, "--warm-start", "--checkpoint", trees)
         assert warm.fingerprint_ == model.fingerprint_
-        assert (f"{taken} of 5 trees taken" in done.err) == (taken > 0)
+        assert (f"{taken} of 5 trees loaded" in done.err) == (taken > 0)
     assert trees_in(trees) == [f"tree-0000{i}.ldsm" for i in (2, 3, 4)]
     done, _ = train(5, "--checkpoint", trees, "--arity", 3)
     assert done.code == 1 and done.err.count("error: ") == 1

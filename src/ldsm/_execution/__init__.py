@@ -1,1 +1,1 @@
-"""Memory limits, cancelling work in threads, and numbers formatted for people."""
+"""Executors, threads and memory limits."""

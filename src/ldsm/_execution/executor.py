@@ -1,8 +1,8 @@
-"""Work as a map: one task, run on every part of the data, in threads, processes or a cluster.
+"""Map a task over the parts of the data, in threads, processes or on a cluster.
 
-The parts follow from the data and the seed, never from who works on them. A part is small, most
-often the number of a tree or of a chunk of rows, or a range of labels. The task holds the data, or
-where they lie. A task that may leave the process is a frozen dataclass, which can be pickled.
+The parts depend on the data and the seed, never on the workers. A part is small, usually the number
+of a tree or of a chunk of rows, or a range of labels. The task holds the data or their paths. A
+task that may run in another process is a frozen dataclass, which can be pickled.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _PATIENCE_SECONDS = 5.0
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-# Called with what is done and what there is to do.
+# Called with (done, total).
 ProgressCallback = Callable[[int, int], None]
 
 
 class Control(NamedTuple):
     """What a running task shares with its caller, if they are in one process."""
 
-    cancel: CancelFlag  # not 0: end the work; the core looks at it many times a second
-    progress: NDArray[np.int64]  # one number: what the task has done so far
+    cancel: CancelFlag  # nonzero cancels the work; the core checks it many times a second
+    progress: NDArray[np.int64]  # one number: the units of work done so far
 
     @classmethod
     def unshared(cls) -> Control:
-        """For a task that nobody watches from outside."""
+        """For a task without a caller in this process."""
         return cls(np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64))
 
 
@@ -50,7 +50,7 @@ class Progress(NamedTuple):
 
     callback: ProgressCallback
     total: int
-    before: int = 0  # what was done before the map began
+    before: int = 0  # done before the map began
 
 
 def check_callback(callback: ProgressCallback | None) -> None:
@@ -61,10 +61,10 @@ def check_callback(callback: ProgressCallback | None) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """The state of one map: a flag that cancels it, and by part whether it runs and how far it is.
+    """The state of one map: a cancel flag, and for each part whether it runs and its progress.
 
-    Only threads share it. A task in another process gets an unused one of new arrays, because
-    backends may send arrays that are read-only.
+    Only threads share it. A task in another process gets new arrays, because backends may send
+    read-only ones.
     """
 
     flag: CancelFlag
@@ -84,7 +84,7 @@ class Run:
         return bool(self.flag[0])
 
     def call(self, task: Task[Part, Result], number: int, part: Part) -> Result:
-        """The task on one part."""
+        """Run the task on one part."""
         self.inside[number] = 1
         try:
             return task(part, Control(self.flag, self.progress[number : number + 1]))
@@ -108,7 +108,7 @@ class Run:
 
     @contextmanager
     def reporting(self, progress: Progress | None) -> Iterator[None]:
-        """Report from a separate thread; if that raises an error, the work ends with it."""
+        """Report from a separate thread; an error in the callback cancels the work."""
         if progress is None:
             yield
             return
@@ -140,7 +140,7 @@ class Executor(ABC):
     @property
     @abstractmethod
     def at_once(self) -> int:
-        """How many parts are worked on at once, at most, on one machine."""
+        """Maximum number of parts that run at once on one machine."""
 
     def map(
         self,
@@ -153,8 +153,8 @@ class Executor(ABC):
     ) -> list[Result]:
         """The results of `task(part, control)`, in the order of the parts.
 
-        `name` says what a part is, such as "tree", where tasks are listed and in errors; `kept`,
-        a sentence, what outlives an error elsewhere. An error, Ctrl-C included, ends all tasks.
+        `name` is the kind of part, such as "tree", for errors and lists of tasks. `kept` is a
+        sentence for errors on the results that are saved. An error or Ctrl-C ends all tasks.
         """
         run = Run.of(len(parts))
         with run.reporting(progress), run.cancel_on_error():
@@ -168,7 +168,7 @@ class Executor(ABC):
 
 @dataclass(frozen=True)
 class JoblibExecutor(Executor):
-    """In threads, unless `joblib.parallel_config` sets another backend."""
+    """Runs tasks in threads, unless `joblib.parallel_config` sets another backend."""
 
     n_jobs: int | None = None
 
@@ -184,7 +184,7 @@ class JoblibExecutor(Executor):
 
 @dataclass(frozen=True)
 class ThreadExecutor(Executor):
-    """In threads of this process, whatever the backend: its tasks need not be picklable."""
+    """Runs tasks in threads of this process with any backend, so they need not be picklable."""
 
     n_jobs: int | None = None
 
@@ -196,7 +196,7 @@ class ThreadExecutor(Executor):
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
     ) -> list[Result]:
-        # With one part nobody is asked for the number of processors: that takes a while.
+        # With one part, skip asking for the number of processors, which is slow.
         workers = 1 if len(parts) == 1 else min(self.at_once, len(parts))
         if workers == 1:
             return [run.call(task, i, part) for i, part in enumerate(parts)]

@@ -1,4 +1,4 @@
-"""How much memory growing trees may use, and where large arrays are kept."""
+"""Memory limits for growing trees, and storage for large arrays."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from .._wording import size
 # stage and other programs.
 _TREES_SHARE = 0.25
 _LEAST_TREE_BYTES = 64 << 20
-_LARGE_BYTES = 4 << 20  # from this size on, NumPy asks for huge pages
+_LARGE_BYTES = 4 << 20  # NumPy requests huge pages from this size
 # Files with the memory limit of a control group (versions 2 and 1).
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
-# How many trees read a file at the moment, over all threads.
+# Number of trees that are reading a file, over all threads.
 _readers: dict[mmap.mmap, int] = {}
 _reading = threading.Lock()
 
 
 def tree_memory(memory_limit: int | None, trees_at_once: int) -> int:
-    """Bytes for each of the trees that grow at once on this machine. No result depends on it."""
+    """Bytes for each tree that grows at once on this machine. No result depends on it."""
     if memory_limit is not None:
         return max(1, memory_limit // trees_at_once)
     return max(_LEAST_TREE_BYTES, int(available_bytes() * _TREES_SHARE) // trees_at_once)
 
 
 def available_bytes() -> int:
-    """Memory that is free or that the system can free at once, as far as it is known."""
+    """Memory that is free or that the system can free at once, if known."""
     available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
@@ -58,7 +58,7 @@ def available_bytes() -> int:
 
 
 def _addressable_bytes() -> int:
-    """What a limit on this process leaves, if there is one."""
+    """Memory left under this process's limit, if there is one."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return sys.maxsize
@@ -71,26 +71,26 @@ def _addressable_bytes() -> int:
 
 
 def check_columns(name: str, n_columns: int, bytes_each: int) -> None:
-    """Raise a MemoryError if what is kept for each column of a matrix cannot be held.
+    """Raise a MemoryError if the memory needed per column of a matrix is not available.
 
-    A sparse matrix can claim any number of columns, whatever it holds.
+    A sparse matrix can claim any number of columns, however few it uses.
     """
     needed, available = n_columns * bytes_each, available_bytes()
     if needed > available:
         raise MemoryError(
             f"{name} has {n_columns:,} columns: training needs at least {size(needed)} for them, "
-            f"and {size(available)} are available. Leave out the columns that no row uses."
+            f"but only {size(available)} are available. Remove columns that no row uses."
         )
 
 
 @contextmanager
 def out_of_memory(what: str) -> Iterator[None]:
-    """A MemoryError within says what could not be done: ``std::bad_alloc`` helps nobody."""
+    """Name the failed step in a MemoryError: ``std::bad_alloc`` alone does not help."""
     try:
         yield
     except MemoryError as error:
         text = str(error).strip()
-        if text[:1].isupper() and text.endswith("."):  # a sentence, so it has been said already
+        if text[:1].isupper() and text.endswith("."):  # already a full sentence
             raise
         raise MemoryError(f"Too little memory to {what}{text and f' ({text})'}.") from error
 
@@ -146,9 +146,9 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
 
 
 def return_free_memory() -> None:
-    """Give memory that is free, but lies between parts in use, back to the system.
+    """Return free memory between allocations to the system.
 
-    The C library keeps it otherwise. Where it has no such function, nothing happens.
+    The C library keeps it otherwise. Does nothing if the C library has no such function.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -162,14 +162,14 @@ def bytes_of(array: NDArray[Any]) -> memoryview:
 
 
 def write_all(descriptor: int, data: memoryview, at: int) -> None:
-    """Write everything at a place of a file; the system may write less at once."""
+    """Write everything at an offset of a file; one system call may write less."""
     while len(data):
         done = os.pwrite(descriptor, data, at)
         data, at = data[done:], at + done
 
 
 def empty_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Like ``np.empty``, but always in pages of the ordinary size.
+    """Like ``np.empty``, but never in huge pages.
 
     A virtual machine may have to request huge pages from its host one by one, which can take five
     times as long as filling small ones. Prediction is no faster with huge pages.

@@ -1,4 +1,4 @@
-"""Threads: how many, short tasks, calls at intervals."""
+"""Threads: their number, a pool for short tasks, periodic calls."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Answer = TypeVar("Answer")
 
 
 def worker_count(n_jobs: int | None) -> int:
-    """How many workers `n_jobs` stands for: as many as joblib says, but no more than there are.
+    """The number of workers for `n_jobs`: joblib's number, limited to those available.
 
-    Those are the processors of this machine, or what a cluster has, if joblib uses one.
+    Those are the processors of this machine, or of a cluster if joblib uses one.
     """
     workers = int(joblib.effective_n_jobs(n_jobs))
     return 1 if workers == 1 else min(workers, max(1, int(joblib.effective_n_jobs(-1))))
@@ -31,21 +31,21 @@ def worker_count(n_jobs: int | None) -> int:
 
 @contextmanager
 def starting_threads(n_threads: int) -> Iterator[None]:
-    """A system that cannot start a thread raises a RuntimeError; here it is what it means."""
+    """Turn the RuntimeError "can't start new thread" into a MemoryError."""
     try:
         yield
     except RuntimeError as error:
         if "start new thread" not in str(error):
             raise
         raise MemoryError(
-            f"The system cannot start {n_threads} threads: too little memory is left, or too many "
-            "threads are running. A smaller n_jobs needs fewer."
+            f"The system cannot start {n_threads} threads: memory is low, or too many threads are "
+            "running. Use a smaller n_jobs."
         ) from error
 
 
 @contextmanager
 def at_intervals(seconds: float, call: Callable[[], None]) -> Iterator[None]:
-    """Call a function that raises nothing every few seconds, in a thread of its own."""
+    """Call a function every few seconds in a separate thread; it must not raise."""
     done = threading.Event()
 
     def repeat() -> None:
@@ -63,7 +63,7 @@ def at_intervals(seconds: float, call: Callable[[], None]) -> Iterator[None]:
 
 
 def in_pool(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answer]:
-    """The results of short `work` that releases the interpreter lock; an error ends the rest."""
+    """The results of short `work` that releases the GIL; an error cancels the rest."""
     pool = ThreadPoolExecutor(POOL_THREADS)
     try:
         with starting_threads(POOL_THREADS):
@@ -78,8 +78,8 @@ def in_pool(work: Callable[[Task], Answer], tasks: Iterable[Task]) -> list[Answe
 def state_of(thing: object, *without: str) -> dict[str, Any]:
     """A copy of an object's attributes, for pickle and deepcopy.
 
-    They would read the attributes one by one, while another thread may add a cached property. A
-    dict is copied in one step. Attributes `without` are left out.
+    pickle and deepcopy read attributes one by one, while another thread may add a cached property.
+    A dict is copied in one step. Attributes in `without` are left out.
     """
     state = dict(vars(thing))
     for name in without:

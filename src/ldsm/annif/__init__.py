@@ -1,12 +1,12 @@
-"""A backend for Annif, the subject indexing tool: see ``docs/annif.md``.
+"""A backend for Annif, the subject indexing tool; see ``docs/annif.md``.
 
-Annif looks backends up in a dictionary of its own. Importing this package adds ``ldsm`` to it, and
-naming the configuration below makes Annif import it::
+Annif looks up backends in a dictionary. Importing this package adds ``ldsm`` to it. Selecting the
+configuration below makes Annif import the package::
 
     export ANNIF_CONFIG=ldsm.annif.Config
 
-A configuration class of your own, or the file of ``ANNIF_SETTINGS``, only needs the line
-``import ldsm.annif``.
+Your own configuration class, or the file named by ``ANNIF_SETTINGS``, only needs the line ``import
+ldsm.annif``.
 """
 
 import os
@@ -22,17 +22,17 @@ except ImportError as error:
 
 __all__ = ["Config", "register"]
 
-# Annif's own choice: servers load their projects at the start, commands the one that they need.
+# As Annif chooses: servers load all projects at startup, commands only the one they need.
 _by_command = os.environ.get("FLASK_RUN_FROM_CLI") == "true"
 _Usual: Any = default_config.Config if _by_command else default_config.ProductionConfig
 
 
 class Config(_Usual):  # type: ignore[misc]
-    """The configuration that Annif would have chosen by itself."""
+    """The configuration that Annif would choose by default."""
 
 
 def register() -> None:
-    """Add the backend ``ldsm`` to those that Annif knows; importing this package does it.
+    """Register the backend ``ldsm`` with Annif; importing this package calls it.
 
     Examples
     --------
@@ -44,14 +44,14 @@ def register() -> None:
     known = getattr(annif.backend, "_backend_fns", None)
     if known is None:
         raise ImportError(
-            "ldsm.annif cannot add its backend to this version of Annif: annif.backend has no "
-            "dictionary _backend_fns. Annif 1.4 has it."
+            "ldsm.annif does not support this version of Annif: annif.backend has no dictionary "
+            "_backend_fns. Use Annif 1.4."
         )
     known["ldsm"] = _backend
 
 
 def _backend() -> Any:
-    """The class of the backend, imported when a project asks for it, as Annif's own are."""
+    """The backend class, imported on first use like Annif's own backends."""
     from .backend import LdSMBackend
 
     return LdSMBackend

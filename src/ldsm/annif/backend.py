@@ -1,4 +1,4 @@
-"""The backend ``ldsm`` of Annif: a TextTagger that knows the names of the subjects."""
+"""Annif's ``ldsm`` backend: a TextTagger that uses the names of the subjects."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from ..datasets.store import open_store, save_store
 from ..text.tagger import TextTagger
-from .documents import blocks_of, names_of, pairs_of, source_of, words_of
+from .documents import chunks_of, documents_of, names_of, source_of, words_of
 
-# The parameters of LdSMClassifier that a project may set; others are for matrices and experiments.
+# The parameters of LdSMClassifier that a project may set.
 TREES = ("n_estimators", "arity", "min_split_labels", "integrity_weight", "random_state")
 _SEED = (Number(0, 2**32 - 1, integer=True),)
 
 
 class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[misc]
-    """Suggests subjects by the words of a text and by the names of the subjects.
+    """Suggests subjects from the words of a text and the names of the subjects.
 
-    Texts are read as they are; a project that names an analyzer has its words instead.
+    Texts are used unchanged, unless the project sets an analyzer.
 
     Parameters of a project
     -----------------------
     limit : int, default=100
-        Most subjects to suggest.
+        Maximum number of subjects to suggest.
     n_estimators, arity, min_split_labels, integrity_weight, random_state
         As in `LdSMClassifier`, with the same defaults.
 
@@ -56,9 +56,9 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
     name = "ldsm"
 
     MODEL_FILE = "ldsm-model.ldsm"
-    TRAIN_FOLDER = "ldsm-train"  # Annif leaves names like this one out when it uploads a project
+    TRAIN_FOLDER = "ldsm-train"  # Annif skips names like this when it uploads a project
 
-    DEFAULT_PARAMETERS = {  # noqa: RUF012 - as all backends have it
+    DEFAULT_PARAMETERS = {  # noqa: RUF012 - as in all backends
         "limit": 100,
         **{name: LdSMClassifier().get_params()[name] for name in TREES},
     }
@@ -71,7 +71,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
 
     @property
     def _model_file_paths(self) -> list[str]:
-        """What tells Annif whether the project is trained, and since when."""
+        """Files by which Annif tells whether and when the project was trained."""
         return [self._model_path] if os.path.exists(self._model_path) else []
 
     # -- suggesting ---------------------------------------------------------------------------
@@ -93,8 +93,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
             raise OperationFailedException(str(error), backend_id=self.backend_id) from error
         if not isinstance(tagger, TextTagger):
             raise OperationFailedException(
-                f"The model file {path!r} must hold a TextTagger. It holds a "
-                f"{type(tagger).__name__}.",
+                f"The model file {path!r} must hold a TextTagger. Got a {type(tagger).__name__}.",
                 backend_id=self.backend_id,
             )
         before, now = tagger.classifier_.training_.get("annif"), source_of(self.project)
@@ -108,7 +107,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         return suggested(self._tagger, texts, self.limit(params), self.project.subjects)
 
     def limit(self, params: Mapping[str, Any]) -> int:
-        """Most subjects to suggest."""
+        """Maximum number of subjects to suggest."""
         return int(self._parsed("limit", params["limit"], (Number(1, integer=True),)))
 
     # -- training -----------------------------------------------------------------------------
@@ -120,7 +119,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         else:
             self.info("reading the documents")
             folder = os.path.join(self.datadir, self.TRAIN_FOLDER)
-            save_store(blocks_of(self.project, corpus), folder, overwrite=True)
+            save_store(chunks_of(self.project, corpus), folder, overwrite=True)
         data = self.training_data()
         self.info(f"training on {len(data):,} documents")
         self._tagger = fitted(data, names_of(self.project), settings, jobs or -1)
@@ -148,17 +147,17 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         return data
 
     def _learn(self, corpus: Any, params: dict[str, Any]) -> None:
-        pairs = list(pairs_of(self.project, corpus))
-        if not pairs:
+        documents = list(documents_of(self.project, corpus))
+        if not documents:
             raise NotSupportedException(
-                "Cannot learn from no documents that have a text and subjects of the vocabulary",
+                "Cannot learn: no document has a text and subjects of the vocabulary",
                 project_id=self.project.project_id,
             )
         with locked(self._model_path, changes=True):
-            # Read again: somebody else may have trained or taught it since.
+            # Reload: another process may have changed it.
             tagger = self._loaded()
             try:
-                self._tagger = tagger.partial_fit(pairs)
+                self._tagger = tagger.partial_fit(documents)
             except ValueError as error:
                 raise OperationFailedException(str(error), backend_id=self.backend_id) from error
             self._save()
@@ -166,10 +165,10 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
     def _save(self) -> None:
         assert self._tagger is not None
         self.info("saving the model")
-        self._tagger.save(self._model_path)  # as a whole or not at all
+        self._tagger.save(self._model_path)  # completely or not at all
 
     def settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of the classifier, which a configuration file gives as text."""
+        """The parameters of the classifier, parsed from the configuration file."""
         rules = {**CONSTRAINTS, "random_state": _SEED}
         return {name: self._parsed(name, params[name], rules[name]) for name in TREES}
 
@@ -192,15 +191,15 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
 def fitted(
     data: Dataset, names: Mapping[str, list[str]], settings: Mapping[str, Any], n_jobs: int
 ) -> TextTagger:
-    """A tagger of the documents of a store."""
+    """A tagger trained on the documents of a store."""
     classifier = LdSMClassifier(**settings, n_jobs=n_jobs)
-    # Names need sub-words, which fewer documents do not have.
+    # Names need sub-words, which are left out for few documents.
     ranked = is_ranked(classifier.get_params(), len(data))
     return TextTagger(classifier).fit(data, vocabulary=names if ranked else None)
 
 
 def suggested(tagger: TextTagger, texts: list[str], limit: int, subjects: Any) -> SuggestionBatch:
-    """The best subjects of each text, of those that the vocabulary has now; none of no text."""
+    """The best subjects of each text that are in the vocabulary; none for an empty text."""
     return SuggestionBatch.from_sequence(
         [
             [
@@ -215,7 +214,7 @@ def suggested(tagger: TextTagger, texts: list[str], limit: int, subjects: Any) -
 
 
 def _readings(given: Any) -> list[Any]:
-    """The values that a text may stand for."""
+    """The possible values of a text."""
     values = []
     for kind in (int, float):
         try:

@@ -1,4 +1,4 @@
-"""Documents and subjects of a project as the tagger takes them."""
+"""Documents and subjects of a project in the form that the tagger needs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..datasets.dataset import Dataset, named_labels
 from ..text.corpus import in_chunks
 
 _DOCUMENTS_AT_ONCE = 4096
-Pair = tuple[str, list[str]]
+Document = tuple[str, list[str]]  # a text and the URIs of its subjects
 
 
 def words_of(project: Any, text: str) -> str:
-    """The text, or its words as the project's analyzer has them if the project names one."""
+    """The text, or its words according to the project's analyzer, if it has one."""
     if not project.analyzer_spec:
         return text
     return " ".join(project.analyzer.tokenize_words(text))
 
 
-def pairs_of(project: Any, corpus: Any) -> Iterator[Pair]:
+def documents_of(project: Any, corpus: Any) -> Iterator[Document]:
     """Texts with the URIs of their subjects; documents without text or subjects are left out."""
     subjects = project.subjects
     for document in corpus.documents:
@@ -32,31 +32,30 @@ def pairs_of(project: Any, corpus: Any) -> Iterator[Pair]:
             yield text, uris
 
 
-def blocks_of(project: Any, corpus: Any) -> Iterator[Dataset]:
-    """The documents of a corpus in blocks for a store, which also notes the analyzer."""
+def chunks_of(project: Any, corpus: Any) -> Iterator[Dataset]:
+    """The documents of a corpus in chunks for a store, with the analyzer as source."""
     uris = sorted(subject.uri for _, subject in project.subjects.active)
     number, names = {uri: i for i, uri in enumerate(uris)}, Strings.pack(uris)
     found = False
-    for part in in_chunks(pairs_of(project, corpus), _DOCUMENTS_AT_ONCE):
+    for part in in_chunks(documents_of(project, corpus), _DOCUMENTS_AT_ONCE):
         found = True
         texts, labels = zip(*part, strict=True)
         Y = named_labels(labels, number)
         yield Dataset(None, Y, texts=texts, label_names=names, source=source_of(project))
     if not found:
         raise NotSupportedException(
-            "Cannot train ldsm project with no documents that have a text and subjects of the "
-            "vocabulary",
+            "Cannot train ldsm project: no document has a text and subjects of the vocabulary",
             project_id=project.project_id,
         )
 
 
 def source_of(project: Any) -> str:
-    """How the texts of a store were made."""
-    return f"analyzer {project.analyzer_spec}" if project.analyzer_spec else "texts as they are"
+    """The source of the texts in a store."""
+    return f"analyzer {project.analyzer_spec}" if project.analyzer_spec else "unchanged texts"
 
 
 def names_of(project: Any) -> dict[str, list[str]]:
-    """What the subjects are called in the language of the project's vocabulary."""
+    """Names of the subjects in the language of the project's vocabulary."""
     names = {}
     for _, subject in project.subjects.active:
         preferred = subject.labels.get(project.vocab_lang)

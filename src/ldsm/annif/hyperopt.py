@@ -1,6 +1,7 @@
-"""Search for good parameters by Annif's ``hyperopt``: trials on the documents of the last training.
+"""Parameter search with Annif's ``hyperopt``.
 
-Each trial trains on the cached documents and is scored on those of the command.
+Each trial trains on the cached documents of the last training, and is scored on the documents of
+the command.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
         documents = list(self._corpus.documents)
         if not documents:
             raise NotSupportedException(
-                "Cannot score trials on no documents", project_id=backend.project.project_id
+                "Cannot score trials without documents", project_id=backend.project.project_id
             )
         self._check_metric()
         return {
@@ -59,12 +60,12 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
             "subjects": backend.project.subjects,
             "limit": backend.limit(backend.params),
             "metric": self._metric,
-            # Trials that run side by side share the processors; a single one has them all.
+            # Parallel trials share the processors; a single trial uses all.
             "n_jobs": -1 if n_jobs == 1 else 1,
         }
 
     def _check_metric(self) -> None:
-        """Raise an error for an unknown metric now: later, Annif keeps it to itself."""
+        """Raise an error for an unknown metric now, because Annif hides it later."""
         evaluation = annif.eval.EvaluationBatch(self._backend.project.subjects)
         evaluation.evaluate_many([[]], [SubjectSet([0])])
         known = evaluation.results()

@@ -16,36 +16,36 @@ from ..datasets.tables import DELIMITERS, separator_for
 from .command import wrong_use
 from .screen import Screen, json_line
 
-# Columns of a table of predictions, by which it is known again.
+# Columns that identify a table of predictions.
 FIRST_COLUMN = "row"
 LAST_COLUMNS = ("labels", "scores")
-# Between the "label score" pairs of a plain line; labels may contain spaces.
+# Separates the "label score" items of a plain line; labels may contain spaces.
 _BETWEEN = "\t"
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 class Answer(NamedTuple):
-    """The labels of one row, best first with their scores."""
+    """The labels of one row with their scores, best first."""
 
     row: int
     id: str | None
-    pairs: Sequence[tuple[Any, float]]
+    scored: Sequence[tuple[Any, float]]
 
 
 Write = Callable[[Answer], object]
 
 
 class TableForm(NamedTuple):
-    """What a table of answers takes over from the data."""
+    """The parts of the data's format that a table of answers keeps."""
 
-    labels: Sequence[Any]  # all that can occur
+    labels: Sequence[Any]  # every label that can occur
     separator: str | None  # between labels, in the training data
     delimiter: str | None  # between cells
-    id_field: str | None  # the column of the ids, if they have one
+    id_field: str | None  # the column of the ids, if any
 
 
 def check_form(output: Path | None, json: bool) -> None:
-    """Raise an error if there is no such form, or if two are asked for at once."""
+    """Raise an error if the format is not supported or the options contradict each other."""
     if output is None:
         return
     if (kind := foreign_format(output)) is not None:
@@ -56,7 +56,7 @@ def check_form(output: Path | None, json: bool) -> None:
 
 @contextmanager
 def answers_to(screen: Screen, output: Path | None, form: TableForm) -> Iterator[Write]:
-    """A function that writes answers to the file, in the form of its suffix, or to stdout."""
+    """A function that writes answers to stdout, or to the file in the format of its suffix."""
     name = form.id_field or "id"
     if output is None:
         yield lambda answer: screen.line(_json(answer, name) if screen.json else _plain(answer))
@@ -83,32 +83,32 @@ def _table(file: io.TextIOWrapper, delimiter: str, separator: str, id_field: str
     table.writerow([FIRST_COLUMN, *([id_field] if ids else []), *LAST_COLUMNS])
 
     def write(answer: Answer) -> None:
-        labels = separator.join(str(label) for label, _ in answer.pairs)
-        scores = separator.join(f"{score:.6f}" for _, score in answer.pairs)
+        labels = separator.join(str(label) for label, _ in answer.scored)
+        scores = separator.join(f"{score:.6f}" for _, score in answer.scored)
         table.writerow([answer.row, *([answer.id] if ids else []), labels, scores])
 
     return write
 
 
 def _separator(labels: Sequence[Any], trained: str | None) -> str:
-    """What stands between the labels of a cell."""
+    """The separator of the labels in a cell."""
     if (separator := separator_for(labels, trained)) is None:
         raise wrong_use(
-            "some label contains each separator that a table could use; write to a .jsonl file.",
+            "every separator that a table can use occurs in a label; write to a .jsonl file.",
             "--output",
         )
     return separator
 
 
 def _json(answer: Answer, id_name: str) -> str:
-    known_by = {} if answer.id is None else {id_name: answer.id}
-    labels, scores = [label for label, _ in answer.pairs], [score for _, score in answer.pairs]
+    id_entry = {} if answer.id is None else {id_name: answer.id}
+    labels, scores = [label for label, _ in answer.scored], [score for _, score in answer.scored]
     rounded = [round(score, 6) for score in scores]
-    return json_line({"row": answer.row, **known_by, "labels": labels, "scores": rounded})
+    return json_line({"row": answer.row, **id_entry, "labels": labels, "scores": rounded})
 
 
 def _plain(answer: Answer) -> str:
-    cells = [f"{escaped(str(label))} {score:.4f}" for label, score in answer.pairs]
+    cells = [f"{escaped(str(label))} {score:.4f}" for label, score in answer.scored]
     if answer.id is not None:
         cells.insert(0, escaped(answer.id))
     return _BETWEEN.join(cells)

@@ -19,7 +19,7 @@ from .screen import Screen
 FAILURE = 1
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
-# Arguments whose options are called otherwise.
+# Arguments whose options have another name.
 _OPTIONS = {
     "text": "text_field",
     "labels": "label_field",
@@ -41,7 +41,7 @@ class Bundle(Protocol[Result]):
 
 
 def option(name: str, kind: Any, default: Any, *names: str, **settings: Any) -> inspect.Parameter:
-    """One option in the form in which Typer reads it from a signature."""
+    """One option, as Typer reads it from a signature."""
     annotation = Annotated[kind, typer.Option(*names, **settings)]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=default, annotation=annotation)
@@ -95,7 +95,7 @@ def wrong_use(message: str, where: str | None = None) -> typer.BadParameter:
 
 
 def _option_of(argument: str) -> str:
-    """What messages call an argument of Python."""
+    """The option that messages name instead of a Python argument."""
     return f"--{_OPTIONS.get(argument, argument).replace('_', '-')}"
 
 
@@ -123,10 +123,10 @@ def _guarded(work: Callable[[], None], screen: Screen, debug: bool) -> None:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except KeyboardInterrupt:
-        screen.error("interrupted; no incomplete files were left behind.")
+        screen.error("interrupted; no incomplete files are left.")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        # The reader, such as `head`, has stopped. Flushing the buffer must not raise again.
+        # The reader, such as `head`, has exited. Flushing the buffer must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(FAILURE) from None
     except Exception as error:
@@ -144,4 +144,4 @@ def sentence(error: Exception) -> str:
         return f"out of memory. {error}".strip()
     if isinstance(error, (ValueError, OSError, ImportError)) and str(error):
         return str(error)
-    return f"{type(error).__name__}: {error} (--debug shows where)"
+    return f"{type(error).__name__}: {error} (use --debug for a traceback)"

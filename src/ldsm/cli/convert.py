@@ -1,4 +1,4 @@
-"""``ldsm convert``: from any format to a store or another format."""
+"""``ldsm convert``: convert data files to a store or another format."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def convert(
     target: _Output,
     to: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Format of OUT, if its suffix does not tell."),
+        typer.Option(metavar="NAME", help="Format of OUT, if its suffix does not show it."),
     ] = None,
     to_separator: Annotated[
         str | None, typer.Option(help="Separator to write between the labels in a table cell.")
@@ -70,7 +70,7 @@ def convert(
         bool,
         typer.Option(
             "--vectorize",
-            help="Turn texts into features: a store that `ldsm train --dask` takes.",
+            help="Turn texts into features; `ldsm train --dask` accepts such a store.",
         ),
     ] = False,
     like: Annotated[
@@ -79,24 +79,24 @@ def convert(
             metavar="MODEL",
             exists=True,
             dir_okay=False,
-            help="With --vectorize: use the words of this model, which can then read the store.",
+            help="With --vectorize: use the words of this model, so that it can read the store.",
         ),
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Turn a data file into a memory-mapped store, or into another format.
+    """Convert a data file to a memory-mapped store or another format.
 
-    A store of any size opens in milliseconds. Files are converted block by block and need not fit
+    A store of any size opens in milliseconds. Files are converted in chunks and need not fit
     in memory. OUT is written completely or not at all.
 
-    --vectorize writes the features of texts instead of the texts. The store keeps how they were
-    made: a model that is trained on it reads texts. Other texts that this model is to read as a
-    store, for `ldsm evaluate` or `ldsm learn`, need its words: --like MODEL.
+    --vectorize writes features instead of texts. The store records how they were made, so a model
+    trained on it reads texts. To convert more texts for that model, for `ldsm evaluate` or
+    `ldsm learn`, use its words: --like MODEL.
     """
     started = time.perf_counter()
     format = _target_format(target, to)
     if target.is_dir() and not overwrite:
-        raise wrong_use(f"{target} exists; --overwrite replaces it.", "OUT")
+        raise wrong_use(f"{target} exists; use --overwrite to replace it.", "OUT")
     inputs = reader.inputs(source, *filter(None, [like]))
     check_output(target, "data", inputs, overwrite, "OUT")
     options: dict[str, Any] = {}
@@ -112,7 +112,7 @@ def convert(
             raise wrong_use("without --vectorize, texts are kept as they are.", "--like")
     features = None
     if like is not None:
-        words.refuse("cannot be combined with --like, which has words already.")
+        words.refuse("cannot be combined with --like: the words are those of the model.")
         model = open_model(like)
         if not isinstance(model.estimator, TextTagger):
             raise wrong_use(f"{like} reads features, not texts.", "--like")
@@ -121,11 +121,11 @@ def convert(
     reader = reader.for_training(source)
     with screen.progress(f"converting {source.name}") as report:
         if format == "store":
-            pieces = _blocks(reader, source)
+            pieces = _chunks(reader, source)
             if vectorize:
                 pieces = _vectorized(reader, source, words, features)
-            blocks = _reported(_remembering(pieces, reader), report)
-            save_store(blocks, target, overwrite=overwrite)
+            chunks = _reported(_remembering(pieces, reader), report)
+            save_store(chunks, target, overwrite=overwrite)
             data = open_store(target)
         else:
             data = reader.load(source)
@@ -139,7 +139,7 @@ def convert(
 
 
 def write_as_read(data: Dataset, path: Path, reader: Reader) -> None:
-    """Write rows in the format of the suffix, so that the same options read them again."""
+    """Write rows in the format of the suffix, readable with the same options."""
     format = _target_format(path, None)
     write = WRITERS[format]
     known = inspect.signature(write).parameters
@@ -159,64 +159,64 @@ def _target_format(target: Path, to: str | None) -> str:
     return format
 
 
-def _reported(blocks: Iterable[tuple[Dataset, int]], report: Report) -> Iterator[Dataset]:
-    """The blocks; progress is reported once each has been written."""
+def _reported(chunks: Iterable[tuple[Dataset, int]], report: Report) -> Iterator[Dataset]:
+    """The chunks; progress is reported after each is written."""
     rows = 0
-    for block, total in blocks:
-        yield block
-        rows += len(block)
+    for chunk, total in chunks:
+        yield chunk
+        rows += len(chunk)
         report(rows, total)
 
 
-def _blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
-    """Blocks of rows, each with the number of rows in all blocks, 0 if unknown."""
-    blocks = reader.blocks(path)
-    if blocks is not None:
+def _chunks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
+    """Chunks of rows, each with the total number of rows, 0 if unknown."""
+    chunks = reader.chunks(path)
+    if chunks is not None:
         total = 0
         if reader.format_of(path) == "xmlrepo":
             first = next(read_lines(path), (1, ""))[1].split()
             total = int(first[0]) if first and first[0].isdigit() else 0
-        yield from ((block, total) for block in blocks)
+        yield from ((chunk, total) for chunk in chunks)
         return
     if reader.documents(path) is not None:
-        yield from _document_blocks(reader, path)
+        yield from _document_chunks(reader, path)
         return
     data = reader.load(path)
     yield data, len(data)
 
 
 def _remembering(
-    blocks: Iterable[tuple[Dataset, int]], reader: Reader
+    chunks: Iterable[tuple[Dataset, int]], reader: Reader
 ) -> Iterator[tuple[Dataset, int]]:
-    """The blocks with how they were read, for the models that are trained on the store."""
-    for block, total in blocks:
-        yield replace(block, reading=reader.remembered(block)), total
+    """The chunks with the options they were read with, for models trained on the store."""
+    for chunk, total in chunks:
+        yield replace(chunk, reading=reader.remembered(chunk)), total
 
 
 def _vectorized(
     reader: Reader, path: Path, words: WordOptions, features: TextFeatures | None
 ) -> Iterator[tuple[Dataset, int]]:
-    """Features of texts: with given words block by block, with words of their own in memory."""
+    """Features of texts: chunk by chunk if the words are given, else all in memory."""
     documents = reader.documents(path)
     data = None if documents is not None else reader.load(path)
     if data is not None and data.texts is None:
         raise wrong_use(f"{path} holds features, not texts.", "--vectorize")
     if features is not None:
         vectorize = vectorized_by(features)
-        for block, total in _blocks(reader, path):
-            yield vectorize(block), total
+        for chunk, total in _chunks(reader, path):
+            yield vectorize(chunk), total
         return
-    pairs = ((document.text, document.labels) for document in documents or ())
+    documents_read = ((document.text, document.labels) for document in documents or ())
     made = vectorized(
-        pairs if data is None else read_pairs(data),
+        documents_read if data is None else read_pairs(data),
         words.vectorizer(),
         with_parts=words.parts({}),
     )
     yield replace(made, reading=None if data is None else data.reading), len(made)
 
 
-def _document_blocks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
-    """Documents in two passes: all label names must be known before the first is written."""
+def _document_chunks(reader: Reader, path: Path) -> Iterator[tuple[Dataset, int]]:
+    """Chunks of documents, read in two passes: the first collects all label names."""
     seen: set[str] = set()
     total = 0
     for document in reader.documents(path) or ():

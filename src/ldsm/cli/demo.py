@@ -1,4 +1,4 @@
-"""``ldsm demo``: train and try a model on a corpus that comes with Python, in seconds."""
+"""``ldsm demo``: train and try a model, in seconds, on a corpus that comes with Python."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ QUESTIONS = (
     "connect to a database",
     "the square root of a number",
 )
-# "Which module?" is answered with these tags only.
+# The questions ask for a module: only these tags are predicted.
 ASKED = "module:"
 KS = (1, 3, 5)
 _TAGS_SHOWN = 3
-_MIN_COUNT = 5  # documents per tag; rarer tags are mostly words of a single name
+_MIN_COUNT = 5  # documents per tag; most rarer tags are words of a single name
 _HELD_OUT = 0.2
 
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ Answers = dict[str, list[tuple[str, float]]]  # tags and their scores by questio
 
 @dataclass(frozen=True)
 class Method:
-    """A method that is compared: one row of the table."""
+    """A method in the comparison: one row of the table."""
 
     name: str
     precision: dict[int, float]
@@ -65,20 +65,23 @@ def demo(
     ] = None,
     overwrite: OverwriteOption = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Then offer the model on a web page: see ldsm serve.")
+        bool,
+        typer.Option("--serve", help="Then serve the model on a web page; see ldsm serve."),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any that is free.")
+        int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")
     ] = 8000,
-    trees: Annotated[int, typer.Option(min=1, help="Trees to grow.")] = defaults()["n_estimators"],
-    n_jobs: Annotated[int, typer.Option(help="Threads for every method; -1 for all cores.")] = -1,
+    trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = defaults()[
+        "n_estimators"
+    ],
+    n_jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores.")] = -1,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the held-out rows and the trees.")] = 0,
 ) -> None:
     """Try it: learn to tag the docstrings of Python's standard library.
 
-    Needs no data and no network. The corpus is built from the standard library of this Python, and
-    a fifth of it is held out. The model is compared with two baselines: the most popular tags, and
-    a linear support vector machine per tag. It then tags questions in plain English.
+    Needs no data and no network. The corpus is built from the standard library of this Python; a
+    fifth of it is held out. The model is compared with two baselines: the most popular tags and one
+    linear support vector machine per tag. It then tags questions in plain English.
     """
     if save is not None:
         check_output(save, "a model", [], overwrite, "--save")
@@ -108,7 +111,7 @@ def demo(
 
 
 def _serve(screen: Screen, tagger: TextTagger, save: Path | None, port: int) -> None:
-    """The page for the model, whose file goes with it unless it was saved."""
+    """Serve the model on a page; a model that was not saved is deleted afterwards."""
     from ..serve.settings import Settings
 
     with TemporaryDirectory(prefix="ldsm-demo-") as folder:
@@ -122,7 +125,7 @@ def _serve(screen: Screen, tagger: TextTagger, save: Path | None, port: int) -> 
 def _compare(
     screen: Screen, tagger: TextTagger, train: Dataset, test: Dataset, n_jobs: int
 ) -> list[Method]:
-    """The model and the baselines on the same threads and held-out rows; the SVM uses the words."""
+    """Compare the model with baselines on the same rows and threads; the SVM uses the words."""
     learned, held_out = Evaluation(tagger, train), Evaluation(tagger, test)
     Y = learned.truth
     X, words = (rows.x.read_by("trees").matrix() for rows in (held_out, learned))
@@ -184,7 +187,7 @@ def _show_answers(screen: Screen, answers: Answers) -> None:
 
 
 def next_commands(save: Path | None) -> dict[str, str]:
-    """Commands to copy, with their purposes; those with a model need one that was saved."""
+    """Commands to copy, with their purposes; most need a saved model."""
     model = shlex.quote(str(save or "docs.ldsm"))
     keep = {} if save else {f"ldsm demo --save {model}": "keep the model, then:"}
     return keep | {

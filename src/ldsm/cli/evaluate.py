@@ -33,11 +33,12 @@ def evaluate(
     model: ModelArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA", exists=True, help="Labelled data.")],
     k: Annotated[
-        list[int] | None, typer.Option("-k", min=1, help="Predictions per row; may be repeated.")
+        list[int] | None,
+        typer.Option("-k", min=1, help="Number of predictions per row; may be repeated."),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Judge the sets of labels with at least this score."),
+        typer.Option(min=0, max=1, help="Evaluate the sets of labels with at least this score."),
     ] = None,
     propensity_dataset: Annotated[
         str | None,
@@ -48,12 +49,12 @@ def evaluate(
     tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
 ) -> None:
-    """Measure a model on labelled data: P, nDCG, PSP, PSnDCG, recall, coverage and RP at k, and F1.
+    """Evaluate a model on labelled data: P, nDCG, PSP, PSnDCG, recall, coverage, RP at k, and F1.
 
-    Propensities are computed from the label counts stored in the model, with the general values A =
-    0.55 and B = 1.5 unless a data set or both numbers are given. Labels without a training row are
-    reported; "recall, all labels" counts them as misses. "Best possible P" is what a model that is
-    always right would get: below 100 where rows have fewer labels than predictions.
+    Propensities are computed from the label counts stored in the model, with A = 0.55 and B = 1.5
+    by default. Labels without training rows are reported; "recall, all labels" counts them as
+    misses. "Best possible P" is the precision of a perfect model; it is below 100 if rows have
+    fewer labels than predictions.
     """
     if (a is None) != (b is None):
         raise wrong_use("A and B must be given together.", "--a, --b")
@@ -92,12 +93,12 @@ def show_scores(screen: Screen, scores: Scores, title: str) -> None:
         screen.table(["sets of labels, %", *AVERAGES], rows)
         screen.note(
             f"{scores.n_predicted:,} labels reach the threshold: {percent(scores.set_precision)}% "
-            f"of them are right, and {percent(scores.set_recall)}% of the true labels are found"
+            f"of them are correct, and {percent(scores.set_recall)}% of the true labels are found"
         )
     if scores.n_unlabelled:
         screen.note(
-            f"{scores.n_unlabelled:,} of {scores.n_rows:,} rows have no label; P counts them as "
-            "misses"
+            f"{scores.n_unlabelled:,} of {scores.n_rows:,} rows have no label and count as misses "
+            "in P"
         )
     if scores.unseen.labels or scores.unseen.features:
         screen.note(f"in the data: {scores.unseen}")

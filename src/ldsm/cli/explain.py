@@ -1,4 +1,4 @@
-"""``ldsm explain``: why a row gets its labels: stages, words and the path through a tree."""
+"""``ldsm explain``: show why a row gets its labels: stages, words and the path through a tree."""
 
 from __future__ import annotations
 
@@ -31,12 +31,10 @@ def explain_command(
     model: ModelArgument,
     what: Annotated[
         str,
-        typer.Argument(
-            metavar="TEXT", help="Text, - for stdin, or a data file, of which --row is explained."
-        ),
+        typer.Argument(metavar="TEXT", help="Text, - for stdin, or a data file (see --row)."),
     ],
     row: Annotated[int, typer.Option(min=0, help="Row of the data file, from 0.")] = 0,
-    k: Annotated[int, typer.Option("-k", min=1, help="Labels to explain.")] = 5,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of labels to explain.")] = 5,
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,18 +43,22 @@ def explain_command(
     ] = None,
     tree: Annotated[
         int | None,
-        typer.Option(min=0, help="Tree to show; default: the most confident about the best label."),
+        typer.Option(
+            min=0, help="Tree to show. Default: the one with the highest share of the best label."
+        ),
     ] = None,
-    words: Annotated[int, typer.Option(min=1, help="Words to show for each node.")] = 4,
+    words: Annotated[int, typer.Option(min=1, help="Number of words to show per node.")] = 4,
 ) -> None:
-    """Explain the labels of a text, or of a row of a data file; --label asks why, or why not.
+    """Explain the labels of a text or of a row in a data file.
 
-    Shows the best labels and how many trees support each. With a second stage, it then shows what
-    each stage adds to the log-odds of the scores, relative to the mean over the shortlist (base;
-    for a single label, what it would get on a row without features), and the words for and against
-    each label. Finally it shows the words that decided the text's path over all splits of all
-    trees, and the path through one tree, with the words that decided each split and the training
-    rows of its leaf.
+    Shows the best labels and the number of trees that support each. With a second stage, it also
+    shows what each stage adds to the log-odds of the scores, and the words for and against each
+    label. The log-odds are relative to the mean over the shortlist (base); for a single label, the
+    base is its score for a row without features. Finally, it shows the words that decided the path
+    over all splits of all trees, and the path through one tree, with the deciding words of each
+    split and the training rows of the leaf.
+
+    Use --label to ask why a label was predicted, or why not.
     """
     opened = open_model(model)
     fitted = opened.fitted
@@ -66,7 +68,7 @@ def explain_command(
     explainer = TextExplainer(fitted, x, names)
     paths = explainer.paths
     if tree is not None and tree >= len(paths):
-        raise wrong_use(f"the model has trees 0 to {len(paths) - 1}, got {tree}.", "--tree")
+        raise wrong_use(f"must be a tree from 0 to {len(paths) - 1}, got {tree}.", "--tree")
     asked = None if label is None else _columns(opened, label)
     explanation = explainer.explanation(
         k, columns=asked, max_words=max(words, _WORDS), max_tags=_LABELS_OF_LEAF
@@ -93,17 +95,17 @@ def explain_command(
     if asked is not None and fitted.second_stage is not None:
         _show_typical(screen, explainer, asked, kind)
     rows = [[word, f"{pull:+.3f}"] for word, pull in explanation.words]
-    screen.table([kind, "pull"], rows, title=f"{kind}s that decided, over all splits of the trees")
+    screen.table([kind, "pull"], rows, title=f"deciding {kind}s over all splits of the trees")
     if tree is None:
         surest = votes.get(explanation.tags[0][0], {}) if explanation.tags else {}
         tree = max(surest, key=lambda number: (surest[number], -number), default=0)
     columns = ["depth", "node", "to", "because of"]
-    rows = _way(opened, explanation.paths[tree], words)
+    rows = _path_rows(opened, explanation.paths[tree], words)
     screen.table(columns, rows, title=f"path through tree {tree}", text=["because of"])
 
 
 def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: int) -> None:
-    """What each stage adds to each label's score, and the words of its linear classifier."""
+    """Show what each stage adds to a label's score, and the words of its linear classifier."""
     stages = list(scores[0].shares)
     rows = [
         [str(s.tag), f"{sum(s.shares.values()):+.2f}", *(f"{s.shares[n]:+.2f}" for n in stages)]
@@ -118,10 +120,10 @@ def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: i
         return
     rows = []
     for s in scores:
-        speak_for = [pair for pair in s.words if pair[1] > 0]
-        against = [pair for pair in s.words if pair[1] < 0]
+        in_favour = [word for word in s.words if word[1] > 0]
+        against = [word for word in s.words if word[1] < 0]
         numbers = [f"{s.margin:+.2f}", f"{s.bias:+.2f}"]
-        rows.append([str(s.tag), *numbers, _listed(speak_for, words), _listed(against, words)])
+        rows.append([str(s.tag), *numbers, _listed(in_favour, words), _listed(against, words)])
     columns = ["label", "margin", "bias", "for", "against"]
     title = f"{kind}s for and against each label, by its linear classifier"
     screen.table(columns, rows, title=title, text=["for", "against"])
@@ -130,7 +132,7 @@ def _show_stages(screen: Screen, scores: Sequence[TagScore], kind: str, words: i
 def _show_typical(
     screen: Screen, explainer: TextExplainer, columns: Sequence[int], kind: str
 ) -> None:
-    """The words that would speak most for some labels, and which of them the row has."""
+    """Show the most typical words of some labels, and which of them occur in the row."""
     model = explainer.model
     if model.second_stage is None or model.second_stage.ranker is None:
         return
@@ -140,13 +142,13 @@ def _show_typical(
         found = [word for word, is_here in best if is_here]
         missing = [word for word, is_here in best if not is_here]
         rows.append([str(model.classes[column]), ", ".join(found), ", ".join(missing)])
-    title = f"{kind}s that speak most for the label"
-    heads = ["label", "here", "not here"]
+    title = f"most typical {kind}s of the label"
+    heads = ["label", "in the row", "not in the row"]
     screen.table(heads, rows, title=title, text=heads[1:])
 
 
-def _listed(pairs: Weighted, most: int) -> str:
-    return ", ".join(f"{word} {part:+.2f}" for word, part in pairs[:most])
+def _listed(words: Weighted, limit: int) -> str:
+    return ", ".join(f"{word} {weight:+.2f}" for word, weight in words[:limit])
 
 
 def _row(model: Model, reader: Reader, what: str, row: int) -> tuple[Blocks, Sequence[str], str]:
@@ -188,7 +190,7 @@ def _columns(model: Model, labels: Sequence[str]) -> list[int]:
 
 
 def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[int, float]]:
-    """For each label, the trees with a leaf that holds it, and its largest share there."""
+    """For each label, the trees that reach a leaf with it, and its largest share there."""
     votes: dict[Any, dict[int, float]] = {}
     for path in paths:
         for leaf in path.leaves:
@@ -198,7 +200,7 @@ def _votes(paths: Sequence[TreePath], classes: Sequence[Any]) -> dict[Any, dict[
     return votes
 
 
-def _way(model: Model, path: TextPath, words: int) -> list[list[str]]:
+def _path_rows(model: Model, path: TextPath, words: int) -> list[list[str]]:
     """The path through one tree, one table row per node, depth first."""
     steps = {step.node: step for step in path.steps}
     leaves = {leaf.node: leaf for leaf in path.leaves}

@@ -1,4 +1,4 @@
-"""``ldsm inspect``: what a model file holds."""
+"""``ldsm inspect``: show the contents of a model file."""
 
 from __future__ import annotations
 
@@ -35,19 +35,22 @@ def inspect_command(
     screen: Screen,
     model: ModelArgument,
     labels: Annotated[
-        bool, typer.Option("--labels", help="List the labels with their training rows instead.")
+        bool,
+        typer.Option(
+            "--labels", help="List the labels and their numbers of training rows instead."
+        ),
     ] = False,
 ) -> None:
     """Show a model: parameters, sizes, the second stage, and the statistics of every tree.
 
     The depth is compared with log_M K, the depth of a perfectly balanced tree of arity M with one
     leaf per label. "Leaves per row" is the mean number of leaves that a training row reaches; 1
-    means that no row was sent in several directions.
+    means that every row took one path.
 
-    The second stage blends several signals about a row and a label into log-odds: the score of the
-    trees and that of the index from features to labels, the margin of the label's linear classifier
-    and its log-likelihood, the label's count of training rows, and the squared distance to the
-    label's centroid. The sizes are those in memory.
+    The second stage blends several signals about a row and a label into log-odds: the scores of the
+    trees and of the index from features to labels, the margin and the log-likelihood of the label's
+    linear classifier, the label's count of training rows, and the squared distance to the label's
+    centroid. Sizes are sizes in memory.
     """
     opened = open_model(model)
     if labels:
@@ -83,7 +86,7 @@ def inspect_command(
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
     stage_facts = _stage_facts(described)
     changes = shown_history(opened.fitted)
-    groups = {"model": shown, "since the training": changes, "data read with": reading}
+    groups = {"model": shown, "since training": changes, "data read with": reading}
     groups |= {"parameters": params, "second stage": stage_facts}
     screen.facts({title: facts for title, facts in groups.items() if facts})
     if described is not None:
@@ -139,7 +142,7 @@ def _owner(part: str) -> str:
 
 def _stage_facts(stage: dict[str, Any] | None) -> dict[str, Any]:
     if stage is None:
-        return {"second stage": "none: the trees' own scores"}
+        return {"second stage": "none (scores of the trees only)"}
     shown = {"second stage": stage["kind"]}
     for name, title in {"tree_share": "trees' share", "gamma": "gamma"}.items():
         if name in stage:

@@ -1,4 +1,4 @@
-"""``ldsm learn``: let a model learn from new rows."""
+"""``ldsm learn``: update a model with new rows."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from .tally import Tally
 
 
 class Absent(str, Enum):
-    """What it means that a row lacks a label."""
+    """How to treat labels that a row does not have."""
 
     auto, negative, unknown = ABSENT
 
 
 class Prior(str, Enum):
-    """Whether scores are refitted to a skewed batch."""
+    """Whether to refit scores to a skewed batch."""
 
     auto, batch = PRIOR
 
 
 _SHOWN, _NAME_WIDTH = 10, 30  # new labels, and characters of each
-_CHECKED = 1000  # new labels, for names that are nearly those of others
-_ALIKE = 0.85  # of two names: so much of them is the same
-_TYPICAL = 100  # rows that stand for those learned before
+_CHECKED = 1000  # new labels compared with known names
+_SIMILAR = 0.85  # least similarity of two names that may be the same label
+_TYPICAL = 100  # rows that represent earlier training rows
 
 
 def learn(
@@ -59,47 +59,48 @@ def learn(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Model file to write."),
     ] = None,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Replace MODEL, once all is learned.")
-    ] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Replace MODEL when done.")] = False,
     absent: Annotated[
         Absent,
         typer.Option(
-            help="What it means that a row lacks a label that the model knows: the label is wrong "
-            "for the row (negative), or may not have been given (unknown). auto: unknown in rows "
-            "that have new labels only."
+            help="How to treat known labels that a row does not have: as wrong for the row "
+            "(negative) or as possibly missing (unknown). auto: unknown in rows that have only new "
+            "labels."
         ),
     ] = Absent.auto,
     prior: Annotated[
         Prior,
         typer.Option(
-            help="Whether scores are refitted to a large batch whose labels are distributed unlike "
-            "those of the rows so far: no (auto), or yes (batch)."
+            help="Whether to refit scores to a large batch whose label distribution differs from "
+            "earlier rows: no (auto) or yes (batch)."
         ),
     ] = Prior.auto,
     overwrite: OverwriteOption = False,
     n_jobs: JobsOption = None,
 ) -> None:
-    """Update a model with new rows, without the old ones, in a fraction of the training time.
+    """Update a model with new rows, without the old rows, in a fraction of the training time.
 
-    Labels that the model does not know become its labels. First the model is measured on the new
-    rows, which it has not seen. If precision falls from batch to batch, the data have changed.
+    New labels are added to the model. First, the model is evaluated on the new rows, which it has
+    not seen. If precision falls from batch to batch, the data have changed.
 
-    A batch shows what labels look like, not how often they occur: examples of one new label do not
-    change the answers to other rows. How the answers to typical rows have changed is shown.
+    A batch teaches what labels look like, not how often they occur: examples of one new label do
+    not change the answers for other rows. The command reports how many answers to typical rows
+    have changed.
 
-    The trees keep their splits, so a new training is due now and then; this command says when.
+    The trees keep their splits, so retrain the model from time to time; this command reports when.
 
-    The file is written completely or not at all: with --in-place there is always the old model or
-    the new one. If another process is changing the model, the command waits for it to finish.
+    The file is written completely or not at all, also with --in-place. If another process is
+    changing the model, the command waits for it to finish.
     """
     if in_place == (output is not None):
-        raise wrong_use("give either a file to write or --in-place.", "--output, --in-place")
+        raise wrong_use("use either --output or --in-place.", "--output, --in-place")
     target = model if output is None else output
     if output is not None:
         check_place(output)
         if output.exists() and os.path.samefile(output, model):
-            raise wrong_use(f"{output} is the model itself; --in-place replaces it.", "--output")
+            raise wrong_use(
+                f"{output} is the model itself; use --in-place to replace it.", "--output"
+            )
         check_output(output, "a model", reader.inputs(model, data), overwrite)
     else:
         hold_lock(screen, model)
@@ -109,7 +110,7 @@ def learn(
     has_label_names(opened.fitted.classes, rows)
     tally = Tally.of(rows)
     if tally.n_rows == 0:
-        raise ValueError(f"There are no rows to learn from. Got {data}, which has none.")
+        raise ValueError(f"{data} has no rows to learn from.")
     if not tally.labels:
         raise ValueError(f"{data} must hold at least one label. Got none: no row has a label.")
     screen.note(tally.summary())
@@ -117,12 +118,12 @@ def learn(
         screen.note(f"note: {oddity}", style="yellow")
     if opened.reads_texts and rows.texts is None:
         screen.note(
-            "note: a store adds no new words to the model; its texts would",
+            "note: a store cannot add new words to the model; learn from the texts to add them",
             style="yellow",
         )
     before = opened.fitted
     _check_names(screen, before, tally)
-    with screen.progress(f"measuring {model.name} on {data.name}"):
+    with screen.progress(f"evaluating {model.name} on {data.name}"):
         propensities = opened.fitted.propensities()
         scores = Evaluation(opened.estimator, rows).scores(propensities=propensities)
     started = time.perf_counter()
@@ -136,13 +137,13 @@ def learn(
 
 
 def _check_names(screen: Screen, model: FittedModel, tally: Tally) -> None:
-    """Point out labels that are new to the model, and look like those that it knows."""
+    """Point out new labels whose names are similar to known ones."""
     known = {str(label): label for label in model.classes.tolist()}
     new = [label for label in tally.labels if str(label) not in known]
     by_case = {name.lower(): name for name in known}
     for label in new[:_CHECKED]:
         name = str(label)
-        close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=_ALIKE)
+        close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=_SIMILAR)
         if close:
             meant = by_case[close[0]]
             screen.note(
@@ -152,7 +153,7 @@ def _check_names(screen: Screen, model: FittedModel, tally: Tally) -> None:
 
 
 def _in_model_form(model: Model, rows: Dataset) -> Dataset:
-    """The rows, as wide as the model where a file cannot tell: of texts, they stay as they are."""
+    """The rows, with matrices as wide as the model's unless they are texts."""
     if model.reads_texts:
         return rows
     if rows.n_features > model.fitted.n_features:
@@ -195,11 +196,11 @@ def _show(
     if screen.json:
         screen.data({**facts, "before": scores.as_dict()})
         return
-    show_scores(screen, scores, f"what the model knew of {scores.n_rows:,} new rows")
+    show_scores(screen, scores, f"before learning: {scores.n_rows:,} new rows")
     screen.note(
         f"learned {counted(facts['learned'], 'row')} and "
         f"{counted(facts['new_labels'], 'new label')} in {duration(seconds)}: "
-        f"{facts['rows']:,} rows and {facts['labels']:,} labels in all"
+        f"{facts['rows']:,} rows and {facts['labels']:,} labels in total"
     )
     if new:
         names = ", ".join(shortened(str(label), _NAME_WIDTH) for label in new[:_SHOWN])
@@ -207,8 +208,8 @@ def _show(
         screen.note(f"new labels: {names}{more}")
     if skewed:
         screen.note(
-            "note: the labels of these rows are distributed unlike those of the rows so far; "
-            "scores of known labels were not refitted to them (--prior batch does that)",
+            "note: the label distribution of these rows differs from that of earlier rows; "
+            "scores of known labels were not refitted (use --prior batch to refit them)",
             style="yellow",
         )
     if changed is not None:

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What the terminal's encoding lacks is shown as an escape instead of an error.
+            # Characters that the terminal cannot encode are escaped instead of raising an error.
             stream.reconfigure(errors="backslashreplace")
     if threading.current_thread() is threading.main_thread():
         # Exit through an exception, so that incomplete files are removed.
@@ -84,7 +84,7 @@ def _run(arguments: list[str]) -> int:
         Screen().error(_usage_message(error))
         return int(getattr(error, "exit_code", 2))
     if not arguments:
-        return 2  # only the help was shown
+        return 2  # no command was given
     return code if isinstance(code, int) else 0
 
 

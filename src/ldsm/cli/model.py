@@ -1,4 +1,4 @@
-"""A model file as commands use it: an estimator with its path."""
+"""A model file for commands: an estimator with its path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .screen import Screen
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted estimator and the file that holds or will hold it."""
+    """A fitted estimator and the file it is loaded from or saved to."""
 
     path: Path
     estimator: Estimator
@@ -44,7 +44,7 @@ class Model:
         return self.classifier.model_
 
     def note(self, **facts: Any) -> None:
-        """Add facts to those of the training, which the file keeps."""
+        """Add facts to the training record, which is saved in the file."""
         self.classifier.training_ = {**self.fitted.training, **facts}
 
     def feature_names(self) -> list[str]:
@@ -59,7 +59,7 @@ class Model:
         return data
 
     def rows(self, rows: Dataset | Sequence[str]) -> Blocks:
-        """Texts or rows of features in the model's form; unknown features are left out."""
+        """Texts or rows of features in the model's features; unknown features are left out."""
         if isinstance(rows, Dataset):
             return model_rows(self.estimator, rows, self.path)
         assert isinstance(self.estimator, TextTagger)
@@ -67,7 +67,7 @@ class Model:
 
 
 def no_label(name: str, known: Iterable[str]) -> str:
-    """What to say of a label that the model does not have, with the closest one that it has."""
+    """The error message for an unknown label, with the closest known one."""
     by_case = {label.lower(): label for label in known}
     close = difflib.get_close_matches(name.lower(), by_case, n=1)
     hint = f"; did you mean {by_case[close[0]]!r}" if close else ""
@@ -83,7 +83,7 @@ def open_model(path: Path, n_jobs: int | None = None) -> Model:
 
 
 def hold_lock(screen: Screen, path: Path) -> None:
-    """Let nobody else change a model from now, before it is read, until the command ends."""
+    """Keep other processes from changing a model until the command ends; call before reading."""
     screen.until_end.enter_context(
         locked(
             path,

@@ -34,7 +34,7 @@ def predict(
     data: Annotated[
         Path,
         typer.Argument(
-            metavar="DATA", help="Data file, a text in quotes, or - for one text per line of stdin."
+            metavar="DATA", help="Data file, a text in quotes, or - to read one text per line."
         ),
     ] = STDIN,
     k: Annotated[
@@ -42,8 +42,8 @@ def predict(
         typer.Option(
             "-k",
             min=1,
-            help="Labels per row, including those without a score; by default the best "
-            f"{_BEST} that have one.",
+            help="Number of labels per row, including labels without a score. Default: the best "
+            f"{_BEST} with a score.",
         ),
     ] = None,
     sets: Annotated[
@@ -57,7 +57,7 @@ def predict(
         list[str] | None,
         typer.Option(
             metavar="LABEL",
-            help="Predict only this label; may be repeated. @FILE reads one label per line.",
+            help="Predict only this label; may be repeated. @FILE: read one label per line.",
         ),
     ] = None,
     id_field: Annotated[
@@ -70,17 +70,17 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write to this file: .csv and .tsv a table, .jsonl JSON Lines, else lines.",
+            help="Write to this file: a table (.csv, .tsv), JSON Lines (.jsonl) or plain lines.",
         ),
     ] = None,
     overwrite: OverwriteOption = False,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Rows predicted at once; 1 if stdin is a terminal.")
+        int | None, typer.Option(min=1, help="Number of rows per batch; 1 if stdin is a terminal.")
     ] = None,
     tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
 ) -> None:
-    """Predict the labels of texts or rows, best first with their scores.
+    """Predict the labels of texts or rows, with scores, best first.
 
     Prints one line per row: each label and its score separated by a space, with tabs between
     labels; control characters in a label are escaped. --json prints JSON Lines, one object with
@@ -91,13 +91,13 @@ def predict(
     text = str(data) if data != STDIN and not names_a_path(data) else None
     if text is not None and not any(map(str.isspace, text)):
         raise wrong_use(
-            f"path {text!r} does not exist (to tag a single word, pipe it in and use -).",
+            f"path {text!r} does not exist (to tag a single word, pipe it to stdin).",
             "DATA",
         )
     if k is not None and (sets or threshold is not None):
         raise wrong_use("cannot be combined with --sets or --threshold.", "-k")
     if tail > 0 and (sets or threshold is not None):
-        raise wrong_use("sets depend on the scores, not on their order.", "--tail")
+        raise wrong_use("cannot be combined with --sets or --threshold.", "--tail")
     check_form(output, screen.json)
     if output is not None:
         lists = [Path(item[1:]) for item in labels or () if item.startswith("@")]
@@ -108,7 +108,7 @@ def predict(
     elif not opened.reads_texts:
         raise wrong_use(f"the model reads features, and path {text!r} does not exist.", "DATA")
     if id_field is not None and (text is not None or not opened.reads_texts):
-        raise wrong_use("only files of texts have fields.", "--id-field")
+        raise wrong_use("can only be used with files of texts.", "--id-field")
     allowed = _labels(opened, labels)
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
@@ -136,8 +136,8 @@ def predict(
                 answers = opened.fitted.best_labels(
                     x, min(k or _BEST, most), tail=tail, fill=k is not None, **options
                 )
-            for known_by, pairs in zip(batch.ids, answers, strict=True):
-                write(Answer(row, known_by, pairs))
+            for row_id, scored in zip(batch.ids, answers, strict=True):
+                write(Answer(row, row_id, scored))
                 row += 1
             if output is None:
                 screen.flush()
@@ -160,7 +160,7 @@ def _batches(
     id_field: str | None,
     documents: Iterable[Document] | None,
 ) -> Iterator[_Batch]:
-    """Rows as they come: the given documents, or those of the file, or its features."""
+    """Batches of rows: the given documents, or the documents or features of the file."""
     made = reader.made_features(data) if documents is None and model.reads_texts else None
     if made is not None and id_field is not None:
         raise wrong_use("is not used with a store.", "--id-field")
@@ -169,16 +169,16 @@ def _batches(
             yield _Batch([document.text for document in part], [document.id for document in part])
         return
     file = Path("/dev/stdin") if data == STDIN else data
-    blocks: Iterable[Dataset] | None = [made] if made is not None else reader.blocks(file)
-    for block in blocks if blocks is not None else [reader.load(file)]:
-        model.checked(block)
-        for start in range(0, len(block), size):
-            rows = block.select(slice(start, start + size))
+    chunks: Iterable[Dataset] | None = [made] if made is not None else reader.chunks(file)
+    for chunk in chunks if chunks is not None else [reader.load(file)]:
+        model.checked(chunk)
+        for start in range(0, len(chunk), size):
+            rows = chunk.select(slice(start, start + size))
             yield _Batch(rows, [None] * len(rows))
 
 
 def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | None:
-    """The columns of labels given as names, as numbers or as files with one per line."""
+    """The columns of the labels, given by name or by files with one name per line."""
     if not labels:
         return None
     names: list[str] = []

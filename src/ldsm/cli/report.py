@@ -1,4 +1,4 @@
-"""``ldsm report``: one HTML page about a model on labelled data."""
+"""``ldsm report``: write an HTML report on a model and labelled data."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def report_command(
         Path, typer.Option(metavar="TEST", exists=True, help="Labelled data not used in training.")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")
     ] = Path("report.html"),
     overwrite: OverwriteOption = False,
     n_jobs: JobsOption = None,
 ) -> None:
     """Write a report on a model: one HTML page with metrics, figures, labels and examples.
 
-    The page is self-contained, without network access, so it can be sent, opened anywhere and
-    printed. It shows labels, words and the beginnings of a few documents: check it
-    before you share it. Needs matplotlib (pip install 'ldsm\\[plot]').
+    The page is self-contained and needs no network access, so it can be sent, opened anywhere and
+    printed. It shows labels, words and the beginnings of a few documents: check it before you
+    share it. Needs matplotlib (pip install 'ldsm\\[plot]').
     """
     import_matplotlib()
     check_output(output, "a report", reader.inputs(model, data), overwrite)

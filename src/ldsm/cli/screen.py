@@ -32,7 +32,7 @@ _STDOUT = "standard output"
 class Screen:
     """The two output streams of a command, with its options ``--json`` and ``--quiet``.
 
-    `until_end` holds what the command needs to its end, such as locks.
+    `until_end` holds resources, such as locks, until the command ends.
     """
 
     def __init__(
@@ -52,21 +52,21 @@ class Screen:
     # -- results ------------------------------------------------------------------------------
 
     def data(self, value: Any) -> None:
-        """One line of JSON."""
+        """Print one line of JSON."""
         self.line(json_line(value))
 
     def line(self, text: str) -> None:
-        """One line of a result, never wrapped, cut or coloured."""
+        """Print one line of a result, never wrapped, cut or coloured."""
         with named_in_errors(_STDOUT):
             self.out.file.write(text + "\n")
 
     def show(self, renderable: RenderableType = "") -> None:
-        """Output for people, laid out to the width of the terminal."""
+        """Print output for people, laid out to the width of the terminal."""
         with named_in_errors(_STDOUT):
             self.out.print(renderable)
 
     def flush(self) -> None:
-        """Write what is still held back."""
+        """Flush buffered output."""
         with named_in_errors(_STDOUT):
             self.out.file.flush()
 
@@ -79,7 +79,7 @@ class Screen:
         bold_row: int | None = None,
         text: Sequence[str] = (),
     ) -> None:
-        """A table on a terminal; in a pipe, lines of the same cells separated by tabs.
+        """Print a table on a terminal; in a pipe, lines of the same cells separated by tabs.
 
         The first column and those of `text` are left-aligned, the others hold numbers.
         """
@@ -106,7 +106,7 @@ class Screen:
         self.out.print(Padding(table, (1, 2)) if title else Padding(table, (0, 2, 1, 2)))
 
     def facts(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
-        """Names and values, in one box per section; in a pipe, one per line."""
+        """Print names and values, in one box per section; in a pipe, one per line."""
         if not self.out.is_terminal:
             for facts in sections.values():
                 for name, value in facts.items():
@@ -161,7 +161,7 @@ class Screen:
             nonlocal last, first
             now = time.monotonic()
             if first is None:
-                first = now, done  # trees from a checkpoint say nothing about the pace
+                first = now, done  # trees from a checkpoint do not show the pace
             if now - last < _LINE_SECONDS or done >= total:
                 return
             last = now
@@ -192,7 +192,7 @@ def json_line(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value in plain Python types; None for numbers that JSON has none for."""
+    """The value in plain Python types; None for numbers that JSON cannot represent."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

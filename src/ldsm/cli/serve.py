@@ -1,4 +1,4 @@
-"""``ldsm serve``: a web service that tags texts."""
+"""``ldsm serve``: run a web service that tags texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST = 1000**3
 
 
 class Logged(str, Enum):
-    """What is logged."""
+    """What to log."""
 
     errors = "errors"
     requests = "requests"
@@ -30,29 +30,32 @@ def serve(
     screen: Screen,
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL...", exists=True, dir_okay=False, help="Models of texts."),
+        typer.Argument(
+            metavar="MODEL...", exists=True, dir_okay=False, help="Model files that read texts."
+        ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine's.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")
     ] = 8000,
     api_key_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="Answer only requests with this key."
+            metavar="FILE", exists=True, dir_okay=False, help="Require the API key in this file."
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of worker processes.")] = 1,
     max_body: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", show_default="1MB", help="The largest request, such as 200kB or 1MB."
+            metavar="SIZE", show_default="1MB", help="Maximum request size, such as 200kB or 1MB."
         ),
     ] = None,
     max_batch: Annotated[
-        int | None, typer.Option(min=1, show_default="256", help="The most texts of a request.")
+        int | None,
+        typer.Option(min=1, show_default="256", help="Maximum number of texts per request."),
     ] = None,
     timeout: Annotated[
         float | None,
@@ -60,10 +63,12 @@ def serve(
             min=0.1,
             max=3600,
             show_default="30",
-            help="The longest time for a request, in seconds.",
+            help="Time limit for a request, in seconds.",
         ),
     ] = None,
-    learn: Annotated[bool, typer.Option("--learn", help="Learn corrections at once.")] = False,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn corrections as they arrive.")
+    ] = False,
     corrections: Annotated[
         Path | None,
         typer.Option(
@@ -71,50 +76,49 @@ def serve(
             exists=True,
             file_okay=False,
             show_default=False,
-            help="Folder for the files of corrections. [dim]\\[default: beside the models][/dim]",
+            help="Folder for correction files. [dim]\\[default: next to the models][/dim]",
         ),
     ] = None,
     root_path: Annotated[
-        str, typer.Option(metavar="PATH", help="Path below which a proxy offers the service.")
+        str,
+        typer.Option(metavar="PATH", help="Path prefix under which a proxy exposes the service."),
     ] = "",
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="URL", help="Web site whose pages may ask the service; may be repeated."
+            metavar="URL", help="Web site whose pages may call the service; may be repeated."
         ),
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Host name that the service answers for, beside localhost; may be repeated. "
-            "[dim]\\[default: none if --host is localhost, else any name][/dim]",
+            help="Host name to accept besides localhost; may be repeated. "
+            "[dim]\\[default: none if --host is localhost, else any][/dim]",
             show_default=False,
         ),
     ] = None,
-    log: Annotated[Logged, typer.Option(help="What to log, to stderr.")] = Logged.errors,
+    log: Annotated[Logged, typer.Option(help="What to log to stderr.")] = Logged.errors,
 ) -> None:
-    """Tag texts by a web service: a page to try it on, and an interface for programs.
+    """Run a web service that tags texts, with a web page and an API.
 
-    The page is at /, the reference of the interface at /docs, numbers for Prometheus at /metrics.
-    Programs can ask as they ask Annif (/v1/projects/MODEL/suggest) or by the Open Inference
-    Protocol (/v2/models/MODEL/infer). MODEL is the name of the file without .ldsm.
+    The page is at /, the API reference at /docs, Prometheus metrics at /metrics. Programs can use
+    the API of Annif (/v1/projects/MODEL/suggest) or the Open Inference Protocol
+    (/v2/models/MODEL/infer). MODEL is the file name without .ldsm.
 
-    When the file of a model changes, the next request is answered by the new one. Corrections from
-    the page are kept in MODEL.corrections.jsonl, for ldsm learn; with --learn, they are learned at
-    once, and the model's file is replaced every 30 seconds.
+    When a model file changes, it is reloaded. Corrections from the page are saved to
+    MODEL.corrections.jsonl, for ldsm learn. With --learn, the service learns them as they arrive
+    and saves the model every 30 seconds.
 
     Needs fastapi, uvicorn and prometheus-client: pip install "ldsm\\[serve]".
     """
-    from ..serve.http.hosts import is_host  # it takes a while to load
+    from ..serve.http.hosts import is_host  # slow to import
     from ..serve.settings import Settings
 
     if root_path and not re.fullmatch(r"(/[\w.~-]+)+", root_path):
         raise wrong_use(f"must look like /tags, got {root_path!r}.", "--root-path")
     if root_path.split("/")[1:2] in (["v1"], ["v2"]):
-        raise wrong_use(
-            f"must not begin with a path of the service, got {root_path!r}.", "--root-path"
-        )
+        raise wrong_use(f"must not start with /v1 or /v2, got {root_path!r}.", "--root-path")
     for origin in allow_origin or ():
         if origin != "*" and not re.fullmatch(r"https?://[^\s/]+", origin):
             raise wrong_use(
@@ -149,7 +153,7 @@ def serve(
 def run_service(
     screen: Screen, paths: list[Path], settings: Any, *, host: str, port: int, workers: int = 1
 ) -> None:
-    """Serve the models until Ctrl-C; errors that can be known are told before."""
+    """Serve the models until Ctrl-C; raise errors before listening where possible."""
     from ..serve.corrections import CorrectionFile
     from ..serve.models import name_of
     from ..serve.run import address_of, listening, run
@@ -158,7 +162,7 @@ def run_service(
     folders = {path.absolute().parent for path in paths}
     if settings.learn:
         for path in paths:
-            check_writable(os.path.dirname(os.path.realpath(path)))  # where it is replaced
+            check_writable(os.path.dirname(os.path.realpath(path)))  # where the model is replaced
     for path in paths:
         CorrectionFile.of(path, settings.corrections).check()
     for folder in {settings.corrections} if settings.corrections else folders:
@@ -166,8 +170,8 @@ def run_service(
             check_writable(str(folder))
         except OSError as error:
             screen.note(
-                f"warning: corrections cannot be kept in {folder} ({error.strerror}); "
-                "--corrections names another folder",
+                f"warning: cannot save corrections in {folder} ({error.strerror}); "
+                "use --corrections to choose another folder",
                 style="yellow",
             )
     with listening(host, port) as listener:
@@ -177,7 +181,7 @@ def run_service(
             if screen.json:
                 screen.data({"address": address, "models": names})
             else:
-                screen.note(f"{', '.join(names)}: {address} (Ctrl-C ends it)")
+                screen.note(f"{', '.join(names)}: {address} (press Ctrl-C to stop)")
 
         run(paths, settings, listener, workers, ready)
 

@@ -1,4 +1,4 @@
-"""What a command has read, in a line, and what is odd about it, before it trains on it."""
+"""A summary of the data that a command has read, with warnings about likely mistakes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MANY_RARE = 0.5  # share of the labels
 
 
 class Tally:
-    """Counts of rows and labels; texts are remembered by their hashes."""
+    """Counts of rows and labels; texts are compared by their hashes."""
 
     def __init__(self) -> None:
         self.n_rows = self.n_unlabelled = self.n_words = 0
         self.labels: Counter[Any] = Counter()
         self._first: dict[int, int] = {}  # hash of a text -> hash of its labels
-        self._other_labels: set[int] = set()  # texts that came with different labels
+        self._other_labels: set[int] = set()  # texts with differing labels
         self._has_texts = False
 
     def counted(
@@ -45,7 +45,7 @@ class Tally:
 
     @classmethod
     def of(cls, data: Dataset) -> Tally:
-        """The counts of rows that are read already."""
+        """The counts of rows that are already in memory."""
         tally = cls()
         if data.texts is not None:
             documents = map(Document, data.texts, data.labels)
@@ -67,7 +67,7 @@ class Tally:
         self.labels.update(set(labels))
 
     def summary(self, n_held_out: int = 0) -> str:
-        """What was read, so that a mistake is seen."""
+        """One line about the data, so that mistakes are noticed."""
         per_row = self.labels.total() / max(1, self.n_rows)
         common = ", ".join(
             f"{shortened(str(label), _NAME_WIDTH)} {count:,}"
@@ -82,29 +82,29 @@ class Tally:
         )
 
     def oddities(self, *, of_all_rows: bool = True) -> Iterator[str]:
-        """One sentence for each thing that is probably not meant so.
+        """One sentence for each likely mistake in the data.
 
-        Some are only odd `of_all_rows` that a model is trained on.
+        Some are mistakes only in the complete training data (`of_all_rows`).
         """
         if of_all_rows and self.n_rows < _FEW_ROWS:
-            yield f"there are only {self.n_rows:,} rows: expect little of the model"
+            yield f"there are only {self.n_rows:,} rows: expect poor accuracy"
         for label, count in self.labels.most_common(3):
             if of_all_rows and count == self.n_rows and self.n_rows > 1:
                 yield f"every row has the label {shortened(str(label), _NAME_WIDTH)!r}"
         if self._has_texts and self.n_rows > 1 and len(self._first) == 1:
-            yield "all texts are alike: is it the right column?"
+            yield "all texts are the same: is this the right column?"
         if self._other_labels:
             yield (f"{len(self._other_labels):,} texts occur more than once, with differing labels")
         if self.n_unlabelled > _MANY_UNLABELLED * self.n_rows:
             share = f"{self.n_unlabelled / self.n_rows:.0%}"
             yield (
                 f"{self.n_unlabelled:,} rows ({share}) have no label: "
-                "the model learns to give them none, and P counts them as misses; remove them if "
-                "they are only untagged"
+                "the model learns to predict none for them, and they count as misses in P; remove "
+                "them if they are merely untagged"
             )
         once = sum(count == 1 for count in self.labels.values())
         if of_all_rows and once > _MANY_RARE * len(self.labels):
             yield (
-                f"{once:,} of {len(self.labels):,} labels occur on one row only: too little to "
-                "learn from (texts: --min-tag-count 2 leaves them out)"
+                f"{once:,} of {len(self.labels):,} labels occur in only one row: too few to "
+                "learn from (for texts, --min-tag-count 2 leaves them out)"
             )

@@ -44,17 +44,17 @@ def train(
     ],
     overwrite: OverwriteOption = False,
     validation: Annotated[
-        float | None, typer.Option(help="Hold out this share of the rows and report metrics.")
+        float | None, typer.Option(help="Share of the rows to hold out for metrics.")
     ] = None,
     held_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write texts and labels of the rows held out here."),
+        typer.Option(metavar="FILE", help="Write the held-out rows to this file."),
     ] = None,
     tune_threshold: Annotated[
         bool,
         typer.Option(
             "--tune-threshold",
-            help=f"Tune the threshold for sets on held-out rows, {_VALIDATION:.0%} by default.",
+            help=f"Tune the threshold for sets on held-out rows ({_VALIDATION:.0%} by default).",
         ),
     ] = False,
     vocabulary: Annotated[
@@ -63,7 +63,7 @@ def train(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="What labels are called, and further labels: two columns (.tsv, .csv) or SKOS "
+            help="Label names, and labels without training rows: two columns (.tsv, .csv) or SKOS "
             "(.ttl, .rdf, .nt). For texts only.",
         ),
     ] = None,
@@ -72,14 +72,14 @@ def train(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Keep finished trees in this folder; an interrupted run continues from there.",
+            help="Save finished trees in this folder, so that an interrupted run can be resumed.",
         ),
     ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Grow the trees on the Dask cluster at tcp://..., or in N processes: local:N.",
+            help="Grow the trees on a Dask cluster: tcp://HOST:PORT, or local:N for N processes.",
         ),
     ] = None,
 ) -> None:
@@ -88,15 +88,14 @@ def train(
     Texts (JSON Lines, CSV, TSV, or a store of texts) produce a model that reads texts; features
     (xmlrepo, svmlight, or a store of features) produce a model that reads features.
 
-    The file is written completely or not at all; an existing model is replaced. --warm-start
-    continues the existing model: its trees are kept, and more are grown from the same data.
+    The file is written completely or not at all; an existing model is replaced. --warm-start keeps
+    the trees of the existing model and grows more from the same data.
 
-    --checkpoint keeps every finished tree in a folder. If the run is interrupted, the same command
-    continues from there and ends with the same model. The folder is not deleted; remove it when you
-    no longer need it.
+    --checkpoint saves every finished tree in a folder. If the run is interrupted, the same command
+    resumes it and produces the same model. The folder is not deleted automatically.
 
-    --vocabulary gives the names of labels, one per line: label, tab, name. Names are compared with
-    the texts, so labels that no row has can be predicted, too.
+    --vocabulary reads the names of labels, one per line: label, tab, name. Names are compared with
+    the texts, so labels without training rows can be predicted, too.
 
     With --dask, DATA must be a store (see `ldsm convert`), and --checkpoint is required. All
     workers must see both under the same path. The model is the same as without --dask.
@@ -130,23 +129,24 @@ def train(
         check_output(held_out, "data", inputs, overwrite, "--held-out")
     rows, kept, everything = _rows(reader, data, validation, seed)
 
-    def said(tally: Tally) -> None:
+    def report_tally(tally: Tally) -> None:
         if tally.n_rows == 0:
-            raise ValueError(f"There are no rows to train on. Got {data}, which has none.")
+            raise ValueError(f"{data} has no rows to train on.")
         if not tally.labels:
             raise ValueError(
-                f"{data} must hold at least one label. Got none: no row has a label; --label-field "
-                "names their field or column."
+                f"{data} must hold at least one label. Got none: no row has a label; use "
+                "--label-field to name the field or column of the labels."
             )
         screen.note(tally.summary(0 if kept is None else len(kept)))
         for oddity in tally.oddities():
             screen.note(f"note: {oddity}", style="yellow")
 
     if everything is not None:
-        said(Tally.of(everything))
+        report_tally(Tally.of(everything))
     if kept is not None and tune_threshold and kept.Y.nnz == 0:
         raise wrong_use(
-            f"none of the {len(kept):,} held-out rows has a label; --validation holds out more.",
+            f"none of the {len(kept):,} held-out rows has a label; use --validation to hold out "
+            "more.",
             "--tune-threshold",
         )
     if kept is not None and held_out is not None:
@@ -156,14 +156,14 @@ def train(
     with screen.progress(f"training on {data.name}") as report:
         options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
         if dask is not None:
-            words.refuse("the features of a store are made already.")
+            words.refuse("cannot be used with a store: its features are already made.")
             model = Model(output, _fit_on_cluster(dask, params, rows, checkpoint, report))
         elif params.get("warm_start") and output.exists():
             model = _with_more_trees(output, params, rows or reader.load(data), options)
         else:
             estimator = words.estimator(params, rows, data)
             documents = None if rows is not None else reader.documents(data)
-            corpus = rows if documents is None else Tally().counted(documents, said)
+            corpus = rows if documents is None else Tally().counted(documents, report_tally)
             if vocabulary is not None:
                 if rows is not None and rows.texts is None:
                     raise wrong_use(f"{data} holds features, not texts.", "--vocabulary")
@@ -181,14 +181,14 @@ def train(
     model.estimator.save(output)
     taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:
-        screen.note(f"{taken:,} of {model.fitted.forest.n_trees:,} trees taken from {checkpoint}")
+        screen.note(f"{taken:,} of {model.fitted.forest.n_trees:,} trees loaded from {checkpoint}")
     _show(screen, model, scores, seconds, tune_threshold)
 
 
 def _rows(
     reader: Reader, data: Path, validation: float | None, seed: int
 ) -> tuple[Dataset | None, Dataset | None, Dataset | None]:
-    """Rows to train on, rows held out, and all rows; none if documents are read one by one."""
+    """Rows to train on, rows held out, and all rows; None if documents are read one by one."""
     if validation is not None:
         everything = reader.load(data)
         return *split_off(everything, validation, seed), everything
@@ -225,17 +225,18 @@ def _fit_on_cluster(
     checkpoint: Path | None,
     report: Report,
 ) -> LdSMClassifier | TextTagger:
-    """A model whose trees the workers at `address` grow."""
+    """A model trained on the cluster at `address`."""
     if rows is None or rows.texts is not None:
         raise wrong_use(
-            "DATA must be a store of features; `ldsm convert --vectorize` makes one of texts.", DASK
+            "DATA must be a store of features; `ldsm convert --vectorize` makes one from texts.",
+            DASK,
         )
     if rows.store is None:
         raise wrong_use("DATA must be a store; `ldsm convert` makes one.", DASK)
     if checkpoint is None:
         raise wrong_use("--checkpoint must name a folder that all workers share.", DASK)
     if rows.text_form is not None:
-        features_of(rows)  # an error comes before the work
+        features_of(rows)  # raises errors before the work starts
     from .. import dask  # an optional extra
     from ..dask.connection import connected
 
@@ -281,6 +282,6 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
                 f"The threshold is {threshold:.3f}, tuned on these rows, so this F1 is optimistic."
             )
         screen.note(
-            "The model has not seen the rows held out; train without --validation to use them all."
+            "The model has not seen the held-out rows; train without --validation to use all rows."
         )
     screen.note(f"{model.path}: {size(facts['bytes'])}")

@@ -1,4 +1,4 @@
-"""The SQLite file of ``ldsm tune --storage``: opened for Optuna, and not trusted."""
+"""The SQLite file of ``ldsm tune --storage``: checked, then opened for Optuna."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class OtherSearch(ValueError):
 
 @contextmanager
 def stored_study(path: Path, check: Callable[[optuna.Study], None]) -> Iterator[optuna.Study]:
-    """The study in a file, or a new one. `check` begins a new study, and checks an old one.
+    """The study in a file, or a new one. `check` starts a new study or checks an existing one.
 
-    Whatever is wrong with the file is a ValueError. A file that could not be begun is removed.
+    Any problem with the file is a ValueError. A new file is removed on failure.
     """
     import optuna
     import sqlalchemy
@@ -35,7 +35,7 @@ def stored_study(path: Path, check: Callable[[optuna.Study], None]) -> Iterator[
         try:
             if not new:
                 _check_tables(path)
-            # Not by a URL, in which characters of the path could have a meaning.
+            # Not by URL: characters of the path could have a special meaning there.
             storage = optuna.storages.RDBStorage(
                 "sqlite://",
                 engine_kwargs={
@@ -76,13 +76,13 @@ def _close(storage: Any) -> None:
 
 
 def _check_tables(path: Path) -> None:
-    """Raise an error for a database of something else, or with views that would run."""
+    """Raise an error for a database of another program, or with views or triggers."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
         entries = database.execute("SELECT type, name FROM sqlite_master").fetchall()
     if any(kind not in ("table", "index") for kind, _ in entries):
-        raise ValueError("it holds views or triggers, which Optuna does not make")
+        raise ValueError("it holds views or triggers, which Optuna does not create")
     if entries and not {name for _, name in entries} >= _TABLES:
-        raise ValueError("it is a database of something else, or only a part of one")
+        raise ValueError("it is a database of another program, or incomplete")
 
 
 def _unusable(path: Path, error: BaseException) -> ValueError:
@@ -90,5 +90,5 @@ def _unusable(path: Path, error: BaseException) -> ValueError:
     reason = " ".join(str(getattr(cause, "orig", None) or cause).split()).rstrip(".")
     return ValueError(
         f"{path} cannot be used for --storage: {reason[:200] or type(cause).__name__}. Use another "
-        "file, or make room if the disk is full."
+        "file, or free disk space if the disk is full."
     )

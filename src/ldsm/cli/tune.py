@@ -68,7 +68,9 @@ def tune(
     metric: Annotated[
         str, typer.Option(metavar="NAME", help=f"Metric to maximise: {', '.join(METRICS)}.")
     ] = METRICS[0],
-    k: Annotated[int, typer.Option("-k", min=1, help="Predictions per row to evaluate.")] = 1,
+    k: Annotated[
+        int, typer.Option("-k", min=1, help="Number of predictions per row to evaluate.")
+    ] = 1,
     seed: SeedOption = None,
 ) -> None:
     """Search for good parameters on held-out rows.
@@ -92,7 +94,7 @@ def tune(
         check_output(storage, "trials", inputs, overwrite=False, where="--storage")
     seed = params.seeded(seed)
     rows = reader.load(data)
-    words.estimator(params, rows, data)  # refuses what these rows do not need
+    words.estimator(params, rows, data)  # raises errors for options that do not apply
     train, held_out = with_features(*split_off(rows, validation, seed), words, params)
     search = Search(
         train,
@@ -183,27 +185,27 @@ class Search:
 
     @contextmanager
     def open(self, storage: Path | None) -> Iterator[optuna.Study]:
-        """A new study, or the one of this same search in the SQLite file `storage`."""
+        """A new study, or the study of the same search in the SQLite file `storage`."""
         if storage is None:
             study: optuna.Study = import_optuna().create_study(direction="maximize")
-            self._begin(study)
+            self._start(study)
             yield study
         else:
             with stored_study(storage, lambda study: self._check(study, storage)) as study:
                 yield study
 
-    def _begin(self, study: optuna.Study) -> None:
+    def _start(self, study: optuna.Study) -> None:
         study.enqueue_trial(self.default_point())
         study.set_user_attr("search", self.fingerprint())
 
     def _check(self, study: optuna.Study, storage: Path) -> None:
-        """Begin a new study; raise an error for one of another search, or a damaged one."""
+        """Start a new study; raise an error for a study of another search or a damaged one."""
         known = study.user_attrs.get("search")
         if known is None:
-            self._begin(study)
+            self._start(study)
         elif known != self.fingerprint():
             raise OtherSearch(
-                f"{storage} holds a search with other data, parameters, metric or seed: use "
+                f"{storage} holds a search with other data, parameters, metric or seed; use "
                 "another file for --storage."
             )
         names = {*GRID, "learning_rate", "max_nodes"} - self.fixed.keys()
@@ -216,10 +218,10 @@ class Search:
                 or any(trial.params[name] not in GRID[name] for name in names & GRID.keys())
                 or type(seconds) not in (int, float)
             ):
-                raise ValueError(f"trial {trial.number} is not one of ldsm tune")
+                raise ValueError(f"trial {trial.number} was not written by ldsm tune")
 
     def fingerprint(self) -> str:
-        """Hash of everything that a trial's score depends on, besides its own setting."""
+        """Hash of everything that a trial's score depends on, except its own parameters."""
         settings = {"metric": self.metric, "k": self.k, "seed": self.seed, **self.fixed}
         settings.pop("n_jobs", None)  # does not change results
         if self.train.text_form is not None:
@@ -233,7 +235,7 @@ class Search:
         return digest.hexdigest()
 
     def default_point(self) -> dict[str, Any]:
-        """The estimator's defaults, as far as the grid holds them: the first setting tried."""
+        """The estimator's defaults, where the grid has them: the first trial."""
         x = feature_arrays(self.train.X)
         own = layout_of(self.train.text_form, x.n_features).split(x).read_by("trees")
         chosen = resolve({**defaults(), **self.fixed}, own, self.train.Y.nnz)
@@ -247,11 +249,11 @@ class Search:
         }
 
     def run(self, study: optuna.Study, trials: int, report: Callable[[int], None]) -> None:
-        """Run trials until this many are complete, counting earlier runs."""
+        """Run trials until `trials` are complete, including those of earlier runs."""
         optuna = import_optuna()
         earlier = len(complete_trials(study))
         while (complete := len(complete_trials(study))) < trials:
-            # Seeded by the trial's number, so that it does not matter which run it is in.
+            # Seeded by the trial's number, so that it is the same in any run.
             number = len(_trials(study, "COMPLETE", "PRUNED"))
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
             study.sampler = optuna.samplers.TPESampler(seed=int(state), constant_liar=False)

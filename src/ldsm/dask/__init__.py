@@ -1,9 +1,9 @@
-"""Training and prediction on a Dask cluster: one task per tree, or per block of rows.
+"""Training and prediction on a Dask cluster: one task per tree, or per chunk of rows.
 
-Workers are sent paths, not arrays: of a store (`ldsm.datasets.save_store`), of a model file, of the
-folder for the results. The driver and every worker must see the same files there, which is checked
-before anything starts. Finished work is on disk: it survives the loss of a worker or of the whole
-cluster. See ``docs/scaling.md``.
+Workers receive paths, not arrays: the paths of a store (`ldsm.datasets.save_store`), of a model
+file and of the folder for the results. The driver and all workers must see the same files at these
+paths, which is checked before work starts. Finished work is on disk, so it survives the loss of a
+worker or of the whole cluster. See ``docs/scaling.md``.
 
     client = distributed.Client("tcp://scheduler:8786")
     clf = ldsm.dask.fit(client, "train_store", {"n_estimators": 50}, "/shared/trees")

@@ -16,9 +16,9 @@ _SILENT = logging.CRITICAL + 1  # the caller reports how it ends
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """A client of the cluster at `address`; ``local:N`` starts N processes and stops them.
+    """A client of the cluster at `address`; ``local:N`` starts N processes and stops them at exit.
 
-    A ValueError if the address is not valid, a ClusterError if no scheduler answers there.
+    Raises a ValueError if the address is invalid, a ClusterError if no scheduler answers.
     """
     if not address.startswith("local:"):
         with _client(address) as client:
@@ -52,6 +52,6 @@ def _client(address: str) -> Client:
         ) from None
     except (OSError, RuntimeError, TypeError) as error:
         raise ClusterError(
-            f"Cannot connect to the scheduler {address!r}: {str(error).rstrip('.')}. It must be "
-            "running; for tls, Dask's configuration on this machine must name the certificates."
+            f"Cannot connect to the scheduler {address!r}: {str(error).rstrip('.')}. Check that it "
+            "is running; for tls, Dask's configuration on this machine must name the certificates."
         ) from error

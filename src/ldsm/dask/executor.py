@@ -20,9 +20,9 @@ _REPORT_SECONDS = 2.0  # between two progress messages of a task
 
 @dataclass(frozen=True)
 class DaskExecutor(Executor):
-    """On a cluster; a task whose worker dies is run again by another.
+    """Runs tasks on a cluster; if a worker dies, another worker repeats its task.
 
-    Tasks are named after what their part is, and after its number, such as ``ldsm-tree-00007-...``.
+    Task names contain the kind of part and its number, such as ``ldsm-tree-00007-...``.
     """
 
     client: Client
@@ -34,7 +34,7 @@ class DaskExecutor(Executor):
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
     ) -> list[Result]:
-        # Every call uses new names: Dask would not run a task again whose name it knows.
+        # Every call uses new names: Dask does not repeat a task whose name it knows.
         token = secrets.token_hex(4)
         topic = f"ldsm-progress-{token}"
         numbers = [part if isinstance(part, int) else i for i, part in enumerate(parts)]
@@ -64,13 +64,13 @@ class DaskExecutor(Executor):
                 named.pop(number)
                 found[number], run.progress[place[number]] = answer
         finally:
-            with suppress(Exception):  # the scheduler may be gone
+            with suppress(Exception):  # the scheduler may have exited
                 self.client.unsubscribe_topic(topic)
         return [found[number] for number in numbers]
 
 
 def _on_worker(task: Task[Part, Result], topic: str, number: int, part: Part) -> tuple[Result, int]:
-    """The result of a task and what it has done; an error records its worker, unlike Dask's own."""
+    """The result and the progress of a task; an error records its worker, unlike Dask's own."""
     worker, control = get_worker(), Control.unshared()
     done = control.progress
     try:

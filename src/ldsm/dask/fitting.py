@@ -43,7 +43,7 @@ def fit(
         An estimator, which is not changed, or the parameters of one.
     checkpoint_dir : path
         A folder shared by the driver and all workers: new, empty, or the checkpoint of the same
-        fit. See `LdSMClassifier.fit`, which can continue it and be continued from it.
+        fit. `LdSMClassifier.fit` can resume it, and the other way round.
     callback : callable, optional
         Called about ten times a second with (nodes grown, maximum number of nodes).
 
@@ -57,8 +57,7 @@ def fit(
     ClusterError
         Before the start, if a worker does not see the store, cannot write to the folder or has
         another version of ldsm; later, if a tree fails, the scheduler is lost or no worker is left.
-        Finished trees stay in the folder, and trees that workers have begun are still written
-        there.
+        Finished trees stay in the folder; workers still write the trees that they have begun.
     """
     check_client(client)
     check_callback(callback)
@@ -88,5 +87,5 @@ def _estimator(params: Any) -> LdSMClassifier:
             f"Got {params!r} instead."
         )
     clf = LdSMClassifier()
-    clf.set_params(**params)  # an unknown one raises an error with all names
+    clf.set_params(**params)  # the error for an unknown parameter lists all names
     return clf

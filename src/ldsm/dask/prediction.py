@@ -1,4 +1,4 @@
-"""Prediction and evaluation on a cluster: one task per block of rows, a model per worker."""
+"""Prediction and evaluation on a cluster: one task per chunk of rows, one model per worker."""
 
 from __future__ import annotations
 
@@ -79,25 +79,25 @@ def predict(
         The rows: a store that every worker sees, or the result of `open_store`. It must hold texts
         if the model is a TextTagger.
     k : int, default=5
-        Labels per row.
+        Number of labels per row.
     tail : float >= 0, default=0
         See `LdSMClassifier.predict_topk`.
     output_dir : path, optional
         A new or empty folder shared by the driver and all workers. Workers write ``part-00000.npz``
-        and so on there, one per block of rows, with the arrays ``columns`` (of ``classes_``, int32)
+        and so on there, one per chunk of rows, with the arrays ``columns`` (of ``classes_``, int32)
         and ``scores`` (float32); each is written completely or not at all. ``predictions.json``
         describes them. Repeating the call with the same folder skips the parts that exist.
     rows_per_task : int, default=16384
-        Rows of a block, which is one task.
+        Number of rows per task.
     callback : callable, optional
-        Called with (rows done, all rows).
+        Called with (rows done, total rows).
 
     Returns
     -------
     labels, scores : ndarray of shape (n_rows, k)
         Without `output_dir`, for results that fit in the driver's memory.
     list of str
-        With `output_dir`: the paths of the parts, in the order of the rows.
+        With `output_dir`: the paths of the parts, in row order.
 
     Raises
     ------
@@ -108,16 +108,16 @@ def predict(
     check_callback(callback)
     job = _Job.of(model, store, k, tail, rows_per_task)
     if output_dir is None:
-        parts = job.run(client, "prediction block", _top_columns, callback=callback)
+        parts = job.run(client, "prediction chunk", _top_columns, callback=callback)
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return classifier_of(load(job.path, verify=False)).classes_[columns], scores
     folder = _begin(output_dir, job)
-    paths = {block: _path(folder, block) for block in job.blocks()}
-    kept = f"Finished parts are kept in {folder!r}: the same call continues from there."
+    paths = {chunk: _path(folder, chunk) for chunk in job.chunks()}
+    kept = f"Finished parts are kept in {folder!r}: repeat the call to resume."
     with sees_folder(folder) as shared:
-        done = [block for block, path in paths.items() if _is_whole(path, job, block)]
+        done = [chunk for chunk, path in paths.items() if _is_whole(path, job, chunk)]
         work = partial(_write, folder)
-        job.run(client, "prediction block", work, [shared], callback, done, kept)
+        job.run(client, "prediction chunk", work, [shared], callback, done, kept)
     return list(paths.values())
 
 
@@ -149,9 +149,9 @@ def evaluate(
     tail : float >= 0, default=0
         See `LdSMClassifier.predict_topk`.
     rows_per_task : int, default=16384
-        Rows of a block, which is one task.
+        Number of rows per task.
     callback : callable, optional
-        Called with (rows done, all rows).
+        Called with (rows done, total rows).
 
     Returns
     -------
@@ -166,7 +166,7 @@ def evaluate(
     job = _Job.of(model, store, 1, tail, rows_per_task, labelled=True)
     work = partial(_sums, ks)
     # In the order of the rows, so that the same rows give exactly the same sums.
-    total = reduce(add, job.run(client, "evaluation block", work, callback=callback))
+    total = reduce(add, job.run(client, "evaluation chunk", work, callback=callback))
     return total.report()
 
 
@@ -175,7 +175,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Job:
-    """What to predict for which rows; only paths and numbers, so that it is quick to send."""
+    """What to predict for which rows; holds only paths and numbers, so it is quick to send."""
 
     path: str
     checksum: str
@@ -222,12 +222,12 @@ class _Job:
             path, checksum(path), location, len(data), int(k), float(tail), int(rows_per_task)
         )
 
-    def blocks(self) -> range:
+    def chunks(self) -> range:
         return range(-(-self.n_rows // self.rows_per_task))
 
-    def rows(self, block: int) -> slice:
-        """The rows of a block, by its number."""
-        start = block * self.rows_per_task
+    def rows(self, chunk: int) -> slice:
+        """The rows of a chunk, by its number."""
+        start = chunk * self.rows_per_task
         return slice(start, min(start + self.rows_per_task, self.n_rows))
 
     def opened(self) -> _Opened:
@@ -245,15 +245,15 @@ class _Job:
         done: Sequence[int] = (),
         kept: str = "",
     ) -> list[Answer]:
-        """The answers of the work for all blocks that are not done, in their order."""
+        """The answers for all chunks that are not done, in order."""
         same_store = partial(check_same_store, self.store)
         same_model = partial(check_model, self.path, self.checksum)
         check_workers(client, [same_store, same_model, *checks])
-        blocks = [block for block in self.blocks() if block not in set(done)]
-        n_done = sum(_length(self.rows(block)) for block in done)
+        chunks = [chunk for chunk in self.chunks() if chunk not in set(done)]
+        n_done = sum(_length(self.rows(chunk)) for chunk in done)
         progress = None if callback is None else Progress(callback, self.n_rows, n_done)
         task = _BlockTask(self, work)
-        return DaskExecutor(client).map(task, blocks, name=name, kept=kept, progress=progress)
+        return DaskExecutor(client).map(task, chunks, name=name, kept=kept, progress=progress)
 
 
 def _begin(output_dir: PathLike, job: _Job) -> str:
@@ -293,17 +293,17 @@ def _begin(output_dir: PathLike, job: _Job) -> str:
     return folder
 
 
-def _is_whole(path: str, job: _Job, block: int) -> bool:
-    """Whether a part exists and can be read; a damaged part will be written again."""
+def _is_whole(path: str, job: _Job, chunk: int) -> bool:
+    """Whether a part exists and can be read; a damaged part is rewritten."""
     try:
         with open(path, "rb") as file, np.load(file) as part:
             shapes = {part[name].shape for name in ("columns", "scores")}
     except FileNotFoundError:
         return False
     except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile) as error:
-        warnings.warn(f"The part {path!r} is damaged ({error}); writing it again.", stacklevel=3)
+        warnings.warn(f"The part {path!r} is damaged ({error}); rewriting it.", stacklevel=3)
         return False
-    return shapes == {(_length(job.rows(block)), job.k)}
+    return shapes == {(_length(job.rows(chunk)), job.k)}
 
 
 # -- the workers -------------------------------------------------------------------------------
@@ -332,31 +332,31 @@ def _opened(path: str, expected: str, store: StoreLocation) -> _Opened:
 
 @dataclass(frozen=True)
 class _BlockTask(Generic[Answer]):
-    """The work on one block of rows, by its number."""
+    """The work on one chunk of rows, by its number."""
 
     job: _Job
     work: Callable[[_Job, int], Answer]
 
-    def __call__(self, block: int, control: Control) -> Answer:
-        answer = self.work(self.job, block)
-        control.progress[0] = _length(self.job.rows(block))
+    def __call__(self, chunk: int, control: Control) -> Answer:
+        answer = self.work(self.job, chunk)
+        control.progress[0] = _length(self.job.rows(chunk))
         return answer
 
 
-def _top_columns(job: _Job, block: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _top_columns(job: _Job, chunk: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     opened = job.opened()
     # One thread: each of a worker's threads has its own task.
-    return opened.model.top_columns(opened.rows(job.rows(block)), job.k, tail=job.tail, n_jobs=1)
+    return opened.model.top_columns(opened.rows(job.rows(chunk)), job.k, tail=job.tail, n_jobs=1)
 
 
-def _write(folder: str, job: _Job, block: int) -> None:
-    columns, scores = _top_columns(job, block)
-    with writing(_path(folder, block)) as file:
+def _write(folder: str, job: _Job, chunk: int) -> None:
+    columns, scores = _top_columns(job, chunk)
+    with writing(_path(folder, chunk)) as file:
         np.savez(file, columns=columns, scores=scores)
 
 
-def _sums(ks: Sequence[int], job: _Job, block: int) -> RankingSums:
-    opened, rows = job.opened(), job.rows(block)
+def _sums(ks: Sequence[int], job: _Job, chunk: int) -> RankingSums:
+    opened, rows = job.opened(), job.rows(chunk)
     truth = opened.data.select(rows).Y @ _alignment(job.path, job.checksum, job.store)
     evaluation = Evaluation.of_arrays(opened.model, opened.rows(rows), truth, n_jobs=1)
     return evaluation.sums(ks, tail=job.tail)
@@ -373,8 +373,8 @@ def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     return known_labels(each, by_name, model.classes, model.label_form)
 
 
-def _path(folder: str, block: int) -> str:
-    return os.path.join(folder, f"part-{block:05}.npz")
+def _path(folder: str, chunk: int) -> str:
+    return os.path.join(folder, f"part-{chunk:05}.npz")
 
 
 def _length(rows: slice) -> int:

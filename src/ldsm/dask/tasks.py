@@ -27,7 +27,7 @@ Name = TypeVar("Name")
 
 
 class ClusterError(OSError):
-    """The cluster cannot do or continue the work; the message says where, why and what is kept.
+    """The cluster cannot do the work; the message names the place, the cause and what is saved.
 
     The error of a failed task is its ``__cause__``.
     """
@@ -45,7 +45,7 @@ def results(
 
     If a task fails, the scheduler is lost or does not answer, or no worker is left, a ClusterError
     names the task (a `what`, such as "tree", and its key in `futures`) and ends with the sentence
-    `kept`, which says what is kept. `between` is called many times a second and may raise.
+    `kept`, which names the saved results. `between` is called many times a second and may raise.
     """
     waiting = dict(futures)
     workers, unanswered = _Workers(client), Counter[Name]()
@@ -105,7 +105,7 @@ class _Workers:
 
 
 def _outcome(future: Future[Any]) -> tuple[str, Any]:
-    """What became of a task: "finished" with its result; "failed" or "no answer" with an error."""
+    """The state of a task: "finished" with its result; "failed" or "no answer" with an error."""
     status = future.status
     try:
         if status == "finished":
@@ -128,9 +128,9 @@ def _lost(client: Client, kept: str) -> ClusterError:
 def _why(error: BaseException | None) -> str:
     if isinstance(error, KilledWorker):
         return (
-            f"on {error.allowed_failures + 1} workers, which all died while working on it, the "
-            f"last one being {error.last_worker.address}: they may have run out of memory; see "
-            "their logs."
+            f"on {error.allowed_failures + 1} workers, which all died while working on it, most "
+            f"recently {error.last_worker.address}: they may have run out of memory; see their "
+            "logs."
         )
     where = getattr(error, "ldsm_worker", None)
     cause = f"{type(error).__name__}: {error}".rstrip(".")

@@ -20,7 +20,7 @@ from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import open_store
 from .tasks import ANSWER_SECONDS, ClusterError, address
 
-_SHOWN = 3  # workers' complaints in one message
+_SHOWN = 3  # worker problems per message
 # Raises on a worker that cannot do the work.
 Check = Callable[[], None]
 
@@ -49,13 +49,13 @@ def opened(store: PathLike | Dataset) -> tuple[Dataset, StoreLocation]:
     if data.store is None:
         raise ValueError(
             "The 'store' argument must be the folder of a store, or the result of open_store. "
-            f"Got {data!r}, whose rows are not in a store: save them first."
+            f"Got {data!r}, whose rows are not in a store: save them with save_store."
         )
     return data, data.store
 
 
 def check_workers(client: Client, checks: Sequence[Check]) -> None:
-    """Raise an error that names worker and path if some worker cannot do the work."""
+    """Raise an error that names worker and path if any worker cannot do the work."""
     deadline = time.monotonic() + ANSWER_SECONDS
     try:
         # Not `wait_for_workers`, whose calls to the scheduler have no time limit.
@@ -66,7 +66,7 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
                 )
             time.sleep(0.1)
         answers = client.run(
-            _complaint,
+            _problem,
             __version__,
             list(checks),
             on_error="return",
@@ -81,18 +81,18 @@ def check_workers(client: Client, checks: Sequence[Check]) -> None:
         raise
     except (OSError, RuntimeError, CancelledError) as error:
         raise ClusterError(f"The scheduler {address(client)} was lost.") from error
-    complaints = {}
+    problems = {}
     for worker, answer in answers.items():
         if isinstance(answer, OSError):
-            continue  # it was just lost, which need not stop the others
+            continue  # this worker was just lost; the others can do the work
         if isinstance(answer, Exception):
             answer = f"it cannot run this ldsm: {type(answer).__name__}: {answer}"
         if answer is not None:
-            complaints[worker] = answer
-    if complaints:
-        shown = [f"{worker}: {text}" for worker, text in list(complaints.items())[:_SHOWN]]
+            problems[worker] = answer
+    if problems:
+        shown = [f"{worker}: {text}" for worker, text in list(problems.items())[:_SHOWN]]
         raise ClusterError(
-            f"{len(complaints)} of {len(answers)} workers cannot do this work. {' '.join(shown)}"
+            f"{len(problems)} of {len(answers)} workers cannot do this work. {' '.join(shown)}"
         )
 
 
@@ -106,7 +106,7 @@ def most_threads(client: Client) -> int:
 
 @contextmanager
 def sees_folder(folder: str) -> Iterator[Check]:
-    """A check that a worker sees the same folder of results, not a local one of that name."""
+    """A check that a worker sees the driver's folder, not a local one with the same path."""
     mark = temporary_path(folder)
     with open(mark, "xb"):
         pass
@@ -118,10 +118,10 @@ def sees_folder(folder: str) -> Iterator[Check]:
 
 
 def check_model(path: str, expected: str) -> None:
-    """Raise an error unless this process finds the same model there."""
+    """Raise an error unless the file holds the expected model."""
     if checksum(path) != expected:
         raise ValueError(
-            f"The model file {path!r} is a different one on this machine: its checksum differs."
+            f"The model file {path!r} is different on this machine: its checksum differs."
         )
 
 
@@ -130,14 +130,14 @@ def _check_folder(folder: str, mark: str) -> None:
         raise FileNotFoundError(f"There is no folder {folder!r}.")
     if not os.path.exists(os.path.join(folder, mark)):
         raise ValueError(
-            f"The folder {folder!r} is a different one on this machine: it lacks what the driver "
-            "wrote. It must be shared."
+            f"The folder {folder!r} is not shared: a file written by the driver is missing on this "
+            "machine."
         )
     check_writable(folder)
 
 
-def _complaint(version: str, checks: Sequence[Check]) -> str | None:
-    """Runs on a worker: the reason why it cannot do the work, or None."""
+def _problem(version: str, checks: Sequence[Check]) -> str | None:
+    """The reason why this worker cannot do the work, or None; runs on the worker."""
     if __version__ != version:
         return f"it has ldsm {__version__}, but the driver has {version}."
     for check in checks:

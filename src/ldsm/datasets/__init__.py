@@ -1,8 +1,8 @@
 """Data sets: readers and writers for common formats, the Dataset, and the store.
 
-A :class:`Dataset` is rows with labels. Readers ``load_*`` return one, writers ``save_*`` take one,
-iterators ``iter_*`` yield one in pieces, for files larger than memory. Files ending in ``.gz`` or
-``.bz2`` are compressed. A malformed line raises a ValueError with file, line and text.
+A :class:`Dataset` holds rows with labels. Readers ``load_*`` return one, writers ``save_*`` accept
+one, and iterators ``iter_*`` yield one in chunks, for files larger than memory. Files ending in
+``.gz`` or ``.bz2`` are compressed. A malformed line raises a ValueError with file, line and text.
 
 .. data:: FORMATS
 

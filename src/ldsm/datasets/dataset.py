@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StoreLocation(NamedTuple):
-    """The place and identity of a store; small, so that it is quick to send to a process."""
+    """The path and identity of a store; small, so that it is quick to send to a process."""
 
     folder: str  # absolute
     identity: str  # hash of its manifest
@@ -44,13 +44,13 @@ class SubWordForm(NamedTuple):
 
 
 class TextForm(NamedTuple):
-    """How features were made from texts: what a store keeps of it besides the words."""
+    """How features were made from texts, without the words."""
 
     settings: Mapping[str, Any]
     idf: NDArray[np.float32] | None
     bigrams: BigramForm | None = None
     sub_words: SubWordForm | None = None
-    head_words: int = 0  # so many first words of longer texts count more times
+    head_words: int = 0  # number of first words of longer texts that count several times
 
     @property
     def n_bigrams(self) -> int:
@@ -81,16 +81,15 @@ class Dataset:
         How `X` was made from texts, if it was; `feature_names` are the words. A TextTagger can be
         fitted on such features. Set by ``ldsm convert --vectorize``.
     label_synonyms : mapping of str to sequence of str, optional
-        What labels are called, where that is not the label itself.
+        Names of labels, if they differ from the labels.
     reading : mapping of str to JSON values, optional
-        The options with which ``ldsm convert`` read the file, such as its text field. A model that
-        ``ldsm train`` makes from the store reads other files with the same options.
+        The options with which ``ldsm convert`` read the file, such as its text field. A model
+        trained on the store by ``ldsm train`` reads other files with the same options.
 
     Attributes
     ----------
     store : StoreLocation or None
-        The store that holds exactly these rows: set on what ``open_store`` returns, None on
-        anything derived from it.
+        The store that holds exactly these rows: set by ``open_store``, None on any derived Dataset.
 
     Examples
     --------
@@ -171,7 +170,7 @@ class Dataset:
         Parameters
         ----------
         documents : iterable of Document
-            As the readers of files make them, each with `text` and `labels`.
+            As returned by the readers, each with `text` and `labels`.
         source : str, default=""
             Where the data came from.
         """
@@ -203,7 +202,7 @@ class Dataset:
         names = range(self.n_labels) if self.label_names is None else list(self.label_names)
         numbers = self.Y.indices
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n_labels:
-            # Possible only in a store that was opened without verifying it.
+            # Possible only in a store opened without verification.
             raise ValueError(
                 f"Label numbers must lie in [0, {self.n_labels}): the data is damaged."
             )
@@ -240,8 +239,8 @@ class Dataset:
         Returns
         -------
         train, validation : Dataset
-            Rows in their original order, in memory. A label that occurs once stays in `train`; a
-            warning is issued if that leaves fewer validation rows than requested.
+            Rows in their original order, in memory. A label that occurs once stays in `train`. A
+            warning is issued if this leaves fewer validation rows than requested.
 
         Examples
         --------
@@ -272,13 +271,13 @@ class Dataset:
         if n_held_out < wanted:
             warnings.warn(
                 f"{n_held_out} rows for validation instead of {wanted}: each remaining row is the "
-                "last training row of some label.",
+                "last training row of a label.",
                 stacklevel=2,
             )
         return self.select(~held_out), self.select(held_out)
 
     def align(self, train: Dataset) -> tuple[Dataset, Unseen]:
-        """These rows in the columns of a training set, and what that set does not have.
+        """Align these rows with the columns of a training set.
 
         Columns are matched by name if both sets have names, else by number. Labels and features
         without a column in `train` are left out and reported.
@@ -293,7 +292,7 @@ class Dataset:
         aligned : Dataset
             These rows with the columns of `train`.
         unseen : Unseen
-            What was left out.
+            Labels and features that were left out.
 
         Examples
         --------
@@ -343,7 +342,7 @@ class Dataset:
         <Dataset: 2 rows, 4 features, 1 labels>
         """
         if self.texts is None:
-            raise ValueError("This Dataset already has features, and no texts.")
+            raise ValueError("This Dataset already has features instead of texts.")
         X = fit_words(vectorizer, self.texts) if fit else vectorizer.transform(self.texts)
         names = getattr(vectorizer, "get_feature_names_out", None)
         return replace(self, X=X, texts=None, feature_names=None if names is None else names())
@@ -354,7 +353,7 @@ class Dataset:
         Parameters
         ----------
         folder : path
-            Becomes a complete store, or is left as it was.
+            The folder to write; it is left unchanged on failure.
         overwrite : bool, default=False
             Replace an existing store.
         """
@@ -368,17 +367,17 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """What :meth:`Dataset.align` found that the training set does not have.
+    """Labels and features that :meth:`Dataset.align` did not find in the training set.
 
     Attributes
     ----------
     labels : dict
-        Labels that no training row has, by name or number, with their occurrences.
+        Labels without training rows, by name or number, with their occurrences.
     features : dict
         Features without a column in the training set, with their occurrences.
     dropped_per_row : int64 array
-        Number of labels of each row that lost their column; recall over all true labels counts them
-        as misses.
+        Number of labels per row without a column; they count as misses in recall over all true
+        labels.
     """
 
     labels: dict[Any, int]
@@ -398,7 +397,7 @@ class Unseen:
 
 
 def named_labels(rows: Iterable[Iterable[str]], number: Mapping[str, int]) -> Any:
-    """The label names of each row as a 0/1 matrix, in the columns that `number` gives them."""
+    """The label names of each row as a 0/1 matrix, with the columns in `number`."""
     numbers = [sorted({number[name] for name in row}) for row in rows]
     indptr = np.cumsum([0] + [len(row) for row in numbers])
     indices = np.array([label for row in numbers for label in row], dtype=np.int32)
@@ -417,9 +416,9 @@ def _align_columns(
     train_names: Sequence[str] | None,
     kind: str,
 ) -> tuple[Any, dict[Any, int], NDArray[np.int64]]:
-    """The matrix in new columns, the occurrences in dropped columns, and their number by row."""
+    """The aligned matrix, the occurrences in dropped columns, and their number per row."""
     if (names is None) != (train_names is None):
-        raise ValueError(f"Both data sets must have {kind}, or neither. Only one has them.")
+        raise ValueError(f"Both data sets or neither must have {kind}. Only one has them.")
     if names is None or train_names is None:
         mapping = np.arange(matrix.shape[1])
         mapping[mapping >= n_columns] = -1
@@ -427,9 +426,9 @@ def _align_columns(
     else:
         column = {name: i for i, name in enumerate(train_names)}
         if len(column) != len(train_names) or len(set(names)) != len(names):
-            raise ValueError(f"{kind} must be unique to be aligned. Some name occurs twice.")
+            raise ValueError(f"{kind} must be unique to be aligned. A name occurs twice.")
         mapping = np.array([column.get(name, -1) for name in names], dtype=np.int64)
-    if (mapping == np.arange(matrix.shape[1])).all():  # nothing moves: a mapped matrix stays mapped
+    if (mapping == np.arange(matrix.shape[1])).all():  # unchanged, so a mapped matrix stays mapped
         if matrix.shape[1] != n_columns:
             matrix = csr(matrix.indptr, matrix.indices, matrix.data, n_columns)
         return matrix, {}, np.zeros(matrix.shape[0], dtype=np.int64)

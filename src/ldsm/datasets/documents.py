@@ -1,4 +1,4 @@
-"""Documents with label names, as files of texts hold them, and their words."""
+"""Documents with label names, as in files of texts, and their words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .._wording import argument
 
-# Between the fields of one text: no word or sequence of words goes on across it.
+# Separates the fields of a text, so that no word or sequence of words crosses fields.
 _BETWEEN_FIELDS = "\n"
 
 
@@ -20,15 +20,15 @@ class Document(NamedTuple):
 
 
 def field_names(text: str | Sequence[str]) -> list[str]:
-    """The fields that hold the text, of which there may be several."""
+    """The names of the fields that hold the text."""
     names = [text] if isinstance(text, str) else list(text)
     if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"text must name one field or several. Got {text!r}.")
+        raise ValueError(f"text must name one or more fields. Got {text!r}.")
     return names
 
 
 def joined_fields(parts: Sequence[str]) -> str:
-    """One text of several fields, such as title and body; empty ones leave nothing behind."""
+    """The text of several fields, such as title and body; empty fields are skipped."""
     return parts[0] if len(parts) == 1 else _BETWEEN_FIELDS.join(filter(None, parts))
 
 
@@ -55,17 +55,17 @@ def fit_words(vectorizer: Any, texts: Iterable[str]) -> Any:
 def no_words(vectorizer: Any, n_texts: int, problem: str) -> ValueError:
     """The error for texts in which a vectorizer found no words; `problem` is its own."""
     if n_texts == 0:
-        return ValueError("There are no rows to train on. Got texts without a single document.")
+        return ValueError("There are no rows to train on. Got no documents.")
     least, most = getattr(vectorizer, "min_df", 1), getattr(vectorizer, "max_df", 1.0)
     if problem.startswith("empty vocabulary"):
-        problem = "they hold no word that the vectorizer counts, of two letters or more by default"
+        problem = "they have no words that the vectorizer counts, by default of two or more letters"
     elif most != 1.0 and n_texts > 1:
         given = f"{argument('min_df', least)} and {argument('max_df', most)}"
-        problem = f"no word occurs in as many of them as {given} ask for"
+        problem = f"no word occurs in the number of documents required by {given}"
     elif isinstance(least, int) and least > 1:
         problem = (
-            f"no word occurs in {least} of them or more, and {argument('min_df', 1)} keeps the "
-            "words of a single one"
+            f"no word occurs in {least} or more of them; use {argument('min_df', 1)} to keep all "
+            "words"
         )
     subject = "document has" if n_texts == 1 else "documents have"
     return ValueError(f"The {n_texts:,} {subject} no features: {problem}.")

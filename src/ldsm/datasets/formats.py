@@ -1,4 +1,4 @@
-"""Load a data set of any format, chosen by the file's suffix."""
+"""Load a data set of any format, by the suffix of the file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FOREIGN = {
 
 
 def foreign_format(path: PathLike) -> str | None:
-    """What a file of a well-known format is that ldsm neither reads nor writes; None for others."""
+    """The name of a well-known format that ldsm does not support; None for other files."""
     return _FOREIGN.get(format_suffix(path))
 
 
@@ -72,11 +72,11 @@ def guess_format(path: PathLike) -> str:
         return "store"
     suffix = format_suffix(path)
     if (kind := foreign_format(path)) is not None:
-        raise ValueError(f"{printable(path)} is {kind}, which ldsm does not read: save it as CSV.")
+        raise ValueError(f"{printable(path)} is {kind}, which ldsm cannot read; save it as CSV.")
     if suffix not in _SUFFIXES:
         raise ValueError(
-            f"The suffix of {printable(path)} is none of {', '.join(_SUFFIXES)}; "
-            f"{argument('format')} names its format: {', '.join(FORMATS)}."
+            f"The suffix of {printable(path)} is none of {', '.join(_SUFFIXES)}; use "
+            f"{argument('format')} to name its format: {', '.join(FORMATS)}."
         )
     return _SUFFIXES[suffix]
 
@@ -86,8 +86,8 @@ def check_store_name(folder: PathLike) -> None:
     suffix = format_suffix(folder)
     if suffix in _SUFFIXES or suffix in _FOREIGN:
         raise ValueError(
-            f"A store is a folder, and {printable(folder)} looks like a file: the functions "
-            "save_table, save_jsonl, save_svmlight and save_xmlrepo write files."
+            f"A store is a folder, but {printable(folder)} looks like a file; use save_table, "
+            "save_jsonl, save_svmlight or save_xmlrepo to write files."
         )
 
 

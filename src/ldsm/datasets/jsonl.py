@@ -39,14 +39,14 @@ def iter_jsonl(
         One JSON object per line, or an array of objects; plain, ``.gz`` or ``.bz2``.
     text : str or list of str
         The field that holds the document, or several, such as ``["title", "body"]``, which are
-        joined by line ends.
+        joined by newlines.
     labels : str
         The field that holds the list of label names. A single string is one label; whole numbers
         are read as strings. None: documents without labels. Other fields are ignored.
     encoding : str, default="utf-8"
         Encoding of the file.
     max_line_length : int, default=4194304
-        The longest line, or item of an array, that is read, in characters.
+        Maximum length of a line or array item, in characters.
 
     Yields
     ------
@@ -55,7 +55,8 @@ def iter_jsonl(
     Raises
     ------
     ValueError
-        For anything else, with file, line number and text. Empty lines are allowed only at the end.
+        For malformed input, with file, line number and text. Empty lines are allowed only at the
+        end.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def read_jsonl(
     max_line_length: int = MAX_LINE_LENGTH,
     id_field: str | None = None,
 ) -> Iterator[Document]:
-    """Like :func:`iter_jsonl`, with the ids that a field holds: strings or numbers."""
+    """Like :func:`iter_jsonl`, with the ids in a field: strings or numbers."""
     texts = field_names(text)
     for number, line, record in _records(path, encoding, max_line_length):
         if not isinstance(record, dict):
@@ -134,7 +135,7 @@ def load_jsonl(
     encoding : str, default="utf-8"
         Encoding of the file.
     max_line_length : int, default=4194304
-        The longest line, or item of an array, that is read, in characters.
+        Maximum length of a line or array item, in characters.
 
     Returns
     -------
@@ -154,7 +155,9 @@ def save_jsonl(
     text: str | Sequence[str] = "text",
     labels: str = "labels",
 ) -> None:
-    """Write a Dataset of documents as JSON Lines; of several text fields, the first has the text.
+    """Write a Dataset of documents as JSON Lines.
+
+    With several text fields, the text is in the first, and the others are empty.
 
     Parameters
     ----------
@@ -188,7 +191,7 @@ def save_jsonl(
 
 
 def _records(path: PathLike, encoding: str, max_line_length: int) -> Iterator[tuple[int, str, Any]]:
-    """The values of a file, each with its line number and text."""
+    """The JSON values of a file, each with its line number and text."""
     pieces = read_pieces(path, encoding)
     first = next((piece for piece in pieces if piece[1].strip()), None)
     if first is None:
@@ -226,7 +229,7 @@ def _label_names(value: Any) -> list[str] | None:
         return [value]
     if not isinstance(value, list):
         return None
-    # bool is an int in Python, but "true" is not meant as a label.
+    # bool is an int in Python, but "true" is not a label.
     if any(isinstance(item, bool) or not isinstance(item, (str, int)) for item in value):
         return None
     return [str(item) for item in value]

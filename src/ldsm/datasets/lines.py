@@ -1,4 +1,4 @@
-"""Shared by the repository's format and svmlight: rows as lines of text, read in blocks."""
+"""Shared code for xmlrepo and svmlight: rows as lines of text, read in chunks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .dataset import Dataset
 _WRITTEN_AT_ONCE = 1 << 20  # non-zeros; bounds the text held in memory
 
 
-def parse_blocks(
-    blocks: Iterable[bytes],
+def parse_chunks(
+    chunks: Iterable[bytes],
     path: PathLike,
     *,
     first_line: int,
@@ -28,14 +28,14 @@ def parse_blocks(
     comments: bool = False,
     duplicates: str = "error",
 ) -> Iterator[Dataset]:
-    """One Dataset per block of lines; its width is declared, or from its largest numbers."""
+    """One Dataset per chunk of lines; its width is declared, or from its largest numbers."""
     if duplicates not in ("error", "sum"):
         raise ValueError(f"duplicates must be 'error' or 'sum'. Got {duplicates!r} instead.")
     name = printable(path)
     left = n_rows
-    for block in blocks:
+    for chunk in chunks:
         indptr, indices, values, y_indptr, y_indices, n_lines = _core.parse_text(
-            block,
+            chunk,
             name=name,
             first_line=first_line,
             max_rows=left,
@@ -56,14 +56,14 @@ def parse_blocks(
         raise ValueError(f"{name}:1: the header declares {n_rows} rows. Got {n_rows - left}.")
 
 
-def join_blocks(
-    blocks: Iterable[Dataset],
+def join_chunks(
+    chunks: Iterable[Dataset],
     path: PathLike,
     feature_names: Sequence[str] | PathLike | None = None,
     label_names: Sequence[str] | PathLike | None = None,
 ) -> Dataset:
-    """All blocks as one Dataset, as wide as the widest, with the names."""
-    parts = list(blocks)
+    """All chunks as one Dataset, with the width of the widest and the names."""
+    parts = list(chunks)
     return Dataset(
         stack([part.X for part in parts], max(part.n_features for part in parts)),
         stack([part.Y for part in parts], max(part.n_labels for part in parts)),
@@ -83,7 +83,9 @@ def read_names(names: Sequence[str] | PathLike | None) -> Sequence[str] | None:
 def write_rows(data: Dataset, path: PathLike, header: str, *, zero_based: bool) -> None:
     """Write the header and one line per row."""
     if data.X is None:
-        raise ValueError("This format holds features, but the Dataset has texts: vectorize it.")
+        raise ValueError(
+            "This format holds features, but the Dataset has texts; vectorize it first."
+        )
     if not np.isfinite(data.X.data).all():
         raise ValueError("X must hold finite numbers to be written. Got NaN or inf.")
     indptr = np.asarray(data.X.indptr, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A real text corpus that comes with Python: the docstrings of its standard library.
+"""A text corpus that comes with Python: the docstrings of its standard library.
 
 A document is the docstring of an object; its tags are the object's module, kind and name. Sources
 are parsed, never run. Modules written in C, which have no sources, are imported from a fixed list
@@ -26,8 +26,8 @@ from typing import Literal, overload
 
 from .dataset import Dataset
 
-# Left out: tests, parts that Linux distributions package separately (the corpus should depend only
-# on the version of Python), and tables of characters.
+# Excluded: tests, parts that Linux distributions package separately (the corpus should depend only
+# on the version of Python), and character tables.
 _LEFT_OUT = """
     dist-packages distutils encodings ensurepip idlelib lib2to3 pydoc_data site-packages test tests
     tkinter turtle turtledemo venv
@@ -53,7 +53,7 @@ _COMPILED = """
 
 _WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+")
 _EXCEPTION = re.compile(r"(Error|Exception|Warning)$")
-# Up to the blank line: the lines after a prompt are what the example prints.
+# Up to the blank line: the lines after a prompt are the output of the example.
 _EXAMPLE = re.compile(r"^[ \t]*>>>.*(?:\n.*\S.*)*", re.MULTILINE)
 _MIN_WORDS = 3
 
@@ -69,23 +69,23 @@ def load_stdlib_docs(
 ) -> Dataset | tuple[Dataset, list[str]]:
     """Load the docstrings of this Python's standard library, tagged.
 
-    A text is the prose of one docstring: examples at the prompt and the object's own signature,
-    which would spell out the answer, are taken out. No two texts are the same word for word, so
-    held-out rows are new to a learner. The tags of an object are
+    A text is the prose of one docstring. Examples and the object's signature, which would give away
+    the tags, are removed. No two texts have the same words, so held-out rows are new to a learner.
+    The tags of an object are
 
-    - ``module:zipfile``, where it lives, and ``package:xml``, ``package:xml.dom`` ... around that;
+    - ``module:zipfile``, its module, and ``package:xml``, ``package:xml.dom`` ..., its packages;
     - ``kind:function``, or class, exception, method, classmethod, staticmethod, property, module;
-      besides, ``kind:coroutine`` for what is declared with ``async``;
+      also ``kind:coroutine`` for ``async`` functions;
     - ``name:file``, each word of its name and of its class's name;
     - ``base:Exception``, each base of a class.
 
-    The corpus is the same for every installation of one version of Python on one platform, but for
-    modules that were left out when it was built.
+    The corpus is the same for all installations of one Python version on one platform, except for
+    modules that were left out of the build.
 
     Parameters
     ----------
     min_count : int, default=1
-        Tags with fewer texts are dropped: about half of all words of names occur once.
+        Tags with fewer texts are dropped; about half of all words of names occur once.
     return_names : bool, default=False
         Whether to return the qualified names of the objects as well.
 
@@ -131,7 +131,7 @@ class _Object:
 
 @cache
 def _documents() -> tuple[_Object, ...]:
-    """All objects with enough text, by name; of those with the same words, the first."""
+    """All objects with enough text, sorted by name; the first of those with the same words."""
     by_words: dict[str, _Object] = {}
     for item in sorted((*_parsed(), *_imported()), key=lambda item: item.name):
         text = _prose(item.doc, item.name.rpartition(".")[2])
@@ -140,7 +140,7 @@ def _documents() -> tuple[_Object, ...]:
             by_words.setdefault(" ".join(words), replace(item, doc=text))
     by_name: dict[str, _Object] = {}
     for item in by_words.values():
-        # A function that exists in Python and in C, or a property and its setter: the first.
+        # Keep the first of a function in Python and in C, or of a property and its setter.
         by_name.setdefault(item.name, item)
     return tuple(by_name.values())
 
@@ -251,7 +251,7 @@ def _imported() -> Iterator[_Object]:
         if public == name:
             yield from _describe(public, (), module.__doc__, ["module"], ())
         for key, value in sorted(vars(module).items()):
-            # Under another name it is an alias, and hooks are there for programs to replace.
+            # Another name means an alias; programs may replace hooks.
             if getattr(value, "__name__", None) != key or key.endswith("hook"):
                 continue
             if inspect.isbuiltin(value):

@@ -1,9 +1,9 @@
-"""A data set as a folder of plain ``.npy`` arrays and a small JSON, opened memory-mapped.
+"""A data set as a folder of plain ``.npy`` arrays and a JSON file, opened memory-mapped.
 
 ``meta.json``, a sealed manifest, names the arrays with their lengths and checksums. It is written
-last, in one rename: before that there is no store, or still the old one. Opening compares sizes,
-headers, offsets and the checksums of small arrays and of the ends of large ones, which takes
-milliseconds for any size; ``verify=True`` reads everything.
+last, in one rename: before that, there is no store or the old one. Opening compares sizes, headers,
+offsets, and the checksums of small arrays and of the ends of large ones, which takes milliseconds
+for any size; ``verify=True`` reads everything.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ _DTYPES = {
     "sub_word_offsets": "<i8",
     "sub_word_idf": "<f4",
 }
-# New arrays are written next to the old ones, so their names get a random part.
+# File names have a random part, because new arrays are written next to the old ones.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
 
 
 def save_store(
     data: Dataset | Iterable[Dataset], folder: PathLike, *, overwrite: bool = False
 ) -> None:
-    """Write a data set, or its rows block by block, to a folder.
+    """Write a data set, or its rows in chunks, to a folder.
 
     Parameters
     ----------
     data : Dataset or iterable of Dataset
-        Blocks, as from :func:`iter_xmlrepo`, are written one by one, so the whole need not fit in
-        memory. Their names must agree; the widest block sets the number of columns.
+        Chunks, as from :func:`iter_xmlrepo`, are written one by one, so the whole need not fit in
+        memory. Their names must agree; the widest chunk sets the number of columns.
     folder : path
-        Becomes a complete store, or is left as it was.
+        The folder to write; it is left unchanged on failure.
     overwrite : bool, default=False
-        Replace an existing store, which stays until the new one is complete. A folder that holds
-        anything else is never touched.
+        Replace an existing store once the new one is complete. A folder that holds anything else is
+        never modified.
 
     Examples
     --------
@@ -95,8 +95,8 @@ def save_store(
             mark = f".{secrets.token_hex(4)}" if old_files else ""
             writer = _Writer(path, mark, _mode(path) if _META in old_files else None)
             try:
-                for block in [data] if isinstance(data, Dataset) else data:
-                    writer.add(block)
+                for chunk in [data] if isinstance(data, Dataset) else data:
+                    writer.add(chunk)
                 writer.commit()
             except BaseException:
                 writer.discard()
@@ -123,17 +123,17 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
     Returns
     -------
     Dataset
-        `X` is memory-mapped; names and texts are decoded on access. Do not change the store's files
-        in place meanwhile: one that becomes shorter ends the process. `save_store` does no harm.
+        `X` is memory-mapped; names and texts are decoded on access. Do not modify the store's files
+        in place while it is open: truncating one crashes the process. `save_store` is safe.
 
     Raises
     ------
     ValueError
-        If the store is damaged, incomplete or of another version; the message says why.
+        If the store is damaged, incomplete or of another version.
     """
     if os.path.isfile(folder):
         raise NotADirectoryError(
-            f"{printable(folder)} is a file, but a store is a folder: `ldsm convert` makes one."
+            f"{printable(folder)} is a file, but a store is a folder; `ldsm convert` makes one."
         )
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"There is no store {printable(folder)}.")
@@ -141,65 +141,65 @@ def open_store(folder: PathLike, *, verify: bool = False) -> Dataset:
 
 
 def locate_store(folder: PathLike) -> StoreLocation:
-    """The place and identity of a store; reads only its ``meta.json``."""
+    """The path and identity of a store; reads only its ``meta.json``."""
     return _Reader(folder, verify=False).location
 
 
 def open_located(store: StoreLocation) -> Dataset:
-    """Open a store located earlier, perhaps by another process; raises if it has changed."""
+    """Open a store located earlier, possibly by another process; raises if it has changed."""
     check_same_store(store)
     return open_store(store.folder)
 
 
 def check_same_store(store: StoreLocation) -> None:
-    """Raise an error unless this process finds the same store there."""
+    """Raise an error unless the path holds the same store for this process."""
     if not os.path.isdir(store.folder):
         raise FileNotFoundError(f"There is no store {printable(store.folder)}.")
     if locate_store(store.folder) != store:
         raise ValueError(
-            f"The store {printable(store.folder)} is a different one on this machine: its {_META} "
+            f"The store {printable(store.folder)} is different on this machine: its {_META} "
             "differs."
         )
 
 
 class _Writer:
-    """Appends blocks of rows to arrays on disk; `commit` makes them the store."""
+    """Appends chunks of rows to arrays on disk; `commit` turns them into the store."""
 
     def __init__(self, folder: str, mark: str, mode: int | None) -> None:
         self.folder = folder
         self.mark = mark
-        self.mode = mode  # of the files of a store that is replaced
+        self.mode = mode  # file mode of the replaced store
         self.arrays: dict[str, ArrayFile] = {}
         self.first: Dataset | None = None
         self.n_rows = self.n_features = self.n_labels = 0
         self.meta: dict[str, Any] | None = None  # once all arrays are written
 
-    def add(self, block: Dataset) -> None:
-        first = self.first = self.first or block
+    def add(self, chunk: Dataset) -> None:
+        first = self.first = self.first or chunk
         if (
-            (block.X is None) != (first.X is None)
-            or block.feature_names != first.feature_names
-            or block.label_names != first.label_names
-            or block.text_form is not first.text_form
+            (chunk.X is None) != (first.X is None)
+            or chunk.feature_names != first.feature_names
+            or chunk.label_names != first.label_names
+            or chunk.text_form is not first.text_form
         ):
-            raise ValueError("All blocks of a store must have the same names and kind of rows.")
-        if block.texts is not None:
-            self._put_strings("texts", "text_offsets", block.texts)
+            raise ValueError("All chunks of a store must have the same names and kind of rows.")
+        if chunk.texts is not None:
+            self._put_strings("texts", "text_offsets", chunk.texts)
         else:
-            if not np.isfinite(block.X.data).all():
+            if not np.isfinite(chunk.X.data).all():
                 raise ValueError("X must hold finite numbers to be stored. Got NaN or inf.")
-            self._put_offsets("x_indptr", block.X.indptr, self._array("x_indices").length)
-            self._array("x_indices").append(block.X.indices)
-            self._array("x_values").append(block.X.data)
-        self._put_offsets("y_indptr", block.Y.indptr, self._array("y_indices").length)
-        self._array("y_indices").append(block.Y.indices)
-        self.n_rows += len(block)
-        self.n_features = max(self.n_features, block.n_features)
-        self.n_labels = max(self.n_labels, block.n_labels)
+            self._put_offsets("x_indptr", chunk.X.indptr, self._array("x_indices").length)
+            self._array("x_indices").append(chunk.X.indices)
+            self._array("x_values").append(chunk.X.data)
+        self._put_offsets("y_indptr", chunk.Y.indptr, self._array("y_indices").length)
+        self._array("y_indices").append(chunk.Y.indices)
+        self.n_rows += len(chunk)
+        self.n_features = max(self.n_features, chunk.n_features)
+        self.n_labels = max(self.n_labels, chunk.n_labels)
 
     def commit(self) -> None:
         if self.first is None:
-            raise ValueError("A store needs at least one block of rows. Got none.")
+            raise ValueError("A store needs at least one chunk of rows. Got none.")
         for kind in ("feature", "label"):
             names = getattr(self.first, f"{kind}_names")
             if names is not None:
@@ -253,7 +253,7 @@ class _Writer:
 
 
 class _Reader:
-    """Opens the arrays of a folder and checks that they fit together."""
+    """Opens the arrays of a folder and checks that they are consistent."""
 
     def __init__(self, folder: PathLike, verify: bool) -> None:
         self.folder = os.fspath(folder)
@@ -298,13 +298,13 @@ class _Reader:
         if settings is None:
             return None
         if "feature_names" not in self.meta["arrays"]:
-            raise self._damaged("its features come from texts, but have no names")
+            raise self._damaged("its features were made from texts, but have no names")
         idf = self._array("idf") if "idf" in self.meta["arrays"] else None
         bigrams = None
         if "pair_first" in self.meta["arrays"]:
             bigrams = BigramForm(*(self._array(f"pair_{name}") for name in BigramForm._fields))
             if len(set(map(len, bigrams))) > 1 or len(bigrams.first) > self.meta["features"]:
-                raise self._damaged("the arrays of its bigrams do not fit each other in size")
+                raise self._damaged("the arrays of its bigrams differ in size")
         return TextForm(settings, idf, bigrams, self._sub_words(), self.meta.get("head_words", 0))
 
     def _sub_words(self) -> SubWordForm | None:
@@ -313,7 +313,7 @@ class _Reader:
         idf = self._array("sub_word_idf")
         indexed = self.meta.get("indexed_sub_words")
         if len(idf) > self.meta["features"] or type(indexed) is not bool:
-            raise self._damaged("its sub-words do not fit its features")
+            raise self._damaged("its sub-words do not match its features")
         words = self._strings("sub_words", "sub_word_offsets", len(idf))
         if words is None:
             raise self._damaged("its sub-words are missing")
@@ -327,8 +327,8 @@ class _Reader:
             meta = read_manifest(os.path.join(self.folder, _META), _FORMAT, _VERSION)
         except FileNotFoundError:
             raise ValueError(
-                f"The folder {printable(self.folder)} has no {_META}: it is not a store, or it was "
-                "never finished."
+                f"The folder {printable(self.folder)} has no {_META}: it is not a store, or is "
+                "incomplete."
             ) from None
         except ManifestVersionError as error:
             remedy = "upgrade ldsm" if error.version > _VERSION else "convert the data again"
@@ -339,7 +339,7 @@ class _Reader:
         except ManifestError as error:
             raise self._damaged(f"{_META} cannot be used: {error}") from None
         if not _well_formed(meta):
-            raise self._damaged(f"{_META} lacks an entry or has one of the wrong kind")
+            raise self._damaged(f"{_META} has a missing or invalid entry")
         return meta
 
     def _array(self, name: str) -> NDArray[Any]:
@@ -354,7 +354,7 @@ class _Reader:
     def _offsets(self, name: str, rows: int, entries: int) -> NDArray[np.int64]:
         offsets = self._array(name)
         if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != entries:
-            raise self._damaged(f"{name} does not go from 0 to {entries} in {rows} steps")
+            raise self._damaged(f"{name} must go from 0 to {entries} in {rows} steps")
         if (offsets[1:] < offsets[:-1]).any():
             raise self._damaged(f"{name} decreases")
         return offsets
@@ -372,7 +372,7 @@ class _Reader:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Allow one writer at a time; the system releases the lock even if the process is killed."""
+    """Allow one writer at a time; the system releases the lock if the process is killed."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -398,11 +398,11 @@ def _replaceable_files(folder: str, overwrite: bool) -> set[str]:
     if foreign:
         raise FileExistsError(
             f"{printable(folder)} cannot become a store: it holds {min(foreign)!r}, which is not "
-            "part of one."
+            "part of a store."
         )
     if _META in present and not overwrite:
         remedy = argument("overwrite", True)
-        raise FileExistsError(f"{printable(folder)} is a store; {remedy} replaces it.")
+        raise FileExistsError(f"{printable(folder)} is a store; use {remedy} to replace it.")
     return present
 
 

@@ -1,4 +1,4 @@
-"""Multi-label svmlight (LIBSVM) files: the repository's lines without its header.
+"""Multi-label svmlight (LIBSVM) files: the lines of xmlrepo without its header.
 
 ``#`` starts a comment. A line with only a comment is not a row; every other line is, even an empty
 one. Labels are whole numbers: the columns of `Y`. Features are numbered from 1, as in the original
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from .._storage.paths import PathLike
 from .._storage.text_files import MAX_LINE_LENGTH, read_blocks, reading
 from .dataset import Dataset
-from .lines import join_blocks, parse_blocks, write_rows
+from .lines import join_chunks, parse_chunks, write_rows
 
 
 def load_svmlight(
@@ -36,13 +36,13 @@ def load_svmlight(
     zero_based : bool, default=False
         Whether features are numbered from 0. Otherwise a feature 0 is an error.
     n_features, n_labels : int, optional
-        Number of columns; numbers beyond are errors. By default as many as the file uses.
+        Number of columns; larger numbers are errors. By default from the largest numbers.
     feature_names, label_names : sequence of str or path, optional
         Names of the columns, or a text file with one name per line.
     duplicates : {"error", "sum"}, default="error"
-        What to do with a feature that a row gives twice. A label given twice counts once.
+        How to handle a feature that occurs twice in a row. A label given twice counts once.
     max_line_length : int, default=4194304
-        The longest line that is read, in bytes.
+        Maximum length of a line, in bytes.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def load_svmlight(
     >>> data.labels
     [[0, 2], []]
     """
-    blocks = iter_svmlight(
+    chunks = iter_svmlight(
         path,
         zero_based=zero_based,
         n_features=n_features,
@@ -68,7 +68,7 @@ def load_svmlight(
         duplicates=duplicates,
         max_line_length=max_line_length,
     )
-    return join_blocks(blocks, path, feature_names=feature_names, label_names=label_names)
+    return join_chunks(chunks, path, feature_names=feature_names, label_names=label_names)
 
 
 def iter_svmlight(
@@ -81,9 +81,9 @@ def iter_svmlight(
     block_bytes: int = 8 << 20,
     max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[Dataset]:
-    """Read a multi-label svmlight file block by block, for files larger than memory.
+    """Read a multi-label svmlight file in chunks, for files larger than memory.
 
-    Unless `n_features` and `n_labels` are given, the width of a block is from its largest numbers.
+    Unless `n_features` and `n_labels` are given, the width of a chunk is from its largest numbers.
 
     Parameters
     ----------
@@ -92,21 +92,21 @@ def iter_svmlight(
     zero_based : bool, default=False
         Whether features are numbered from 0.
     n_features, n_labels : int, optional
-        Number of columns; numbers beyond are errors.
+        Number of columns; larger numbers are errors.
     duplicates : {"error", "sum"}, default="error"
-        What to do with a feature that a row gives twice.
+        How to handle a feature that occurs twice in a row.
     block_bytes : int, default=8388608
-        About how much of the file makes a block.
+        Approximate size of a chunk of the file.
     max_line_length : int, default=4194304
-        The longest line that is read, in bytes.
+        Maximum length of a line, in bytes.
 
     Yields
     ------
     Dataset
-        One block of rows.
+        One chunk of rows.
     """
     with reading(path) as file:
-        yield from parse_blocks(
+        yield from parse_chunks(
             read_blocks(path, file, block_bytes, max_line_length),
             path,
             first_line=1,

@@ -6,9 +6,9 @@ background in which feature number r by popularity has frequency proportional to
 features belong to a label or a topic is a hash of (seed, label, slot), never a table: a shape with
 670,091 labels needs no more memory for its model than a few arrays of that length.
 
-Rows are made in blocks of a fixed number, each from a random stream of its own, so that the first
-rows of a larger data set are the rows of a smaller one of the same shape, and memory beyond the
-result stays small.
+Rows are made in chunks of fixed size, each from its own random stream. So the first rows of a
+larger data set are the rows of a smaller one of the same shape, and memory beyond the result stays
+small.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .dataset import Dataset
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Part of the definition of the data: another value gives other rows.
-_BLOCK = 1024
+# Rows per chunk. Part of the definition of the data: another value gives other rows.
+_CHUNK = 1024
 # Share of a row's labels that come from its one topic; the others come from anywhere.
 _TOPICAL = 0.8
 # Of the words that are not background, the share that comes from a label rather than its topic.
@@ -37,8 +37,8 @@ _FROM_LABEL = 0.5
 # Most draws per row of the most frequent label; draws repeat within a topic, so it ends up in about
 # half as many rows. With many labels per row a pure power law would put it into all of them.
 _HEAD = 0.8
-# Draws per wanted distinct id: repeats are what makes term frequencies, and a second round costs
-# more than a few spare draws.
+# Draws per distinct id needed: repeats make term frequencies, and a second round costs more than a
+# few spare draws.
 _SPARE = 1.4
 # Count of a feature that was added only to reach the row's number of non-zeros.
 _FILLER = 0.25
@@ -48,7 +48,7 @@ _FILLER = 0.25
 class Preset:
     """The shape of one of the paper's data sets, from its table of data set statistics.
 
-    The table has no non-zeros per row: they are from the originals, and so is `binary`.
+    The non-zeros per row, which the table does not have, and `binary` are from the originals.
     """
 
     n_rows: int
@@ -162,12 +162,12 @@ def make_xmc(
 
     model = _Model(shape, noise, seed)
     total, stream = parts[part], list(parts).index(part)
-    blocks = [
-        model.block(np.random.default_rng([seed, stream, number]), total - number * _BLOCK)
-        for number in range(-(-total // _BLOCK))
+    chunks = [
+        model.chunk(np.random.default_rng([seed, stream, number]), total - number * _CHUNK)
+        for number in range(-(-total // _CHUNK))
     ]
-    X = stack([x for x, _ in blocks], shape.n_features)
-    Y = stack([y for _, y in blocks], shape.n_labels)
+    X = stack([x for x, _ in chunks], shape.n_features)
+    Y = stack([y for _, y in chunks], shape.n_labels)
     shown = f"{n_rows!r}, {n_features}, {n_labels}" if n_features or n_labels else repr(n_rows)
     options.update(noise=noise, scale=scale, part=part, seed=seed)
     arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
@@ -219,7 +219,7 @@ def _check(name: str, value: Any, kind: Any, low: int, high: float = math.inf) -
 
 
 class _Model:
-    """What all rows of one data set share: popularity, topics, and the words of both."""
+    """What all rows of a data set share: popularity, topics, and the words of both."""
 
     def __init__(self, shape: Preset, noise: float, seed: int) -> None:
         self.shape = shape
@@ -249,11 +249,11 @@ class _Model:
         words = max(4.0, min(2 * share, features / (4 * max(1.0, shape.labels_per_row))))
         self.label_words, self.topic_words = round(words), round(3 * words)
 
-    def block(self, rng: np.random.Generator, wanted: int) -> tuple[Any, Any]:
-        """A block of rows of X and of Y; all are drawn, even if fewer are wanted."""
+    def chunk(self, rng: np.random.Generator, wanted: int) -> tuple[Any, Any]:
+        """A chunk of rows of X and Y; all are drawn, even if fewer are needed."""
         shape = self.shape
         sizes = _sizes(shape.labels_per_row, shape.n_labels, rng)
-        topic = self.topic_of[self._labels_at(rng.random(_BLOCK) * self.line[-1])]
+        topic = self.topic_of[self._labels_at(rng.random(_CHUNK) * self.line[-1])]
         labels, _ = _distinct(
             sizes, shape.n_labels, lambda rows: self._draw_labels(topic[rows], rng), rng
         )
@@ -337,16 +337,16 @@ def _hash(salt: NDArray[np.uint64], entity: Ints, slot: Ints) -> Floats:
 
 
 def _sizes(mean: float, limit: int, rng: np.random.Generator) -> Ints:
-    """Numbers of ids for a block's rows: varied as documents are, with this mean, up to `limit`.
+    """Numbers of ids for the rows of a chunk: varied like documents, with this mean, up to `limit`.
 
     A beta-binomial: unlike a clipped Poisson or gamma its mean is exact however close to the limit.
     """
     if mean < 1:
-        return (rng.random(_BLOCK) < mean).astype(np.int64)
+        return (rng.random(_CHUNK) < mean).astype(np.int64)
     share = (mean - 1) / max(1, limit - 1)
     if share in (0.0, 1.0):
-        return np.full(_BLOCK, round(mean), dtype=np.int64)
-    return 1 + rng.binomial(limit - 1, rng.beta(4.0, 4.0 * (1 - share) / share, _BLOCK))
+        return np.full(_CHUNK, round(mean), dtype=np.int64)
+    return 1 + rng.binomial(limit - 1, rng.beta(4.0, 4.0 * (1 - share) / share, _CHUNK))
 
 
 def _distinct(
@@ -377,7 +377,7 @@ def _distinct(
         missing = sizes - np.bincount(keys // width, minlength=len(sizes))
         if not missing.any():
             break
-    # What is left are rows that want most of all ids: choose among those still free.
+    # The remaining rows need most of all ids: choose among those still free.
     ends = np.searchsorted(keys, np.arange(len(sizes) + 1) * width)
     more = [np.empty(0, dtype=np.int64)]
     for row in np.flatnonzero(missing):

@@ -26,10 +26,10 @@ from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
 
 _COMMA = ","
-_SEPARATORS = (",", ";", "|", "/", "\t")  # that can stand between the labels of a cell
+_SEPARATORS = (",", ";", "|", "/", "\t")  # possible separators of labels in a cell
 _ROWS_TO_GUESS = 1000
-_ROWS_TO_COMPARE = 100  # with the first one, to see whether it is one of them
-_MOST_NAME_WORDS = 8  # longer cells are no names of columns
+_ROWS_TO_COMPARE = 100  # with the first row, to see whether it is a header
+_MAX_NAME_WORDS = 8  # longer cells are not column names
 _USUAL_NAMES = {"text", "body", "content", "title", "description", "id", "uri", "identifier"}
 _USUAL_NAMES |= {"labels", "label", "tags", "tag"}
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -53,19 +53,19 @@ def iter_table(
         With a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
     text : str or list of str
         The column that holds the document, or several, such as ``["title", "body"]``, which are
-        joined by line ends.
+        joined by newlines.
     labels : str
         The column that holds the labels. None: no labels.
     separator : str, optional
         Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
         means no labels. By default a comma, unless none of the first 1,000 cells has one and their
-        labels are obviously separated by another of ``| ; /``, which is then told in a warning.
+        labels are obviously separated by one of ``| ; /``, which is then reported in a warning.
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     encoding : str, default="utf-8"
         Encoding of the file.
     max_line_length : int, default=4194304
-        The longest row that is read, in characters.
+        Maximum length of a row, in characters.
 
     Yields
     ------
@@ -112,7 +112,7 @@ def read_table(
     max_line_length: int = MAX_LINE_LENGTH,
     id_field: str | None = None,
 ) -> Iterator[Document]:
-    """Like :func:`iter_table`, with the ids that a column holds."""
+    """Like :func:`iter_table`, with the ids in a column."""
     if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
     if separator is None:
@@ -125,12 +125,11 @@ def read_table(
     columns = _Columns(path, header, is_data)
     texts = [columns.number(name, "text") for name in field_names(text)]
     tagged = None if labels is None else columns.number(labels, "labels")
-    known_by = None if id_field is None else columns.number(id_field, "id_field")
+    id_column = None if id_field is None else columns.number(id_field, "id_field")
     if is_data:
         warnings.warn(
-            f"The first row of {printable(path)} is read as the names of its columns, but looks "
-            f"like data: {_listed(header)}. If it is a document, put a line with the names of the "
-            "columns above it.",
+            f"The first row of {printable(path)} is read as column names, but looks like data: "
+            f"{_listed(header)}. If it is a document, add a line with column names above it.",
             stacklevel=2,
         )
     blank = 0
@@ -143,7 +142,7 @@ def read_table(
         if len(row) != len(header):
             problem = f"expected {len(header)} cells, got {len(row)}"
             if len(row) > len(header):
-                problem += ": a cell that contains the delimiter must stand in quotes"
+                problem += "; put cells that contain the delimiter in quotes"
             raise malformed(path, number, problem, repr(row[:100]))
         cell = "" if tagged is None else row[tagged]
         names = [name.strip() for name in cell.split(separator)] if cell.strip() else []
@@ -151,13 +150,13 @@ def read_table(
             problem = f"empty label in column {labels!r}, split at {separator!r}"
             raise malformed(path, number, problem, cell)
         document = joined_fields([row[column] for column in texts])
-        yield Document(document, names, None if known_by is None else row[known_by])
+        yield Document(document, names, None if id_column is None else row[id_column])
 
 
 def separator_for(labels: Iterable[Any], trained: str | None) -> str | None:
-    """What can stand between the labels of a cell, so that it can be read again.
+    """A separator for the labels of a cell that does not occur in a label.
 
-    That of the training data, unless a label contains it; None if labels contain each.
+    The separator of the training data is preferred; None if every separator occurs in a label.
     """
     everything = "\n".join(map(str, labels))
     for separator in (trained, *_SEPARATORS):
@@ -173,13 +172,13 @@ def guess_separator(
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
 ) -> str:
-    """The separator that :func:`iter_table` splits labels at if none is given."""
+    """The default separator of :func:`iter_table` for a file."""
     if not os.path.isfile(path):
         return _COMMA  # a pipe can be read only once
     rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
     _, header = next(rows, (1, []))
     if header.count(labels) != 1:
-        return _COMMA  # the reader will say so
+        return _COMMA  # the reader raises the error
     column, first = header.index(labels), islice(rows, _ROWS_TO_GUESS)
     cells = [row[column] for _, row in first if len(row) == len(header)]
     return _guessed_separator(cells, labels)
@@ -206,13 +205,13 @@ def load_table(
     labels : str, default="labels"
         The column of the labels.
     separator : str, optional
-        Separator between the labels in a cell; see :func:`iter_table` for what is recognised.
+        Separator between the labels in a cell; see :func:`iter_table` for the default.
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     encoding : str, default="utf-8"
         Encoding of the file.
     max_line_length : int, default=4194304
-        The longest row that is read, in characters.
+        Maximum length of a row, in characters.
 
     Returns
     -------
@@ -242,7 +241,7 @@ def save_table(
 ) -> None:
     """Write a Dataset of documents as a table; label names must not contain the separator.
 
-    Of several text columns, the first has the text, and the others are empty.
+    With several text columns, the text is in the first, and the others are empty.
 
     Parameters
     ----------
@@ -325,7 +324,7 @@ def _rows(
 
 
 class _Columns(NamedTuple):
-    """The header of a table, which perhaps is none."""
+    """The header of a table, or its first row if it has no header."""
 
     path: PathLike
     header: list[str]
@@ -337,7 +336,7 @@ class _Columns(NamedTuple):
         if header.count(name) == 1:
             return header.index(name)
         if not header:
-            raise malformed(path, 1, "is empty: expected a header line that names the columns")
+            raise malformed(path, 1, "is empty: expected a header line with column names")
         if header.count(name) > 1:
             problem = (
                 f"has {header.count(name)} columns {name!r}; use {argument(used_as)} to name "
@@ -347,17 +346,17 @@ class _Columns(NamedTuple):
         other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
         if other is not None:
             separator = argument("delimiter", other)
-            remedy = f"the cells seem to be separated by {other!r}: try {separator}"
+            remedy = f"the cells seem to be separated by {other!r}; try {separator}"
             raise malformed(path, 1, f"has no column {name!r}; {remedy}", header[0])
-        missing = "a line with the names of the columns, such as text and labels"
+        missing = "a line with column names, such as text and labels"
         if self.is_data:
             problem = f"has no column {name!r} and looks like data: {_listed(header)}"
-            raise malformed(path, 1, f"{problem}. Put {missing}, above it")
+            raise malformed(path, 1, f"{problem}. Add {missing}, above it")
         listed = _listed(header)
         if set(name.split(",")) <= set(header):
-            listed += f" (give {argument(used_as)} once for each)"
+            listed += f" (use {argument(used_as)} once per column)"
         problem = f"has no column {name!r}, only {listed}; use {argument(used_as)} to name another"
-        raise malformed(path, 1, f"{problem}, or, if this line is data, put {missing}, above it")
+        raise malformed(path, 1, f"{problem}, or, if this line is data, add {missing}, above it")
 
 
 def _listed(header: list[str]) -> str:
@@ -367,7 +366,7 @@ def _listed(header: list[str]) -> str:
 def _first_rows(
     path: PathLike, delimiter: str | None, encoding: str, max_line_length: int
 ) -> list[list[str]]:
-    """Some rows behind the first one; none of a pipe, which can be read only once."""
+    """Some rows after the first; none for a pipe, which can be read only once."""
     if not os.path.isfile(path):
         return []
     rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
@@ -375,22 +374,22 @@ def _first_rows(
 
 
 def looks_like_data(first: list[str], rows: list[list[str]]) -> bool:
-    """Whether the first row of a table seems to be one of its rows, not the names of the columns.
+    """Whether the first row of a table looks like data, not like column names.
 
-    Rows repeat themselves, hold numbers, and sentences as long as those below them.
+    Data has repeated cells, numbers, or sentences as long as those below.
     """
     names = [cell.strip() for cell in first]
     if not _USUAL_NAMES.isdisjoint(name.lower() for name in names):
         return False
     if len(set(names)) < len(names):
         return True
-    start = 0 if names and names[0] else 1  # pandas numbers its columns, perhaps behind its index
+    start = 0 if names and names[0] else 1  # pandas numbers its columns, possibly after its index
     for column, name in enumerate(names):
         below = [row[column] for row in rows if len(row) > column]
         n_words = len(name.split())
         lengths = sorted(len(cell.split()) for cell in below)
         if (
-            n_words >= _MOST_NAME_WORDS
+            n_words >= _MAX_NAME_WORDS
             or (_is_number(name) and name != str(column - start))
             or (name and name in below)
             or (lengths and n_words >= max(3, lengths[len(lengths) // 2] / 2))

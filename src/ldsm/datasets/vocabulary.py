@@ -1,7 +1,7 @@
-"""Vocabularies: what labels are called, and labels that no training row has.
+"""Vocabularies: names of labels, and labels without training rows.
 
-A vocabulary is a list of concepts. Data may name a concept by its identifier, such as a URI, or by
-its preferred name in one language: which of these, the labels of the data tell.
+A vocabulary is a list of concepts. The labels of the data may be identifiers of concepts, such as
+URIs, or preferred names in one language; the data decide which.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .._storage.text_files import MAX_LINE_LENGTH, UTF8, format_suffix, malforme
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
-# What the columns of a table may be called.
-_OF_LABELS = {"label", "labels", "tag", "tags", "uri", "id", "code", "concept", "subject"}
-_OF_NAMES = ("name", "label", "pref", "alt", "title", "synonym")
+# Known names of the columns of a table.
+LABEL_COLUMNS = {"label", "labels", "tag", "tags", "uri", "id", "code", "concept", "subject"}
+NAME_COLUMN_PREFIXES = ("name", "label", "pref", "alt", "title", "synonym")
 _FORMS = "a file, a list of labels, or a dict of labels and their names"
 Names = dict[str, list[str]]  # of each label
 
@@ -41,28 +41,27 @@ class Concept(NamedTuple):
 def read_vocabulary(
     path: PathLike, *, encoding: str = UTF8, max_line_length: int = MAX_LINE_LENGTH
 ) -> list[Concept]:
-    """Read what labels are called from a file.
+    """Read the names of labels from a file.
 
     Parameters
     ----------
     path : path
-        ``.tsv``, ``.csv`` or ``.txt``: a label and one of its names in each line; a label may have
-        several lines, or no second column. Under a header line such as ``label,name`` or
+        ``.tsv``, ``.csv`` or ``.txt``: a label and one of its names per line; a label may have
+        several lines, or no second column. With a header line such as ``label,name`` or
         ``uri,label_en,label_fi``, all columns of names are read, otherwise the second. ``.ttl``,
-        ``.nt``, ``.rdf`` or ``.xml``: a SKOS vocabulary, for which ``pip install "ldsm[skos]"`` is
-        needed; concepts that are marked as deprecated are left out. RDF/XML must do without a
-        document type, and no literal may have more than 20,000 characters. Plain, ``.gz`` or
-        ``.bz2``.
+        ``.nt``, ``.rdf`` or ``.xml``: a SKOS vocabulary, which needs ``pip install "ldsm[skos]"``;
+        deprecated concepts are left out. RDF/XML must not have a document type, and literals may
+        have at most 20,000 characters. Plain, ``.gz`` or ``.bz2``.
     encoding : str, default="utf-8"
-        Of a table.
+        Encoding of a table.
     max_line_length : int, default=4194304
-        The longest line that is read, in characters.
+        Maximum length of a line, in characters.
 
     Returns
     -------
     list of Concept
-        Named tuples: `identifier`, the label; `preferred`, a name for each language ("" where the
-        file names none); `others`, pairs of a language and a further name.
+        Named tuples: `identifier`, the label; `preferred`, a name per language ("" if the file
+        names none); `others`, tuples of a language and an alternative name.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def read_vocabulary(
     else:
         known = ", ".join([*_DELIMITERS, *_RDF])
         raise ValueError(
-            f"A vocabulary must be a file whose name ends in {known}. Got {printable(path)}."
+            f"A vocabulary file must have one of the suffixes {known}. Got {printable(path)}."
         )
     if not concepts:
         raise ValueError(f"A vocabulary must have at least one label. Got {printable(path)}.")
@@ -87,7 +86,7 @@ def read_vocabulary(
 
 
 def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
-    """What the labels of the data are called, and further labels that the vocabulary knows.
+    """The names of the labels of the data, and of the other labels in the vocabulary.
 
     `vocabulary` may be a file, concepts, labels, or a mapping of labels to a name or names.
     """
@@ -100,10 +99,10 @@ def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
     if not ways:
         example = concepts[0].identifier if concepts else "nothing"
         raise ValueError(
-            f"The vocabulary must name labels of the data, such as {min(seen, default='')!r:.80}. "
+            f"The vocabulary must have labels of the data, such as {min(seen, default='')!r:.80}. "
             f"Got none of them, but {example!r:.80}."
         )
-    # As identifiers, or by a language: what fits most labels.
+    # Identifiers, or names in one language: whatever matches most labels.
     way = max(ways, key=lambda way: (ways[way], way))
     found: dict[str, dict[str, None]] = {}  # names in order, each once
     for concept in concepts:
@@ -120,7 +119,7 @@ def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
 def with_labels(
     Y: Any, labels: Sequence[str], further: Iterable[str]
 ) -> tuple[sp.csr_array, list[str]]:
-    """A matrix of rows and labels with empty columns for further labels; all of them sorted."""
+    """The label matrix with empty columns for further labels; all labels are sorted."""
     names = sorted({*labels, *further})
     number = {name: i for i, name in enumerate(names)}
     moved = np.array([number[label] for label in labels], dtype=np.int64)
@@ -128,7 +127,7 @@ def with_labels(
 
 
 def _keys(concept: Concept) -> Iterable[tuple[str, str]]:
-    """How data may name a concept: as (way, label). A way is "id" or "name" and a language."""
+    """Possible labels of a concept in the data: (way, label); a way is "id" or "name LANGUAGE"."""
     yield "id", concept.identifier
     for language, name in concept.preferred.items():
         yield f"name {language}", name
@@ -184,7 +183,7 @@ def _from_table(
                 continue
             if not any(row):
                 continue
-            # URIs may stand in angle brackets, as Annif has them.
+            # URIs may be in angle brackets, as in Annif's files.
             label = row[0][1:-1] if row[0].startswith("<") and row[0].endswith(">") else row[0]
             if not label:
                 raise malformed(path, number, "a line without a label", delimiter.join(cells))
@@ -192,7 +191,7 @@ def _from_table(
             names.setdefault(label, {}).update(dict.fromkeys(given))
     except BrokenRow as error:
         raise malformed(path, error.number, str(error), error.text) from None
-    # Data may name a concept by its first name instead.
+    # The data may use the first name of a concept as its label.
     named = {label: [("", name) for name in its] for label, its in names.items()}
     return [Concept(label, dict(its[:1]), tuple(its[1:])) for label, its in named.items()]
 
@@ -200,9 +199,9 @@ def _from_table(
 def _header(row: list[str]) -> list[int] | None:
     """The columns of names, if a row is a header."""
     heads = [cell.lower() for cell in row]
-    if not heads or heads[0] not in _OF_LABELS:
+    if not heads or heads[0] not in LABEL_COLUMNS:
         return None
-    columns = [i for i, head in enumerate(heads[1:], 1) if head.startswith(_OF_NAMES)]
+    columns = [i for i, head in enumerate(heads[1:], 1) if head.startswith(NAME_COLUMN_PREFIXES)]
     return columns if columns or len(heads) == 1 else None
 
 

@@ -24,7 +24,7 @@ from .._storage.paths import PathLike, printable
 from .._storage.text_files import MAX_LINE_LENGTH, malformed, read_blocks, read_lines, reading
 from .._wording import argument
 from .dataset import Dataset
-from .lines import join_blocks, parse_blocks, write_rows
+from .lines import join_chunks, parse_chunks, write_rows
 
 _HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?\n?")
 
@@ -46,17 +46,16 @@ def load_xmlrepo(
     path : path
         The data file.
     split_file : path, optional
-        A file of row numbers counted from 1, one column for each split, as the repository ships
-        them with its small data sets (``..._trSplit.txt``, ``..._tstSplit.txt``): only these rows,
-        in this order.
+        Read only the rows in this file, in its order: row numbers counted from 1, one column per
+        split, as in the repository's small data sets (``..._trSplit.txt``, ``..._tstSplit.txt``).
     split : int, default=0
-        Which column of `split_file`, counted from 0.
+        Column of `split_file`, counted from 0.
     feature_names, label_names : sequence of str or path, optional
         Names of the columns, or a text file with one name per line.
     duplicates : {"error", "sum"}, default="error"
-        What to do with a feature that a row gives twice. A label given twice counts once.
+        How to handle a feature that occurs twice in a row. A label given twice counts once.
     max_line_length : int, default=4194304
-        The longest line that is read, in bytes.
+        Maximum length of a line, in bytes.
 
     Returns
     -------
@@ -77,8 +76,8 @@ def load_xmlrepo(
     >>> data.X.shape, data.labels
     ((3, 5), [[0, 2], [], [3]])
     """
-    blocks = iter_xmlrepo(path, duplicates=duplicates, max_line_length=max_line_length)
-    data = join_blocks(blocks, path, feature_names=feature_names, label_names=label_names)
+    chunks = iter_xmlrepo(path, duplicates=duplicates, max_line_length=max_line_length)
+    data = join_chunks(chunks, path, feature_names=feature_names, label_names=label_names)
     if split_file is None:
         return data
     splits = read_split(split_file, len(data))
@@ -96,34 +95,34 @@ def iter_xmlrepo(
     block_bytes: int = 8 << 20,
     max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[Dataset]:
-    """Read a file of the repository block by block, for files larger than memory.
+    """Read a file of the repository in chunks, for files larger than memory.
 
-    Each block is a Dataset of the header's width; there is at least one. ``save_store(iter_xmlrepo(
-    path), folder)`` turns a file of any size into a store.
+    Each chunk is a Dataset with the width in the header; there is at least one.
+    ``save_store(iter_xmlrepo(path), folder)`` converts a file of any size to a store.
 
     Parameters
     ----------
     path : path
         The file; ``.gz`` and ``.bz2`` are compressed.
     duplicates : {"error", "sum"}, default="error"
-        What to do with a feature that a row gives twice.
+        How to handle a feature that occurs twice in a row.
     block_bytes : int, default=8388608
-        About how much of the file makes a block.
+        Approximate size of a chunk of the file.
     max_line_length : int, default=4194304
-        The longest line that is read, in bytes.
+        Maximum length of a line, in bytes.
 
     Yields
     ------
     Dataset
-        One block of rows.
+        One chunk of rows.
     """
     with reading(path) as file:
-        blocks = read_blocks(path, file, block_bytes, max_line_length)
-        first = next(blocks)
+        chunks = read_blocks(path, file, block_bytes, max_line_length)
+        first = next(chunks)
         end = first.find(b"\n") + 1 or len(first)
         rows, features, labels = _parse_header(path, first[:end])
-        yield from parse_blocks(
-            chain([first[end:]], blocks),
+        yield from parse_chunks(
+            chain([first[end:]], chunks),
             path,
             first_line=2,
             n_rows=rows,
@@ -136,7 +135,7 @@ def iter_xmlrepo(
 def save_xmlrepo(data: Dataset, path: PathLike) -> None:
     """Write a Dataset in the repository's format, which cannot hold names.
 
-    Values are written in the fewest digits that read back as the same float32.
+    Values are written with the fewest digits that give the same float32 when read.
 
     Parameters
     ----------
@@ -182,8 +181,8 @@ def _parse_header(path: PathLike, line: bytes) -> tuple[int, int, int]:
         raise malformed(
             path,
             1,
-            "expected the header 'rows features labels', three whole numbers; texts need their "
-            "labels beside them, in a CSV file or JSON Lines; for features without a header, "
+            "expected the header 'rows features labels', three whole numbers; for texts with "
+            "labels, use a CSV file or JSON Lines; for features without a header, use "
             + argument("format", "svmlight"),
             line.rstrip(b"\r\n"),
         )

@@ -36,9 +36,9 @@ def classifier_of(estimator: Estimator) -> LdSMClassifier:
 
 
 def check_kind(estimator: Estimator, data: Dataset, name: object = "") -> None:
-    """Raise an error unless the model, called `name`, reads such rows: texts or features.
+    """Raise an error unless the model `name` reads rows of this kind: texts or features.
 
-    A model that reads texts also reads features that were made with its words.
+    A model that reads texts also reads features made with its words.
     """
     model = f"model {name}" if name else "model"
     if isinstance(estimator, TextTagger) and data.text_form is not None:
@@ -49,7 +49,7 @@ def check_kind(estimator: Estimator, data: Dataset, name: object = "") -> None:
 
 
 def has_label_names(classes: NDArray[Any], data: Dataset) -> bool:
-    """Whether labels are names, not numbers; an error if model and rows differ in this."""
+    """Whether labels are names, not numbers; raises an error if model and rows differ."""
     named = any(isinstance(label, str) for label in classes[:1].tolist())
     if named != (data.label_names is not None):
         has, wants = ("numbers", "names") if named else ("names", "numbers")
@@ -64,16 +64,16 @@ def in_columns(estimator: Estimator, data: Dataset, name: object = "") -> tuple[
     check_kind(estimator, data, name)
     model = classifier_of(estimator).model_
     if isinstance(estimator, TextTagger) and data.label_names is None:
-        # A tagger calls such labels by their numbers.
+        # A tagger uses their numbers as names.
         data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
     named = has_label_names(model.classes, data)
     if not named and not np.array_equal(model.classes, np.arange(model.n_labels)):
         # Numbers that are not column numbers are compared like names.
         named = True
         data = replace(data, label_names=[str(i) for i in range(data.n_labels)])
-    # One row with all labels of the training set stands for it.
+    # One row with all labels represents the training set.
     seen = sp.csr_array((model.label_counts > 0).astype(np.int32)[None, :])
-    # Features of texts keep their columns: `model_rows` asks the tagger about them.
+    # Features of texts keep their columns: `model_rows` maps them.
     of_texts = isinstance(estimator, TextTagger)
     width = data.n_features if of_texts else model.n_features
     reference = Dataset(

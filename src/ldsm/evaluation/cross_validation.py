@@ -1,4 +1,4 @@
-"""Cross-validation with the metrics of this field, for every form of X and y that `fit` takes."""
+"""Cross-validation with ranking metrics, for every form of X and y that `fit` accepts."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def cross_validate(
     """Fit a clone of the model on each part of the rows and evaluate it on the rest.
 
     scikit-learn's ``cross_val_score`` takes dense y, and lists only with a splitter such as
-    ``KFold(5)``; this takes every form that `fit` takes, sparse matrices included. Labels that
-    occur only in the rows held out are misses.
+    ``KFold(5)``; this function accepts every form that `fit` accepts, sparse matrices included.
+    Labels that occur only in held-out rows count as misses.
 
     Parameters
     ----------
@@ -91,13 +91,13 @@ def cross_validate(
     X : matrix, texts or Dataset
         Rows or texts, as for `fit`; a Dataset includes its labels.
     y : labels, optional
-        In the forms that `fit` takes.
+        In any form that `fit` accepts.
     cv : int or splitter, default=5
-        Number of folds, of shuffled rows; or a splitter of scikit-learn.
+        Number of folds of shuffled rows, or a scikit-learn splitter.
     ks : sequence of int, default=(1, 3, 5)
         Numbers of predictions to evaluate.
     random_state : int, RandomState or None, default=0
-        Shuffles the rows.
+        Seed for shuffling the rows.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def _dataset(model: Estimator, X: Any, y: Any) -> Dataset:
             raise ValueError("A Dataset includes its labels: y must be omitted.")
         return X
     if isinstance(model, TextTagger):
-        pairs = list(read_pairs(X, y))
-        return Dataset.from_texts([text for text, _ in pairs], [tags for _, tags in pairs])
+        documents = list(read_pairs(X, y))
+        return Dataset.from_texts([text for text, _ in documents], [tags for _, tags in documents])
     labels = label_arrays(y)
     named = None if labels.form == "sparse" else [str(label) for label in labels.classes.tolist()]
     Y = label_csr(labels.indptr, labels.indices, labels.n_labels)

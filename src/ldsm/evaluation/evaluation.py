@@ -28,18 +28,18 @@ from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
 
 
 class Evaluation:
-    """Evaluates a fitted model on labelled rows, preferably rows that training has not seen.
+    """Evaluates a fitted model on labelled rows, preferably rows not used in training.
 
     Parameters
     ----------
     model : LdSMClassifier or TextTagger
         Fitted.
     X : matrix, texts or Dataset
-        What the model's `predict_topk` takes, or a Dataset, which includes its labels. Labels and
-        features of a Dataset are brought into the model's columns.
+        Input of the model's `predict_topk`, or a Dataset, which includes its labels. Labels and
+        features of a Dataset are aligned with the model's columns.
     y : labels, optional
-        In the forms that `fit` takes, or a 0/1 matrix in the columns of `classes_`. Labels unknown
-        to the model are left out.
+        In any form that `fit` accepts, or a 0/1 matrix with the columns of `classes_`. Labels
+        unknown to the model are left out.
     feature_names : sequence of str, optional
         For models that read features; by default the Dataset's, the model's own, or x0, x1 ...
 
@@ -52,7 +52,7 @@ class Evaluation:
         Their labels, 0/1.
     texts : list of str or None
     unseen : Unseen
-        Labels and features of the data that training never saw.
+        Labels and features of the data that were not seen in training.
 
     Examples
     --------
@@ -89,8 +89,8 @@ class Evaluation:
         else:
             if isinstance(model, TextTagger):
                 if y is None:
-                    pairs = list(read_pairs(X))
-                    X, y = [text for text, _ in pairs], [tags for _, tags in pairs]
+                    documents = list(read_pairs(X))
+                    X, y = [text for text, _ in documents], [tags for _, tags in documents]
                 texts = list(read_texts(X))
                 X = fitted_text(model).rows(texts)
             elif y is None:
@@ -129,22 +129,22 @@ class Evaluation:
         feature_names: Sequence[str] = (),
         n_jobs: int | None = None,
     ) -> Evaluation:
-        """An evaluation on rows that already are in the model's columns.
+        """An evaluation of rows that are already in the model's columns.
 
         Parameters
         ----------
         model : FittedModel
-            What evaluates: the `model_` of a classifier.
+            The `model_` of a classifier.
         x : Blocks
             The rows.
         truth : csr_array of shape (n_rows, n_labels)
             Their labels, 0/1.
         texts : list of str, optional
-            What the rows were made from.
+            The texts of the rows.
         feature_names : sequence of str, default=()
             Names of the columns of `x`.
         n_jobs : int, optional
-            Threads for predicting.
+            Number of threads for prediction.
         """
         evaluation = cls.__new__(cls)
         vars(evaluation).update(
@@ -169,12 +169,12 @@ class Evaluation:
         return int(np.count_nonzero(np.diff(self.truth.indptr)))
 
     def sample(self, most: int) -> Evaluation:
-        """The same on at most `most` rows, evenly spaced.
+        """The same evaluation on at most `most` rows, evenly spaced.
 
         Parameters
         ----------
         most : int
-            The most rows to keep.
+            Maximum number of rows to keep.
         """
         if self.n_rows <= most:
             return self
@@ -192,7 +192,7 @@ class Evaluation:
 
     @cached_property
     def top(self) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Columns and scores of each row's best labels, as many as the largest of `KS`."""
+        """Columns and scores of each row's ``max(KS)`` best labels."""
         return self.best(max(KS))
 
     def best(self, k: int, tail: float = 0.0) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -201,7 +201,7 @@ class Evaluation:
         Parameters
         ----------
         k : int
-            Labels per row.
+            Number of labels per row.
         tail : float >= 0, default=0
             See `LdSMClassifier.predict_topk`.
         """
@@ -209,7 +209,7 @@ class Evaluation:
         return self.model.top_columns(self.x, k, tail=tail, n_jobs=self.n_jobs)
 
     def sums(self, ks: Sequence[int], *, tail: float = 0.0) -> RankingSums:
-        """The sums behind all ranking metrics; sums over parts of the rows can be added up.
+        """The sums behind all ranking metrics; sums over parts of the rows can be added.
 
         Propensity-scored metrics are included if there were at least three training rows.
 
@@ -249,7 +249,7 @@ class Evaluation:
         columns, _ = self.best(max(ks), tail)
         ranking = ranking_report(self.truth, columns, ks, propensities=propensities)
         if self.unseen.dropped_per_row.any():
-            # True labels without a column get one that is never predicted.
+            # Give true labels without a column one that is never predicted.
             everything = sp.hstack([self.truth, _ones(self.unseen.dropped_per_row)], format="csr")
             for k in ks:
                 ranking[f"recall_all@{k}"] = recall_at_k(everything, columns, k)
@@ -280,44 +280,44 @@ class Evaluation:
         )
 
     def labels_per_row(self) -> NDArray[np.int64]:
-        """How many true labels each row has, those that training never saw included."""
+        """Number of true labels per row, including labels not seen in training."""
         return np.asarray(np.diff(self.truth.indptr) + self.unseen.dropped_per_row)
 
     def reliability(self, n_bins: int = 10) -> Reliability:
-        """Compare the scores of each row's five best labels with how often they are true.
+        """Compare the scores of each row's five best labels with the share of true ones.
 
         Parameters
         ----------
         n_bins : int, default=10
-            Bins of equal width.
+            Number of bins of equal width.
         """
         return reliability(self.truth, *self.top, n_bins=n_bins)
 
     # -- tree by tree -------------------------------------------------------------------------
 
     def tree_curve(self, metric: str = "precision") -> MetricCurve:
-        """A metric of the first 1, 2, 4 ... trees and of all, without a second stage.
+        """A metric of the first 1, 2, 4 ... trees and of all trees, without a second stage.
 
-        The first n trees are the forest that the same fit with ``n_estimators=n`` would have grown.
+        The first n trees are those that the same fit with ``n_estimators=n`` would grow.
 
         Parameters
         ----------
         metric : {"precision", "ndcg"}, default="precision"
-            What is measured, at 1, 3 and 5.
+            Metric to compute, at 1, 3 and 5.
         """
         n_trees = self.model.forest.n_trees
-        # A point close to the last one would add nothing, and their labels would overlap.
+        # Leave out points close to the last one: their tick labels would overlap.
         sizes = [2**i for i in range(n_trees.bit_length()) if 2**i <= 0.8 * n_trees] + [n_trees]
         values = _by_name([self._of_trees(0, n, metric) for n in sizes])
         return MetricCurve(np.array(sizes), values, "trees", whole=self._whole(metric))
 
     def single_trees(self, metric: str = "precision") -> SingleTrees:
-        """A metric of each tree alone, of all together, and with the second stage.
+        """A metric of each tree alone, of all trees, and with the second stage.
 
         Parameters
         ----------
         metric : {"precision", "ndcg"}, default="precision"
-            What is measured, at 1, 3 and 5.
+            Metric to compute, at 1, 3 and 5.
         """
         n_trees = self.model.forest.n_trees
         single = _by_name([self._of_trees(tree, tree + 1, metric) for tree in range(n_trees)])
@@ -343,7 +343,7 @@ def _nothing_unseen(truth: sp.csr_array) -> Unseen:
 
 
 def _numbered(first: int, model: FittedModel) -> list[str]:
-    """Names of features without names, from a number on."""
+    """Default names of features from number `first` on."""
     return [f"x{i}" for i in range(first, model.n_features)]
 
 
@@ -352,7 +352,7 @@ def _by_name(points: Sequence[dict[str, float]]) -> dict[str, NDArray[np.float64
 
 
 def _ones(counts: NDArray[np.int64]) -> sp.csr_array:
-    """A 0/1 matrix in which row i begins with `counts[i]` ones."""
+    """A 0/1 matrix in which row i starts with `counts[i]` ones."""
     indptr = np.concatenate([[0], np.cumsum(counts)])
     columns = np.concatenate([np.arange(count) for count in counts.tolist()])
     shape = (len(counts), int(counts.max(initial=0)))

@@ -29,19 +29,18 @@ class Scores:
     f1 : dict of str to float
         F1 of predicted sets by average; empty if the model predicts one label per row.
     unseen : Unseen
-        Labels and features of the data that training never saw.
+        Labels and features of the data that were not seen in training.
     n_rows : int
     best_precision : dict of int to float
-        The precision at each k of a model that is always right: below 1 if rows have fewer than k
-        labels.
+        The precision at each k of a perfect model; below 1 if rows have fewer than k labels.
     labels_per_row : float
         Mean number of true labels, unseen ones included.
     n_unlabelled : int
-        Rows without a true label; precision counts them as misses.
+        Number of rows without a true label; they count as misses in precision.
     n_predicted : int
-        Labels in all predicted sets.
+        Number of labels in all predicted sets.
     set_precision, set_recall : float
-        Of the predicted sets, over all pairs of row and label; nan without sets.
+        Precision and recall of the predicted sets, over all (row, label) pairs; nan without sets.
     """
 
     ks: Sequence[int]

@@ -9,13 +9,13 @@ list of label-id lists, one per row. A list of lists always means label ids.
   zero and negative ones, are ordered by value.
 - a dense array of *floating* scores. Every label counts, even at 0; ``-inf`` means "not predicted".
 - an array of *integer* label ids, best first, -1 where a prediction is missing.
-- a tuple ``(labels, scores)`` as ``predict_topk`` returns it. The order of the columns
-  counts; the scores are only checked.
+- a tuple ``(labels, scores)`` as returned by ``predict_topk``. The order of the columns counts; the
+  scores are only checked.
 
 So the dtype of a dense array decides: integers are label ids, floats are scores. Ties go to the
-lower label id. If a row has fewer than k predictions, the missing ones are misses. Rows without
-true labels count 0 in precision and are left out of nDCG and recall; if no row has a label, all
-metrics except precision are nan. No input is changed.
+lower label id. If a row has fewer than k predictions, the missing ones count as misses. Rows
+without true labels count as 0 in precision and are left out of nDCG and recall; if no row has a
+label, all metrics except precision are nan. Input is never modified.
 """
 
 from .propensities import propensities

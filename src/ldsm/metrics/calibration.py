@@ -38,7 +38,7 @@ class Reliability:
 
 
 def reliability(y_true: Any, labels: Any, scores: Any, n_bins: int = 10) -> Reliability:
-    """Compare scores with how often they are right.
+    """Compare scores with the share of true labels.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def reliability(y_true: Any, labels: Any, scores: Any, n_bins: int = 10) -> Reli
         The true labels, as for `ldsm.metrics`.
     labels, scores : arrays of shape (n_rows, k)
         Column numbers and their scores in [0, 1], as returned by ``predict_topk`` if Y was a
-        matrix. -1 stands for no prediction.
+        matrix. -1 means no prediction.
     n_bins : int, default=10
-        Bins of equal width.
+        Number of bins of equal width.
 
     Examples
     --------

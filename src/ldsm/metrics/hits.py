@@ -64,7 +64,7 @@ class Ranking:
         return _ratio(*self.terms(metric, k))
 
     def terms(self, metric: str, k: int) -> tuple[float, float]:
-        """Numerator and denominator; those of other rows can be added to them."""
+        """Numerator and denominator, which can be added over parts of the rows."""
         if metric == "precision":
             return self.gain(self.hits, k, None, discount=False), len(self.sizes) * k
         if metric == "ndcg":
@@ -87,7 +87,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class RankingSums:
-    """Sums behind the metrics of some rows, to which those of other rows can be added."""
+    """Sums behind the metrics of some rows; sums over parts of the rows can be added."""
 
     metrics: Sequence[str]  # to report
     terms: dict[tuple[str, int], tuple[float, float]]  # see `Ranking.terms`; by (metric, k)
@@ -152,7 +152,7 @@ def top_of_dense(scores: npt.NDArray[Any], k: int) -> npt.NDArray[np.int32]:
 
 
 def top_of_sparse(scores: sp.csr_array, k: int) -> npt.NDArray[np.int32]:
-    """Like `top_of_dense`, on blocks of rows of similar length, padded with -inf."""
+    """Like `top_of_dense`, on chunks of rows of similar length, padded with -inf."""
     data = scores.data if scores.data.dtype.kind == "f" else scores.data.astype(np.float64)
     lengths = np.diff(scores.indptr)
     by_length = np.argsort(-lengths, kind="stable")
@@ -162,9 +162,9 @@ def top_of_sparse(scores: sp.csr_array, k: int) -> npt.NDArray[np.int32]:
         rows = by_length[start : start + max(1, _CELLS // longest)]
         first_cell = scores.indptr[rows, None]
         padding = np.arange(longest) >= lengths[rows, None]
-        block = data[np.where(padding, 0, first_cell + np.arange(longest))]
-        block[padding] = -np.inf
-        best, missing = _best_columns(block, k)
+        chunk = data[np.where(padding, 0, first_cell + np.arange(longest))]
+        chunk[padding] = -np.inf
+        best, missing = _best_columns(chunk, k)
         labels = scores.indices[np.where(missing, 0, first_cell + best)]
         top[rows, : labels.shape[1]] = np.where(missing, -1, labels)
         start += len(rows)

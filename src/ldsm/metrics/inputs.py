@@ -1,4 +1,4 @@
-"""Check the input of `ldsm.metrics` and bring it to one form."""
+"""Check the input of `ldsm.metrics` and convert it to one form."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_predictions(y_pred: Any, k: int) -> tuple[npt.NDArray[np.int32], int | 
     scores = None
     if isinstance(y_pred, tuple):
         if len(y_pred) != 2:
-            fail("y_pred", f"a tuple of {len(y_pred)}", "a pair (labels, scores)")
+            fail("y_pred", f"a tuple of {len(y_pred)}", "a tuple (labels, scores)")
         y_pred, scores = y_pred[0], np.asarray(y_pred[1])
     try:
         array = np.asarray(y_pred)

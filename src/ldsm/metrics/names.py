@@ -1,4 +1,4 @@
-"""Labels given by name, in truth and predictions alike, brought to numbers."""
+"""Convert label names in truth and predictions to numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .inputs import fail
 
-_MISSING = (-1, None)  # fill up a row of predictions
+_MISSING = (-1, None)  # padding in a row of predictions
 
 
 def frame_rows(y: Any) -> list[list[str]] | None:
@@ -22,13 +22,13 @@ def frame_rows(y: Any) -> list[list[str]] | None:
 
 
 def numbered(y_true: Any, y_pred: Any, y_train: Any = None) -> tuple[Any, Any, Any]:
-    """The same with numbers for names, if the predictions are names."""
+    """The arguments with numbers instead of names, if the predictions are names."""
     labels = y_pred[0] if isinstance(y_pred, tuple) and len(y_pred) == 2 else y_pred
     if sp.issparse(labels):
         return y_true, y_pred, y_train
     try:
         array = np.asarray(labels)
-    except ValueError:  # rows of unequal length, which the reader refuses
+    except ValueError:  # rows of unequal length, which the reader rejects
         return y_true, y_pred, y_train
     if array.ndim != 2 or array.dtype.kind not in "OU":
         return y_true, y_pred, y_train
@@ -36,7 +36,7 @@ def numbered(y_true: Any, y_pred: Any, y_train: Any = None) -> tuple[Any, Any, A
     names = array.ravel().tolist()
     rows = [_numbers(y, name, number) for y, name in ((y_true, "y_true"), (y_train, "y_train"))]
     if not {type(label) for label in number} & {type(name) for name in names}:
-        return y_true, y_pred, y_train  # numbers and names, which the reader refuses
+        return y_true, y_pred, y_train  # numbers and names, which the reader rejects
     ids = [-1 if name in _MISSING else number.setdefault(name, len(number)) for name in names]
     top = np.array(ids).reshape(array.shape)
     return rows[0], (top, y_pred[1]) if isinstance(y_pred, tuple) else top, rows[1]

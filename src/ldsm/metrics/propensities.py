@@ -12,7 +12,7 @@ from .inputs import common_width, fail, positive, read_labels, widen
 
 _Floats = npt.NDArray[np.float64]
 _GENERAL, _WIKIPEDIA, _AMAZON = (0.55, 1.5), (0.5, 0.4), (0.6, 2.6)
-# Family names, to be followed by an optional "titles" and size: "amazontitles670k".
+# Family names, optionally followed by "titles" and a size: "amazontitles670k".
 _FAMILIES = {
     **dict.fromkeys(("amazoncat", "bibtex", "delicious", "eurlex", "mediamill"), _GENERAL),
     **dict.fromkeys(("rcv1x", "wiki10", "wikiseealso"), _GENERAL),
@@ -34,18 +34,17 @@ def propensities(
 ) -> _Floats:
     """Propensity of every label by the model of Jain, Prabhu and Varma (KDD 2016).
 
-    Annotators miss labels, rare ones most of all. A label's propensity is the estimated chance that
+    Annotators miss labels, especially rare ones. A label's propensity is the estimated chance that
     it was recorded where it applies, ``p = 1 / (1 + C (n + B)^-A)`` for a label on n of the N
     training rows, ``C = (ln N - 1)(B + 1)^A``.
 
-    What A and B mean: a label with one training row always gets ``1 / ln N``, and A and B say how
-    the propensity rises from there towards 1. **A** is the speed: with A near 0, all labels get
-    almost the same propensity; with a large A, even labels of medium frequency count as nearly
-    always recorded. **B** is the delay: it is added to every count, so labels with far fewer rows
-    than B are treated alike. Neither can be computed from your own labels: the authors estimated
-    them on Wikipedia and Amazon data, where missing labels could be counted, and the general values
-    are the means of the two. Use a data set's own values to compare with published tables, the
-    general ones otherwise.
+    A label with one training row always gets ``1 / ln N``; A and B control how the propensity rises
+    from there towards 1. **A** is the speed: with A near 0, all labels get almost the same
+    propensity; with a large A, even labels of medium frequency count as nearly always recorded.
+    **B** is the delay: it is added to every count, so labels with far fewer rows than B are treated
+    alike. Neither can be computed from your own labels: the authors estimated them on Wikipedia and
+    Amazon data, where missing labels could be counted. The general values are the means of the two.
+    Use a data set's own values to compare with published tables, and the general ones otherwise.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ def propensities(
         for the Amazon sets (such as ``"amazon-670k"``), the general 0.55, 1.5 for AmazonCat and the
         other sets of the repository. Case and punctuation are ignored.
     a, b : float, optional
-        A and B, to be given together; 0.55 and 1.5 if neither they nor `dataset` are given.
+        A and B; give both or neither. The defaults are 0.55 and 1.5.
     n_labels : int, optional
         Number of labels, if `y_train` is lists and may lack the last ones.
 
@@ -91,7 +90,7 @@ def propensities_from_counts(
 ) -> _Floats | None:
     """Like `propensities`, but from the label counts of `n_rows` training rows.
 
-    None for fewer than three training rows. (A file may state fewer rows than a label count.)
+    None for fewer than three training rows. (In a file, `n_rows` may be less than a label count.)
     """
     a, b = _constants(dataset, a, b)
     n_rows = max(n_rows, int(counts.max(initial=0)))
@@ -109,7 +108,7 @@ def _constants(dataset: str | None, a: float | None, b: float | None) -> tuple[f
             fail("a, b", (a, b), "two positive numbers")
         return float(a), float(b)
     if a is not None or b is not None:
-        fail("dataset", dataset, "None where a and b are given")
+        fail("dataset", dataset, "None if a and b are given")
     plain = re.sub(r"[^a-z0-9]", "", dataset.lower()).removeprefix("lf")
     for family, values in _FAMILIES.items():
         if re.fullmatch(rf"{family}(titles)?(\d+[km]?)?", plain):

@@ -34,7 +34,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
 
@@ -59,7 +59,7 @@ def ndcg_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
 
@@ -84,7 +84,7 @@ def recall_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
 
@@ -112,7 +112,7 @@ def r_precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
 
@@ -130,7 +130,7 @@ def r_precision_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
 
 
 def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
-    """Share of the distinct true labels that are predicted correctly for at least one row.
+    """Share of the distinct true labels that are found in at least one row.
 
     Low coverage with high precision means that the model mostly predicts frequent labels.
 
@@ -139,7 +139,7 @@ def coverage_at_k(y_true: Any, y_pred: Any, k: int = 5) -> float:
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
 
@@ -164,11 +164,11 @@ def psp_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.ArrayLik
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
     propensities : array of shape (n_labels,)
-        Numbers in (0, 1], as the function of that name returns them.
+        Numbers in (0, 1], as returned by `ldsm.metrics.propensities`.
 
     Returns
     -------
@@ -194,11 +194,11 @@ def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.Array
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     k : int, default=5
         Number of predictions per row to evaluate.
     propensities : array of shape (n_labels,)
-        Numbers in (0, 1], as the function of that name returns them.
+        Numbers in (0, 1], as returned by `ldsm.metrics.propensities`.
 
     Returns
     -------
@@ -216,14 +216,14 @@ def psndcg_at_k(y_true: Any, y_pred: Any, k: int = 5, *, propensities: npt.Array
 def f1_score(y_true: Any, y_pred: Any, average: str = "micro") -> float:
     """F1 of predicted label sets, by scikit-learn.
 
-    A label or row with nothing true and nothing predicted counts 0.
+    A label or row with nothing true and nothing predicted counts as 0.
 
     Parameters
     ----------
     y_true, y_pred : 0/1 matrix or list of label-id lists
         The true and the predicted sets.
     average : {"micro", "macro", "samples"}, default="micro"
-        Over all pairs of row and label, or the mean over the labels or over the rows.
+        Over all (row, label) pairs, or the mean over labels or rows.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def ranking_report(
     y_true : 0/1 matrix or list of label-id lists
         The true labels; the forms are described at the top of `ldsm.metrics`.
     y_pred : scores, label ids, or (labels, scores)
-        The predictions; likewise described there.
+        The predictions; the forms are described there, too.
     ks : sequence of int, default=(1, 3, 5)
         Numbers of predictions to evaluate.
     propensities : array of shape (n_labels,), optional
@@ -288,9 +288,9 @@ def ranking_report(
     (0.5, 0.25, ['coverage@1', 'ndcg@1'])
     """
     if propensities is not None and y_train is not None:
-        fail("y_train", type(y_train).__name__, "None where propensities are given")
+        fail("y_train", type(y_train).__name__, "None if propensities are given")
     if y_train is None and dataset is not None:
-        fail("dataset", dataset, "None where no y_train is given")
+        fail("dataset", dataset, "None if y_train is not given")
     if not (ks := list(ks)):
         fail("ks", ks, "a non-empty sequence of integers >= 1")
     return _sums(rank(y_true, y_pred, ks, propensities, y_train, dataset), ks).report()
@@ -299,7 +299,7 @@ def ranking_report(
 def ranking_sums(
     y_true: Any, y_pred: Any, ks: Sequence[int], *, propensities: npt.ArrayLike | None = None
 ) -> RankingSums:
-    """The sums behind `ranking_report` for a part of the rows, to be added up over all parts."""
+    """The sums behind `ranking_report` for a part of the rows; add them over all parts."""
     return _sums(rank(y_true, y_pred, ks, propensities), ks)
 
 
@@ -311,7 +311,7 @@ def rank(
     y_train: Any = None,
     dataset: str | None = None,
 ) -> Ranking:
-    """Check the input, bring it to one form and find the hits."""
+    """Check the input, convert it to one form and find the hits."""
     k = max(positive("k", k) for k in ks)
     y_true, y_pred, y_train = numbered(y_true, y_pred, y_train)
     truth, truth_fixed = read_labels(y_true, "y_true")

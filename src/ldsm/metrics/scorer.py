@@ -27,7 +27,7 @@ def topk_scorer(metric: str = "precision", k: int = 5, *, propensities: Any = No
     k : int, default=5
         Number of predictions per row to evaluate.
     propensities : array or dict, optional
-        For "psp" and "psndcg": one per column, or by label name where Y is lists of names.
+        For "psp" and "psndcg": one per column, or by label name if Y is lists of names.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def topk_scorer(metric: str = "precision", k: int = 5, *, propensities: Any = No
     if metric not in METRICS:
         fail("metric", metric, f"one of {', '.join(map(repr, METRICS))}")
     if (propensities is not None) != (metric in WEIGHTED):
-        allowed = f"given for {' and '.join(WEIGHTED)}, and only there"
+        allowed = f"given for {' and '.join(WEIGHTED)} only"
         fail("propensities", type(propensities).__name__, allowed)
     return TopKScorer(metric, positive("k", k), propensities)
 
@@ -93,5 +93,5 @@ def _is_indicator(y: Any, estimator: Any) -> bool:
     if sp.issparse(y) or getattr(y, "ndim", 1) == 2:
         return True
     width = len(getattr(estimator, "classes_", ()))
-    # Rows of only 0 and 1, each with one entry per label, cannot be meant as label names.
+    # Rows of only 0 and 1, with one entry per label, are not label names.
     return all(isinstance(r, list | tuple) and len(r) == width and set(r) <= {0, 1} for r in y)

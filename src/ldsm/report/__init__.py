@@ -1,4 +1,4 @@
-"""A self-contained HTML page about a model on held-out rows; figures need ``ldsm[plot]``."""
+"""A self-contained HTML report on a model and held-out rows; needs ``ldsm[plot]``."""
 
 from .page import Report, make_report
 

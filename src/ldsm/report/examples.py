@@ -1,4 +1,4 @@
-"""Explain a few held-out rows, chosen by how confident the model is and whether it is right."""
+"""Explain a few held-out rows, chosen by the model's confidence and correctness."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..evaluation import Evaluation
 from ..text.explanations import TextExplainer, TextExplanation, Weighted
 from .html import Markup, element, joined, note, table
 
-MOST_WORDS = 6
+MAX_WORDS = 6
 NAME_WIDTH = 60  # characters of a label
 _CHARACTERS = 420  # of a document to show
 
 
 def examples(evaluation: Evaluation) -> Iterator[Markup]:
-    """For each example a heading, the row, its labels and the reasons."""
+    """For each example, a heading, the row, its labels and the explanation."""
     k = evaluation.top[0].shape[1]
     for title, row in _chosen(evaluation).items():
         x = evaluation.x.rows(row, row + 1)
         explainer = TextExplainer(evaluation.model, x, evaluation.feature_names)
-        explanation = explainer.explanation(k, max_words=MOST_WORDS, max_tags=1)
+        explanation = explainer.explanation(k, max_words=MAX_WORDS, max_tags=1)
         yield element("h3", f"{title}: row {row:,}")
         yield _content(evaluation, row)
         yield _labels(evaluation, row, explanation)
@@ -31,7 +31,7 @@ def examples(evaluation: Evaluation) -> Iterator[Markup]:
 
 
 def _chosen(evaluation: Evaluation) -> dict[str, int]:
-    """Rows by what they are examples of; ties go to the first row."""
+    """Rows by kind of example; ties go to the first row."""
     columns, scores = evaluation.top
     best = scores[:, 0].astype(np.float64)
     truth = evaluation.truth
@@ -82,9 +82,9 @@ def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> M
     predicted = {s.tag for s in explanation.scores}
     missed = [shortened(str(label), NAME_WIDTH) for label in true if label not in predicted]
     if missed:
-        text = f"True labels that are missing here: {', '.join(missed)}."
+        text = f"Missed true labels: {', '.join(missed)}."
     else:
-        text = "All its true labels are here." if true else "The row has no label."
+        text = "All true labels are predicted." if true else "The row has no label."
     text_columns = ["true", heads[-1]] if linear else ["true"]
     shown = table(heads, rows, text_columns, cards=True)
     return joined([shown, note(text)])
@@ -94,8 +94,8 @@ def _trees(explanation: TextExplanation) -> Markup:
     leaves = [leaf for path in explanation.paths for leaf in path.leaves]
     depth = np.mean([leaf.depth for leaf in leaves])
     return note(
-        f"In the trees: {len(leaves)} leaves in {len(explanation.paths)} trees, at a mean depth of "
-        f"{depth:.1f}. What influenced the path most: {_listed(explanation.words) or 'nothing'}."
+        f"Trees: {len(leaves)} leaves in {len(explanation.paths)} trees, at a mean depth of "
+        f"{depth:.1f}. Strongest influence on the path: {_listed(explanation.words) or 'none'}."
     )
 
 
@@ -103,5 +103,5 @@ def _yes_or_no(value: bool) -> Markup:
     return element("span", "yes" if value else "no", class_="good" if value else "bad")
 
 
-def _listed(pairs: Weighted) -> str:
-    return ", ".join(f"{shortened(word, 40)} {part:+.2f}" for word, part in pairs)
+def _listed(words: Weighted) -> str:
+    return ", ".join(f"{shortened(word, 40)} {weight:+.2f}" for word, weight in words)

@@ -1,4 +1,4 @@
-"""The figures of the page: drawn by `ldsm.plotting`, embedded as SVG in the page's colours."""
+"""The figures of the page, drawn by `ldsm.plotting` and embedded as SVG in the page's colours."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .html import Markup, element
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ROWS = 10_000  # for the figures that evaluate every tree alone
-_SIZE = (4.8, 3.2)  # inches: at half the page's width, text is as large as the captions
-_INK = "#010203"  # stands for the colour of the page's text
-# Keep text as text, in the page's font, and the bytes of a figure reproducible.
+MAX_ROWS = 10_000  # for figures that evaluate single trees
+_SIZE = (4.8, 3.2)  # inches; at half the page's width, text is as large as the captions
+_INK = "#010203"  # placeholder for the text colour of the page
+# Keep text as text, in the page's font, and make the bytes of a figure reproducible.
 _SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "ldsm",
@@ -39,7 +39,7 @@ _SETTINGS = {
 def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
     """All figures of the page, with captions."""
     model = evaluation.model
-    part = evaluation.sample(MOST_ROWS)
+    part = evaluation.sample(MAX_ROWS)
     on = "the held-out rows"
     if part.n_rows < evaluation.n_rows:
         on = f"{part.n_rows:,} of the held-out rows, evenly spaced"
@@ -49,23 +49,23 @@ def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
         "trees",
         lambda ax: plotting.plot_metrics(part.tree_curve(), ax=ax),
         "Precision against the number of trees",
-        f"Precision of the first 1, 2, 4 ... trees on {on}; where the lines are flat, more trees "
+        f"Precision of the first 1, 2, 4 ... trees on {on}. Where the lines are flat, more trees "
         f"add little.{lines}",
     )
     yield _figure(
         "single",
         lambda ax: plotting.plot_single_trees(part.single_trees(), ax=ax),
-        "Single trees and all together",
-        f"The mean of the single trees, with a bar from the worst to the best, compared with the "
-        f"whole forest{' and the forest with its second stage' if stage else ''}, on {on}.",
+        "Single trees and the forest",
+        f"Mean of the single trees, with a bar from the worst to the best, compared with the whole "
+        f"forest{' and the forest with its second stage' if stage else ''}, on {on}.",
     )
     yield _figure(
         "reliability",
         lambda ax: plotting.plot_reliability(evaluation.reliability(), ax=ax),
         "Scores as probabilities",
-        "The five best labels of every row, in ten bins by score: the mean score of a bin against "
-        "the share of its labels that are true. On the diagonal, scores are exact probabilities. "
-        "ECE is the mean distance from it.",
+        "The five best labels of every row, in ten bins by score: mean score of a bin against the "
+        "share of true labels. On the diagonal, scores are exact probabilities. ECE is the mean "
+        "distance from the diagonal.",
     )
     if model.forest.is_leaf.all():  # there are no splits
         return
@@ -73,23 +73,23 @@ def figures(evaluation: Evaluation, estimator: Estimator) -> Iterator[Markup]:
         "depth",
         lambda ax: plotting.plot_leaf_depths(estimator, ax=ax),
         "Depth of the leaves",
-        "The leaves that training rows reach, over all trees. Dashed: log K to the base of the "
-        "arity, the depth of a perfectly balanced tree with one leaf for each of the K labels.",
+        "Leaves that training rows reach, over all trees. Dashed: log K to the base of the arity, "
+        "the depth of a perfectly balanced tree with one leaf for each of the K labels.",
     )
     yield _figure(
         "objective",
         lambda ax: plotting.plot_objective(estimator, ax=ax),
         "The objective during training",
         "J after each pass over a node's rows; lower is better. A line is the mean over the splits "
-        "of a level, weighted by rows; level 0 holds the roots. J uses the integrity weight with "
-        "which each split was made.",
+        "of a level, weighted by rows; level 0 holds the roots. J uses the integrity weight of "
+        "each split.",
     )
     yield _figure(
         "splits",
         lambda ax: plotting.plot_splits(estimator, ax=ax),
         "Balance and purity of the splits",
-        "By level. Balance is 0 if all children get equally many labels; purity is 0 if no label "
-        "is in two children. Means weighted by rows; bands hold the middle half.",
+        "By level. Balance is 0 if all children get the same number of labels; purity is 0 if no "
+        "label is in two children. Lines are means weighted by rows; bands hold the middle half.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Just enough HTML: everything that is not markup is escaped, and one script is known."""
+"""Minimal HTML output: everything that is not markup is escaped; there is one script."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-GENERATOR = "ldsm report"  # by which its pages are known
+GENERATOR = "ldsm report"  # identifies its pages
 VOID = ("meta", "br")  # elements without an end tag
-SEARCHABLE = "searchable"  # class of what holds a table to search and sort
+SEARCHABLE = "searchable"  # class of a container with a searchable, sortable table
 
 STYLE = """
 :root { --ink: #1b1e23; --soft: #5c636e; --line: #d9dce1; --page: #fff; --wash: #f5f6f8;
@@ -87,7 +87,7 @@ blockquote { margin: .6rem 0; padding: .5rem .9rem; background: var(--wash);
 """
 
 
-# Without it, the tables are there all the same. Cells are text, never markup.
+# Optional: the tables also work without it. Cells are text, never markup.
 SCRIPT = """
 for (const box of document.querySelectorAll(".searchable")) {
   const table = box.querySelector("table"), body = table.tBodies[0], rows = [...body.rows];
@@ -150,7 +150,7 @@ def element(name: str, /, *children: Any, **attributes: Any) -> Markup:
 
 
 def joined(parts: Iterable[Any], between: str = "") -> Markup:
-    """Parts one after the other, each escaped unless it is markup."""
+    """Concatenated parts, each escaped unless it is markup."""
     return Markup(between.join(_escaped(part) for part in parts))
 
 
@@ -163,7 +163,7 @@ def table(
 ) -> Markup:
     """A table; the first column and those of `text` are left-aligned, the others hold numbers.
 
-    In narrow windows, `cards` shows each row below the other instead of beside a scroll bar.
+    In narrow windows, `cards` stacks the cells of each row instead of scrolling sideways.
     """
     kinds = [{} if i == 0 or head in text else {"class_": "number"} for i, head in enumerate(heads)]
     head = [
@@ -184,14 +184,14 @@ def note(text: str) -> Markup:
     return element("p", text, class_="note")
 
 
-def facts(pairs: dict[str, Any]) -> Markup:
-    """Names and their values."""
-    items = [element("div", element("dt", k), element("dd", v)) for k, v in pairs.items()]
+def facts(values: dict[str, Any]) -> Markup:
+    """A list of names and values."""
+    items = [element("div", element("dt", k), element("dd", v)) for k, v in values.items()]
     return element("dl", joined(items, "\n"))
 
 
 def page(title: str, *body: Markup) -> str:
-    """The whole document, which loads nothing and runs no script but the one above."""
+    """The whole self-contained document; its only script is the one above."""
     known = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{known}'"
     head = element(

@@ -1,4 +1,4 @@
-"""Every label with its precision, recall and F1, in a table that can be searched and sorted."""
+"""A searchable, sortable table of all labels with precision, recall and F1."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from .examples import NAME_WIDTH
 from .html import SEARCHABLE, Markup, element, note, table
 from .labels import LabelCounts
 
-MOST_LABELS = 2000
+MAX_LABELS = 2000
 
 
 def label_table(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     """The labels of the held-out rows, most frequent first."""
     predicted, right = _sets(evaluation)
     able = np.flatnonzero((counts.rows > 0) | (predicted > 0))
-    shown = able[np.lexsort((able, -predicted[able], -counts.rows[able]))[:MOST_LABELS]]
+    shown = able[np.lexsort((able, -predicted[able], -counts.rows[able]))[:MAX_LABELS]]
     single = evaluation.model.label_form == "single"
     how = "is the best one" if single else "reaches the model's threshold"
     text = (
-        f"A label is predicted for a row if its score {how}. Precision: the share of these rows "
-        "that have it. Recall: the share of its rows for which it is predicted; recall@5: which "
-        "have it among their five best. F1: the harmonic mean of the two. In per cent."
+        f"A label is predicted for a row if its score {how}. Precision: share of these rows that "
+        "have the label. Recall: share of the label's rows for which it is predicted. Recall@5: "
+        "share of the label's rows with the label in the top 5. F1: harmonic mean of precision and "
+        "recall. All in per cent."
     )
     if len(able) > len(shown):
-        text += f" The {len(shown):,} most frequent of {len(able):,} labels."
+        text += f" Shown are the {len(shown):,} most frequent of {len(able):,} labels."
     if not len(shown):
         return [note(text), element("p", "No row has a label.")]
     heads = ["label", "rows", "predicted", "precision", "recall", "F1", "recall@5"]
@@ -51,7 +52,7 @@ def label_table(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
 
 
 def _sets(evaluation: Evaluation) -> tuple[Any, Any]:
-    """For each label, the rows for which it is predicted, and those of them that have it."""
+    """For each label, the number of rows it is predicted for, and of those that have it."""
     model, truth = evaluation.model, evaluation.truth
     n_labels = truth.shape[1]
     if model.label_form == "single":

@@ -1,4 +1,4 @@
-"""Labels on held-out rows: which are found, which are confused, which are slow to predict."""
+"""Statistics of labels on held-out rows: recall, confusions and cost of prediction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LabelCounts:
         return np.asarray(self.right / np.maximum(self.rows, 1))
 
     def enough(self, wanted: int) -> int:
-        """Rows that a label needs to be compared: ten, or fewer if too few labels have ten."""
+        """Minimum number of rows for a comparison: ten, or fewer if too few labels have ten."""
         most = np.sort(self.rows)[::-1]
         return max(1, min(ENOUGH_ROWS, int(most[min(wanted, len(most)) - 1])))
 
@@ -45,8 +45,8 @@ class Confusion(NamedTuple):
     rows: int
 
 
-class Ways(NamedTuple):
-    """The work for each row: splits evaluated, leaves reached, and their mean depth."""
+class Work(NamedTuple):
+    """The work per row: splits evaluated, leaves reached, and their mean depth."""
 
     splits: NDArray[np.int64]
     leaves: NDArray[np.int64]
@@ -54,11 +54,11 @@ class Ways(NamedTuple):
 
 
 def count_labels(evaluation: Evaluation) -> LabelCounts:
-    """How often each label is true, predicted, and both."""
+    """Count the rows where each label is true, predicted, and both."""
     columns, scores = evaluation.top
     n_labels = evaluation.truth.shape[1]
     hits = Ranking(evaluation.truth, columns, columns.shape[1], None).hits
-    predicted = scores > 0  # labels without a score only fill the list
+    predicted = scores > 0  # labels without a score are padding
     right = hits.labels[predicted[hits.rows, hits.ranks]]
     return LabelCounts(
         *(
@@ -68,11 +68,11 @@ def count_labels(evaluation: Evaluation) -> LabelCounts:
     )
 
 
-def confusions(evaluation: Evaluation, most: int) -> list[Confusion]:
-    """The pairs of labels that are confused in the most rows.
+def confusions(evaluation: Evaluation, limit: int) -> list[Confusion]:
+    """The labels that are confused in the most rows.
 
-    A row with n true labels is judged by its n best predictions (at most five): each true label
-    missing from them is paired with each wrong label among them.
+    A row with n true labels is judged by its n best predictions (at most five): each missed true
+    label counts as confused with each wrong label among them.
     """
     columns, scores = evaluation.top
     truth = evaluation.truth
@@ -87,15 +87,17 @@ def confusions(evaluation: Evaluation, most: int) -> list[Confusion]:
     missed = sp.csr_array((np.ones(truth.nnz, np.int32), truth.indices, truth.indptr), truth.shape)
     missed = (missed - right_labels).tocsr()
     missed.eliminate_zeros()
-    pairs = (missed.T.tocsr() @ wrong).tocoo()
-    order = np.lexsort((pairs.col, pairs.row, -pairs.data))[:most]
+    confused = (missed.T.tocsr() @ wrong).tocoo()
+    order = np.lexsort((confused.col, confused.row, -confused.data))[:limit]
     return [
-        Confusion(*map(int, pair))
-        for pair in zip(pairs.row[order], pairs.col[order], pairs.data[order], strict=True)
+        Confusion(*map(int, entry))
+        for entry in zip(
+            confused.row[order], confused.col[order], confused.data[order], strict=True
+        )
     ]
 
 
-def ways(forest: Forest, x: FeatureArrays) -> Ways:
+def prediction_work(forest: Forest, x: FeatureArrays) -> Work:
     """The work of predicting each row, over all trees."""
     leaf, depth = forest.is_leaf, forest.node_depth()
     parts = []
@@ -104,8 +106,8 @@ def ways(forest: Forest, x: FeatureArrays) -> Ways:
         offsets, nodes = forest.visited_nodes(part)
         leaves = _sums(leaf[nodes], offsets)
         depths = _sums(depth[nodes] * leaf[nodes], offsets)
-        parts.append(Ways(np.diff(offsets) - leaves, leaves, depths / np.maximum(leaves, 1)))
-    return Ways(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+        parts.append(Work(np.diff(offsets) - leaves, leaves, depths / np.maximum(leaves, 1)))
+    return Work(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
 def mean_by_label(values: NDArray[np.generic], evaluation: Evaluation) -> NDArray[np.float64]:

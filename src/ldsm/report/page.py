@@ -1,4 +1,4 @@
-"""The report: facts, metrics, figures, labels and examples on one page."""
+"""The report page: facts, metrics, figures, labels and examples."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .examples import NAME_WIDTH, examples
 from .figures import figures
 from .html import Markup, element, facts, joined, note, page, table
 from .label_table import label_table
-from .labels import LabelCounts, confusions, count_labels, mean_by_label, ways
+from .labels import LabelCounts, confusions, count_labels, mean_by_label, prediction_work
 
-MOST_PAIRS = 15
+MAX_CONFUSIONS = 15
 _METRICS = {**SHORT_NAMES, "recall": "recall", "coverage": "coverage", "r_precision": "RP"}
-MOST_LABELS = 10
+MAX_LABELS = 10
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Report:
     Attributes
     ----------
     html : str
-        The page: one document that loads nothing. Its one script searches and sorts a table.
+        The page: one self-contained document. Its only script searches and sorts a table.
     metrics : dict of str to float
         All metrics, with the names of `ldsm.evaluation.Scores.as_dict`.
     """
@@ -66,7 +66,7 @@ def make_report(
     data_name: str = "held-out rows",
     feature_names: Sequence[str] | None = None,
 ) -> Report:
-    """Evaluate a model on labelled rows that training has not seen; report on one HTML page.
+    """Evaluate a model on labelled rows not used in training, and report on one HTML page.
 
     The same model and rows give the same page. Needs matplotlib: ``pip install "ldsm[plot]"``.
 
@@ -77,9 +77,9 @@ def make_report(
     X : matrix, texts or Dataset
         Rows or texts; a Dataset includes its labels. See `ldsm.evaluation.Evaluation`.
     y : labels, optional
-        In the forms that `fit` takes.
+        In any form that `fit` accepts.
     model_name, data_name : str
-        How the page names them.
+        Names for the page.
     feature_names : sequence of str, optional
         For models that read features and have no names for them.
 
@@ -93,7 +93,7 @@ def make_report(
     >>> report.html[:15], sorted(report.metrics)[:2]
     ('<!DOCTYPE html>', ['best_precision@1', 'best_precision@3'])
     """
-    import_matplotlib()  # fail before the work if it is missing
+    import_matplotlib()  # fail early if it is missing
     evaluation = Evaluation(model, X, y, feature_names=feature_names)
     scores = evaluation.scores(propensities=evaluation.model.propensities())
     counts = count_labels(evaluation)
@@ -109,25 +109,25 @@ def make_report(
         _section("Labels by recall", *_found(evaluation, counts)),
         _section("All labels", *label_table(evaluation, counts)),
         _section("Slowest labels", *_slow(evaluation, counts)),
-        _section("Examples", _how_scores_arise(evaluation), *examples(evaluation)),
+        _section("Examples", _about_scores(evaluation), *examples(evaluation)),
         _section("Parameters", facts(shown_params(params, evaluation.model, bare))),
     ]
     return Report(page(title, *parts), scores.as_dict())
 
 
-def _how_scores_arise(evaluation: Evaluation) -> Markup:
+def _about_scores(evaluation: Evaluation) -> Markup:
     kind = "features" if evaluation.texts is None else "words"
     stage = evaluation.model.second_stage
     text = "The score of a label is its mean share in the leaves that the row reaches."
     if stage is not None:
         text = (
-            "Next to the score: what each stage adds to its log-odds, relative to the mean over "
-            "the row's shortlist (base)."
+            "Next to the score: the contribution of each stage to its log-odds, relative to the "
+            "mean over the row's shortlist (base)."
         )
     if stage is not None and stage.ranker is not None:
         text += (
-            f" The {kind} shown contribute most to the margin of the label's linear classifier: "
-            "values above 0 speak for the label, values below 0 against it."
+            f" The {kind} shown contribute most to the margin of the label's linear classifier; "
+            "positive values are evidence for the label, negative values against it."
         )
     return note(text)
 
@@ -187,20 +187,19 @@ def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
         tables.append(table(heads, [["F1", *map(percent, scores.f1.values())]]))
     k = max(KS)
     notes = [
-        "At 1, 3 and 5 predictions per row. P: the share of them that are true; at best "
-        f"{percent(scores.best_precision[k])} at {k}, as rows have {scores.labels_per_row:.1f} "
-        "labels on average. nDCG: the same, "
-        "but early hits count more, relative to the best possible value. PSP and PSnDCG: hits on "
-        "rare labels count more, by propensities from the model's label counts (A = 0.55, "
-        "B = 1.5), relative to the best possible value. Recall: the share of a row's labels that "
-        "are found. Coverage: the share of the labels that are found for at least one row. "
-        "RP: hits relative to the most that are possible for the row. Rows without labels count as "
-        "misses in P and are left out elsewhere.",
+        "At 1, 3 and 5 predictions per row. P: share of correct predictions; at best "
+        f"{percent(scores.best_precision[k])} at {k}, because rows have "
+        f"{scores.labels_per_row:.1f} labels on average. nDCG: as P, but early hits count more, "
+        "relative to the best possible value. PSP and PSnDCG: hits on rare labels count more, with "
+        "propensities from the model's label counts (A = 0.55, B = 1.5), relative to the best "
+        "possible value. Recall: share of a row's labels that are found. Coverage: share of labels "
+        "that are found for at least one row. RP: hits relative to the maximum possible for the "
+        "row. Rows without labels count as misses in P and are left out of the other metrics.",
     ]
     if scores.f1:
         notes.append(
-            "F1 judges the sets of labels that reach the model's threshold: over all pairs of row "
-            "and label (micro), or as the mean over the labels (macro) or the rows (samples)."
+            "F1 is computed from the sets of labels that reach the model's threshold: over all "
+            "(row, label) pairs (micro), or as the mean over labels (macro) or rows (samples)."
         )
     if evaluation.unseen.labels or evaluation.unseen.features:
         notes.append(f"In the data: {evaluation.unseen}.")
@@ -209,42 +208,41 @@ def _metrics(evaluation: Evaluation, scores: Scores) -> Markup:
 
 def _confused(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
     text = note(
-        "A row with n true labels is judged by its n best predictions, five at most. Each true "
-        "label missing from them is paired with each wrong label among them; a pair counts once "
-        "per row."
+        "A row with n true labels is judged by its n best predictions, at most five. Each missed "
+        "true label counts as confused with each wrong label among them, once per row."
     )
-    pairs = confusions(evaluation, MOST_PAIRS)
-    if not pairs:
+    found = confusions(evaluation, MAX_CONFUSIONS)
+    if not found:
         return [text, element("p", "No labels were confused.")]
     heads = ["missed", "predicted instead", "rows", "of the missed label's rows", "%"]
     rows = [
         [
-            _name(evaluation, pair.true),
-            _name(evaluation, pair.predicted),
-            number(pair.rows),
-            number(int(counts.rows[pair.true])),
-            f"{100 * pair.rows / counts.rows[pair.true]:.0f}",
+            _name(evaluation, one.true),
+            _name(evaluation, one.predicted),
+            number(one.rows),
+            number(int(counts.rows[one.true])),
+            f"{100 * one.rows / counts.rows[one.true]:.0f}",
         ]
-        for pair in pairs
+        for one in found
     ]
     return [text, table(heads, rows, text=["predicted instead"])]
 
 
 def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
-    enough = counts.enough(2 * MOST_LABELS)
+    enough = counts.enough(2 * MAX_LABELS)
     able = np.flatnonzero(counts.rows >= enough)
     text = note(
-        f"Recall@5: the share of a label's rows that have it among their five best predictions. "
-        f"Only labels with {enough} or more rows here: {len(able):,} of {len(counts.rows):,}. "
-        '"Predicted" is the number of rows that have the label among their five best '
-        "predictions. Ties are ordered by the number of rows."
+        f"Recall@5: share of a label's rows with the label in the top 5. "
+        f"Only labels with at least {enough} rows: {len(able):,} of {len(counts.rows):,}. "
+        '"Predicted": number of rows with the label in the top 5. Ties are ordered by number of '
+        "rows."
     )
     if not len(able):
         return [text, element("p", "No row has a label.")]
     recall, rows = counts.recall[able], counts.rows[able]
-    best = able[np.lexsort((able, -rows, -recall))[:MOST_LABELS]]
+    best = able[np.lexsort((able, -rows, -recall))[:MAX_LABELS]]
     worst = able[np.lexsort((able, -rows, recall))]
-    worst = worst[~np.isin(worst, best)][:MOST_LABELS]
+    worst = worst[~np.isin(worst, best)][:MAX_LABELS]
     sides = []
     for title, labels in (("Lowest recall", worst), ("Highest recall", best)):
         if len(labels):
@@ -264,22 +262,22 @@ def _found(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
 
 
 def _slow(evaluation: Evaluation, counts: LabelCounts) -> list[Markup]:
-    ways_taken = ways(evaluation.model.forest, evaluation.x.read_by("trees"))
-    enough = counts.enough(MOST_LABELS)
+    work = prediction_work(evaluation.model.forest, evaluation.x.read_by("trees"))
+    enough = counts.enough(MAX_LABELS)
     n_trees = evaluation.model.forest.n_trees
     text = note(
         "The work of predicting a row, over all trees: splits evaluated, with one linear regressor "
-        f"per child; leaves reached, {n_trees:,} if no row is sent in several directions; and the "
+        f"per child; leaves reached, {n_trees:,} if the row takes one path in every tree; and the "
         "mean depth of these leaves. The table shows means over the rows of a label, for the "
-        f"labels with the most splits among those with {enough} or more rows. The mean over all "
-        f"rows is {ways_taken.splits.mean():.1f} splits and {ways_taken.leaves.mean():.1f} leaves "
-        f"at a mean depth of {ways_taken.depth.mean():.1f}."
+        f"labels with the most splits among those with at least {enough} rows. The mean over all "
+        f"rows is {work.splits.mean():.1f} splits and {work.leaves.mean():.1f} leaves "
+        f"at a mean depth of {work.depth.mean():.1f}."
     )
     able = np.flatnonzero(counts.rows >= enough)
     if not len(able):
         return [text, element("p", "No row has a label.")]
-    splits, leaves, depth = (mean_by_label(values, evaluation) for values in ways_taken)
-    slowest = able[np.lexsort((able, -splits[able]))[:MOST_LABELS]]
+    splits, leaves, depth = (mean_by_label(values, evaluation) for values in work)
+    slowest = able[np.lexsort((able, -splits[able]))[:MAX_LABELS]]
     cells = _label_rows(
         evaluation,
         slowest,

@@ -1,7 +1,7 @@
-"""A web service that tags texts, with a page to try it on: see ``docs/serving.md``.
+"""A web service that tags texts, with a web page and an API; see ``docs/serving.md``.
 
-``ldsm serve tags.ldsm`` starts it. `create_app` gives the application itself, to be run by any
-server of ASGI applications or mounted in another one.
+``ldsm serve tags.ldsm`` starts it. `create_app` returns the application itself, to run with any
+ASGI server or to mount in another application.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""The web application: endpoints, errors, and what guards them."""
+"""The web application: endpoints, error handlers and middleware."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .http.answers import wrong_value
 from .http.guards import Guard, errors_of, path_of, problem
 from .models import NoSuchModel
 from .page import page
-from .service import NotKept, Refused, Service
+from .service import NotSaved, Refused, Service
 from .settings import Settings
 from .telemetry import Telemetry
 
@@ -31,14 +31,14 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> FastAPI:
-    """A web application that tags texts with the models of these files.
+    """A web application that tags texts with the given models.
 
     Parameters
     ----------
     models : list of paths
-        Model files of taggers; each is known by its file's name without ``.ldsm``.
+        Model files of taggers. The name of a model is its file name without ``.ldsm``.
     settings : Settings, optional
-        Limits and places; by default those of `Settings`.
+        Limits and paths; by default those of `Settings`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
     ['/metrics', '/v1/projects']
     """
     settings = settings or Settings()
-    _ = settings.api_key  # an unreadable one is told of now
+    _ = settings.api_key  # raises an error now if it cannot be read
     telemetry = Telemetry()
     service = Service([Path(path) for path in models], settings, telemetry)
 
@@ -69,7 +69,7 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
         docs_url=None,
         redoc_url=None,
     )
-    needed = [Security(APIKeyHeader(name="X-API-Key", auto_error=False))]  # the guard asks for it
+    needed = [Security(APIKeyHeader(name="X-API-Key", auto_error=False))]  # checked by the guard
     for interface in (annif, insight, inference):
         app.include_router(
             interface.router(service),
@@ -79,7 +79,7 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
 
     @app.get("/metrics", tags=["Operation"], response_class=Response)
     async def show_metrics() -> Response:
-        """Numbers of requests, times, batches and models, in the text format of Prometheus."""
+        """Metrics of requests, times, batches and models, in the Prometheus text format."""
         return Response(telemetry.exposition(service.models), media_type=METRICS_TYPE)
 
     @app.get("/", include_in_schema=False)
@@ -88,13 +88,13 @@ def create_app(models: Sequence[PathLike], settings: Settings | None = None) -> 
 
     @app.get("/docs", include_in_schema=False)
     async def show_reference(request: Request) -> HTMLResponse:
-        # Anyone may see this page; the names of models are for those who have the key.
+        # This page is public; the names of models are only for clients with the key.
         model = "MODEL" if settings.api_key else next(iter(service.models)).name
         address, nonce = str(request.base_url), request.state.nonce
         return HTMLResponse(reference_page(app.openapi(), address, model, nonce))
 
     _add_error_handlers(app)
-    app.add_middleware(Guard, settings=settings, told=telemetry.told)
+    app.add_middleware(Guard, settings=settings, on_response=telemetry.count_request)
     if settings.allow_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -114,19 +114,19 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def refused(request: Request, error: Refused) -> JSONResponse:
         return problem(path_of(request.scope), 400, str(error))
 
-    @app.exception_handler(NotKept)
-    async def not_kept(request: Request, error: NotKept) -> JSONResponse:
+    @app.exception_handler(NotSaved)
+    async def not_saved(request: Request, error: NotSaved) -> JSONResponse:
         return problem(path_of(request.scope), 507, str(error))
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> JSONResponse:
-        text = "Too many texts wait already."
+        text = "Server busy. Retry later."
         return problem(path_of(request.scope), 429, text, **{"Retry-After": "1"})
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        return problem(path_of(request.scope), 422, _told(first))
+        return problem(path_of(request.scope), 422, _describe(first))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
@@ -135,10 +135,10 @@ def _add_error_handlers(app: FastAPI) -> None:
         return problem(path_of(request.scope), error.status_code, text, **headers)
 
 
-def _told(error: Any) -> str:
-    """What is wrong with a request, and where."""
+def _describe(error: Any) -> str:
+    """The first error of an invalid request, and its location."""
     place = error["loc"][1:]  # without "body" or "query"
     if error["type"] == "json_invalid":
-        return f"The body is not JSON (at character {place[0]})."
+        return f"The body is not valid JSON (at character {place[0]})."
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return f"{name.lstrip('.') or 'The body'}: {wrong_value(error)}"

@@ -1,7 +1,7 @@
-"""Requests that wait together are answered together.
+"""Answer waiting requests in batches.
 
-One thread answers; while it works, requests gather, and the next batch takes all that fit. So a
-single request waits for nobody, and many together cost little more than one.
+One thread answers. While it works, requests queue up, and the next batch takes all that fit. A
+lone request is answered immediately, and many requests cost little more than one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Busy(Exception):
-    """Too many requests wait already."""
+    """Too many requests are waiting."""
 
 
 @dataclass
@@ -28,29 +28,31 @@ class _Waiting(Generic[Question]):
 
 
 class Batcher(Generic[Question, Answer]):
-    """Answers questions of the same kind in batches, in the order in which they came.
+    """Answers questions of the same kind in batches, in order of arrival.
 
-    `work(kind, questions)` is called in a thread, with at most `most` questions. A question that
-    nobody waits for any more is left out. More than `longest` waiting ones are refused.
+    `work(kind, questions)` is called in a thread, with at most `max_batch` questions. Cancelled
+    questions are dropped. Questions beyond `max_waiting` are refused. `on_batch` is called with the
+    size of each batch.
     """
 
     def __init__(
         self,
         work: Callable[[Hashable, Sequence[Question]], Sequence[Answer]],
         *,
-        most: int,
-        longest: int,
-        told: Callable[[int], None] = lambda size: None,
+        max_batch: int,
+        max_waiting: int,
+        on_batch: Callable[[int], None] = lambda size: None,
     ) -> None:
-        self._work, self._most, self._longest, self._told = work, most, longest, told
+        self._work, self._on_batch = work, on_batch
+        self._max_batch, self._max_waiting = max_batch, max_waiting
         self._queues: dict[Hashable, deque[_Waiting[Question]]] = {}
         self.n_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ldsm-answers")
         self._answering: asyncio.Task[None] | None = None
 
     async def ask_all(self, kind: Hashable, questions: Sequence[Question]) -> list[Answer]:
-        """The answers; `Busy` if too many wait. Cancelled, the questions leave the queue."""
-        if self.n_waiting + len(questions) > self._longest:
+        """The answers; raises `Busy` if too many wait. If cancelled, the questions are dropped."""
+        if self.n_waiting + len(questions) > self._max_waiting:
             raise Busy
         loop = asyncio.get_running_loop()
         waiting = [_Waiting(question, loop.create_future()) for question in questions]
@@ -63,7 +65,7 @@ class Batcher(Generic[Question, Answer]):
         except BaseException:
             for one in waiting:
                 if not one.answer.cancel() and not one.answer.cancelled():
-                    one.answer.exception()  # nobody will ask for it
+                    one.answer.exception()  # mark it as retrieved
             raise
 
     async def _answer_all(self) -> None:
@@ -73,14 +75,14 @@ class Batcher(Generic[Question, Answer]):
                 # The kind that has waited longest.
                 kind = next(iter(self._queues))
                 queue = self._queues.pop(kind)
-                batch = [queue.popleft() for _ in range(min(len(queue), self._most))]
+                batch = [queue.popleft() for _ in range(min(len(queue), self._max_batch))]
                 self.n_waiting -= len(batch)
                 if queue:
-                    self._queues[kind] = queue  # behind the others: they take turns
+                    self._queues[kind] = queue  # behind the others, so that kinds take turns
                 batch = [waiting for waiting in batch if not waiting.answer.done()]
                 if not batch:
                     continue
-                self._told(len(batch))
+                self._on_batch(len(batch))
                 questions = [waiting.question for waiting in batch]
                 try:
                     answers = await loop.run_in_executor(self._thread, self._work, kind, questions)
@@ -96,5 +98,5 @@ class Batcher(Generic[Question, Answer]):
             self._answering = None
 
     def close(self) -> None:
-        """Let the thread end once it has answered what it works on."""
+        """Stop the thread after its current batch."""
         self._thread.shutdown(wait=True, cancel_futures=True)

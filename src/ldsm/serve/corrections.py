@@ -1,7 +1,7 @@
-"""Corrections: texts with their right tags, kept in a JSON Lines file that `ldsm learn` reads.
+"""Corrections: texts with their correct tags, saved in a JSON Lines file that `ldsm learn` reads.
 
-A correction is acknowledged only after it is on the disk: whatever happens to the process then, it
-is not lost. Several processes may append to one file.
+A correction is acknowledged only after it is on disk, so a crash cannot lose it. Several processes
+may append to one file.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from .._storage.atomic import sync_folder
 from .._storage.locks import is_at
 
 log = logging.getLogger("ldsm.serve")
-_COMPARED = 1000  # bytes before the place of a reader, by which it knows the file again
-_MOST_NOTES = 100  # in a model; older ones are dropped
+_COMPARED = 1000  # bytes before a reader's position, to recognise the file
+_MAX_NOTES = 100  # in a model; older ones are dropped
 Document = tuple[str, list[str]]  # a text and its tags
-Note = dict[str, Any]  # the bytes of the beginning of a file, and their hash
+Note = dict[str, Any]  # the length of a beginning of a file, and its hash
 
 
-class OddFile(OSError):
-    """Something else than a file of its own has the name of a file of corrections."""
+class NotRegularFile(OSError):
+    """The path of a correction file is not a regular file with a single name."""
 
 
 class CorrectionFile:
-    """A file of corrections, to append to."""
+    """A correction file, to append to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def of(cls, model: Path, folder: Path | None) -> CorrectionFile:
-        """The file of a model, in the folder or beside the model."""
+        """The correction file of a model, in the folder or next to the model."""
         name = model.name.removesuffix(".ldsm")
         return cls((folder or model.parent) / f"{name}.corrections.jsonl")
 
     def check(self) -> None:
-        """Raise an OddFile if something else than a file of its own has the name."""
+        """Raise NotRegularFile if the path is something else, such as a link or a pipe."""
         with suppress(FileNotFoundError):
             _check_kind(self.path, os.lstat(self.path))
 
     def append(self, documents: Sequence[Document]) -> int:
-        """Write documents and wait until they are on the disk; the place behind them."""
+        """Write documents, wait until they are on disk, and return the end of the file."""
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        # By the ids, files differ even if the same is sent to two of them.
+        # The ids make files differ even if they get the same corrections.
         records = [
             {"text": text, "labels": tags, "when": now, "id": secrets.token_hex(8)}
             for text, tags in documents
@@ -65,7 +65,7 @@ class CorrectionFile:
             start = _end_of_lines(descriptor, end)
             rest = os.pread(descriptor, end - start, start)
             if rest and _document(rest) is not None:
-                start, data = end, b"\n" + data  # written by hand, without a line end
+                start, data = end, b"\n" + data  # edited by hand, without a final newline
             elif rest:
                 self._keep_aside(rest)
             try:
@@ -73,29 +73,29 @@ class CorrectionFile:
                 _write_at(descriptor, start, data)
                 os.fsync(descriptor)
             except OSError:
-                os.ftruncate(descriptor, start)  # the disk is full: nothing half-written stays
+                os.ftruncate(descriptor, start)  # the disk is full: remove the partial line
                 raise
         if start == 0:
             sync_folder(str(self.path.parent))
         return start + len(data)
 
     def _keep_aside(self, line: bytes) -> None:
-        """Append the beginning of a line, which would spoil the file, to a file beside it."""
-        beside = CorrectionFile(self.path.with_suffix(".broken"))
-        with beside._open() as descriptor:
+        """Move an incomplete line, which would corrupt the file, to a file next to it."""
+        broken = CorrectionFile(self.path.with_suffix(".broken"))
+        with broken._open() as descriptor:
             _write_at(descriptor, os.fstat(descriptor).st_size, line + b"\n")
             os.fsync(descriptor)
         sync_folder(str(self.path.parent))
         log.warning(
-            "%s: its last line, %d bytes, was cut off or is no correction. It was moved to %s.",
+            "%s: the last line (%d bytes) is incomplete or invalid; moved to %s",
             self.path,
             len(line),
-            beside.path.name,
+            broken.path.name,
         )
 
     @contextmanager
     def _open(self) -> Iterator[int]:
-        """The file, which nobody else writes to meanwhile."""
+        """The file, locked for writing."""
         while True:
             descriptor = _opened(self.path, os.O_RDWR | os.O_CREAT)
             try:
@@ -108,10 +108,10 @@ class CorrectionFile:
 
 
 class CorrectionReader:
-    """Reads a file of corrections from where it stopped.
+    """Reads new corrections from a file.
 
-    Notes say how far files were read, by their contents: a model that learns the files of several
-    services has a note of each.
+    Notes record how far each file was read, by content. A model that learns from several services
+    has one note per file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -121,15 +121,15 @@ class CorrectionReader:
 
     @property
     def notes(self) -> list[Note]:
-        """How far this and other files have been read, for another reader; this one is last."""
-        return (self._others + ([self._note] if self.end else []))[-_MOST_NOTES:]
+        """How far this and other files have been read, for another reader; this file is last."""
+        return (self._others + ([self._note] if self.end else []))[-_MAX_NOTES:]
 
     @property
     def _note(self) -> Note:
         return {"bytes": self.end, "sha256": self._digest.hexdigest()}
 
     def go_to(self, notes: Any) -> None:
-        """Resume behind the longest beginning of the file that has a note, or at its start.
+        """Resume after the longest beginning of the file that has a note, or at its start.
 
         `notes` may come from any model file. Earlier versions had a single one.
         """
@@ -150,12 +150,12 @@ class CorrectionReader:
                     self._take_place(reader)
 
     def read(self) -> list[Document]:
-        """The documents that have come since; lines that hold none are logged."""
+        """The new documents; invalid lines are logged."""
         with self._open() as descriptor:
             if descriptor is None:
                 return []
             if os.pread(descriptor, len(self._last), self.end - len(self._last)) != self._last:
-                self.go_to(self.notes)  # another file has taken its place
+                self.go_to(self.notes)  # the file was replaced
             end = _end_of_lines(descriptor, os.fstat(descriptor).st_size)
             data = os.pread(descriptor, end - self.end, self.end) if end > self.end else b""
         documents = []
@@ -163,7 +163,7 @@ class CorrectionReader:
             if (document := _document(line)) is not None:
                 documents.append(document)
             else:
-                log.error("%s, line %d is no correction, and is passed over.", self.path, number)
+                log.error("%s, line %d is not a correction; skipped", self.path, number)
         self._pass(data)
         return documents
 
@@ -182,7 +182,7 @@ class CorrectionReader:
 
     @contextmanager
     def _open(self) -> Iterator[int | None]:
-        """The file, if there is one, while nobody writes to it."""
+        """The file, if it exists, locked against writers."""
         try:
             descriptor = _opened(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -201,9 +201,9 @@ def _is_note(value: Any) -> bool:
 
 
 def _opened(path: Path, flags: int) -> int:
-    """A descriptor of a file of its own: a link could lead to any file, and a pipe never ends."""
+    """A descriptor of a regular file: a link could lead to any file, and a pipe never ends."""
     try:
-        # Without O_NONBLOCK, a pipe would be waited for.
+        # Without O_NONBLOCK, opening a pipe would block.
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError:
         with suppress(FileNotFoundError):
@@ -221,11 +221,11 @@ def _check_kind(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         problem = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a regular file"
     elif status.st_nlink > 1:
-        problem = "has a second name, a hard link"
+        problem = "has more than one hard link"
     else:
         return
-    text = f"Corrections need a file of their own, but this {problem}"
-    raise OddFile(errno.EINVAL, text, str(path))
+    text = f"Corrections need a regular file, but this {problem}"
+    raise NotRegularFile(errno.EINVAL, text, str(path))
 
 
 def _write_at(descriptor: int, start: int, data: bytes) -> None:
@@ -235,7 +235,7 @@ def _write_at(descriptor: int, start: int, data: bytes) -> None:
 
 
 def _document(line: bytes) -> Document | None:
-    """The correction of a line, if it holds one."""
+    """The correction on a line, if it is valid."""
     try:
         record = json.loads(line)
         text, tags = record["text"], record["labels"]
@@ -247,7 +247,7 @@ def _document(line: bytes) -> Document | None:
 
 
 def _end_of_lines(descriptor: int, end: int) -> int:
-    """The place behind the last whole line before `end`."""
+    """The offset after the last complete line before `end`."""
     step = 4096
     while end > 0:
         start = max(0, end - step)

@@ -1,4 +1,4 @@
-"""The labels of a model, to show and to search: names, rows, words, how well each is found."""
+"""A searchable directory of a model's labels: names, training rows, words and test results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LabelDirectory:
 
     fitted: FittedText
     tags: list[str]
-    names: list[str]  # what a person would call them
+    names: list[str]  # for people
 
     @classmethod
     def of(cls, fitted: FittedText) -> LabelDirectory:
@@ -32,7 +32,7 @@ class LabelDirectory:
         return cls(fitted, tags, [titles.get(tag, tag) for tag in tags] if titles else tags)
 
     def known(self, name: str) -> str | None:
-        """The tag that somebody means by a name, an address, or an address in brackets."""
+        """The tag for a name, a URI or a URI in angle brackets."""
         for one in (name, name[1:-1] if name[:1] == "<" and name[-1:] == ">" else name):
             if one in self.column:
                 return self.tags[self.column[one]]
@@ -40,7 +40,7 @@ class LabelDirectory:
 
     @cached_property
     def separator(self) -> str | None:
-        """What stands between labels in a cell of a table, as `ldsm predict` writes it."""
+        """The separator of labels in a table cell, as in the output of `ldsm predict`."""
         reading = self.model.training.get("reading")
         trained = reading.get("separator") if isinstance(reading, dict) else None
         return separator_for(self.tags, trained)
@@ -59,16 +59,16 @@ class LabelDirectory:
         return unique | {tag: i for i, tag in enumerate(self.tags)}
 
     def name(self, tag: str) -> str:
-        """What a person would call a tag."""
+        """The name of a tag for people."""
         if self.names is self.tags or tag not in self.column:
             return tag
         return self.names[self.column[tag]]
 
     def search(self, text: str, order: str) -> list[int]:
-        """The columns of labels whose name or tag has `text` in it.
+        """The columns of labels whose name or tag contains `text`.
 
-        First comes the one of that name, then those that begin with it, then those with a word that
-        does.
+        An exact match comes first, then labels that start with the text, then labels with a word
+        that does.
         """
         wanted = " ".join(text.casefold().split())
         by_order = self._ranks[order]
@@ -88,12 +88,12 @@ class LabelDirectory:
 
     @cached_property
     def _keys(self) -> list[str]:
-        pairs = zip(self.names, self.tags, strict=True)
-        return [(name if name == tag else f"{name} {tag}").casefold() for name, tag in pairs]
+        both = zip(self.names, self.tags, strict=True)
+        return [(name if name == tag else f"{name} {tag}").casefold() for name, tag in both]
 
     @cached_property
     def _ranks(self) -> dict[str, NDArray[np.int64]]:
-        """By order, the place of each column."""
+        """The rank of each column, for each order."""
         by_name = sorted(range(len(self.names)), key=lambda i: self._keys[i])
         place = np.empty(len(by_name), dtype=np.int64)
         place[by_name] = np.arange(len(by_name))
@@ -109,13 +109,13 @@ class LabelDirectory:
             ranks[order][np.lexsort(keys[order])] = np.arange(len(place))
         return ranks
 
-    def words(self, column: int, most: int) -> list[str]:
-        """The words that speak most for a label."""
+    def words(self, column: int, limit: int) -> list[str]:
+        """The most typical words of a label."""
         names = self.fitted.features.names
-        return [names[f] for f in strongest_features(self.model, column, most)]
+        return [names[f] for f in strongest_features(self.model, column, limit)]
 
     def tests(self, column: int) -> tuple[int, int] | None:
-        """Rows with the label that were held out in training, and those on which it was found."""
+        """Number of rows with the label held out in training, and of those where it was found."""
         if self._tested is None:
             return None
         rows, hits = self._tested[column].tolist()

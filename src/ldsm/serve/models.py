@@ -1,4 +1,4 @@
-"""The models of a service: opened by name, and opened again when their file changes."""
+"""The models of a service, by name; reloaded when their file changes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ log = logging.getLogger("ldsm.serve")
 
 
 class NoSuchModel(KeyError):
-    """There is no model of that name."""
+    """There is no model with that name."""
 
 
 class Opened:
-    """A model as it is at one time."""
+    """A snapshot of a model."""
 
     def __init__(self, name: str, tagger: TextTagger, signature: Signature) -> None:
         self.name, self.tagger, self.signature = name, tagger, signature
-        self.fitted = fitted_text(tagger)  # what it held then, even if it learns on
+        self.fitted = fitted_text(tagger)  # stays the same if the tagger learns
 
     @property
     def modified(self) -> datetime:
@@ -37,25 +37,25 @@ class Opened:
 
     @property
     def version(self) -> str:
-        """When it was written, in seconds: versions are numbers."""
+        """The time of writing in seconds, because versions must be numbers."""
         return str(self.signature[0] // 10**9)
 
     @cached_property
     def labels(self) -> LabelDirectory:
-        """The tags with their names, to search in."""
+        """The searchable directory of tags."""
         return LabelDirectory.of(self.fitted)
 
 
 class ServedModel:
-    """A model file by name. A request takes `current` once, and keeps to it.
+    """A model file by name. A request calls `current` once and uses that snapshot.
 
-    The file is read into memory. When it changes, the next request gets the new model. A file that
-    is damaged or cannot be loaded is logged once, and the last good model stays.
+    The file is read into memory. When it changes, the next request gets the new model. If the new
+    file cannot be loaded, the error is logged once, and the last good model stays in use.
     """
 
     def __init__(self, name: str, path: Path, reloaded: Callable[[str], None]) -> None:
         self.name, self.path, self._reloaded = name, path, reloaded
-        self.problem: str | None = None  # why the file as it is now was not taken
+        self.problem: str | None = None  # why the current file is not in use
         self._lock = threading.Lock()
         self._refused: Signature | None = None
         signature = signature_of(path)
@@ -63,33 +63,33 @@ class ServedModel:
 
     @property
     def last(self) -> Opened:
-        """The model, without a look at the file."""
+        """The model, without checking the file."""
         return self._opened
 
     def is_current(self) -> bool:
-        """Whether the file is the one that was opened, or last refused; takes no time."""
+        """Whether the file is unchanged since it was loaded or refused; takes no time."""
         try:
             return signature_of(self.path) in (self._opened.signature, self._refused)
         except OSError as error:
-            self._refuse(f"{self.path} is gone: {error.strerror}", None)
+            self._refuse(f"{self.path} cannot be read: {error.strerror}", None)
             return True
 
     def current(self) -> Opened:
-        """The model of the file as it is, reloaded if it has changed."""
+        """The model, reloaded if its file has changed."""
         with self._lock:
-            self._open_anew()
+            self._reload_if_changed()
             return self._opened
 
     def put(self, tagger: TextTagger, signature: Signature) -> None:
-        """Answer by another model from now on, which belongs to the file of this signature."""
+        """Answer with another model from now on; the signature is that of its file."""
         with self._lock:
             self._opened = Opened(self.name, tagger, signature)
             self.problem = self._refused = None
 
-    def _open_anew(self) -> None:
+    def _reload_if_changed(self) -> None:
         signature: Signature | None = None
         try:
-            # Until the file has not changed while it was read: another may replace it any time.
+            # Repeat if the file has changed while it was read.
             while signature != signature_of(self.path):
                 signature = signature_of(self.path)
                 if signature in (self._opened.signature, self._refused):
@@ -102,16 +102,16 @@ class ServedModel:
         self._opened = Opened(self.name, tagger, signature)
         self.problem = self._refused = None
         self._reloaded(self.name)
-        log.info("%s: reloaded, because its file has changed", self.name)
+        log.info("%s: reloaded: file changed", self.name)
 
     def _refuse(self, problem: str, signature: Signature | None) -> None:
         if problem != self.problem:
-            log.error("%s: the last good model stays. %s", self.name, problem)
+            log.error("%s: keeping the last good model. %s", self.name, problem)
         self.problem, self._refused = problem, signature
 
 
 class Models:
-    """All models of a service, by the names of their files."""
+    """All models of a service, by name."""
 
     def __init__(
         self,
@@ -138,17 +138,17 @@ class Models:
 
 
 def name_of(path: Path) -> str:
-    """What a model is called."""
+    """The name of a model."""
     return path.name.removesuffix(".ldsm")
 
 
 def opened(path: Path) -> TextTagger:
     """The tagger of a file, ready to answer.
 
-    It is read into memory: a program that writes into a mapped file can end the process.
+    It is read into memory, because a program that writes to a mapped file can crash the process.
     """
     model = load(path)
     if not isinstance(model, TextTagger):
         raise ValueError(f"A service needs models that read texts. {path} reads features.")
-    model.predict(["ready"])  # makes what is made once
+    model.predict(["ready"])  # fills the caches
     return model

@@ -26,11 +26,11 @@ from .settings import Settings
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
 _BACKLOG = 2048
 _RECEIVE_BUFFER, _SEND_BUFFER = 1 << 16, 1 << 18  # bytes
-_MOST_FILES = 65536
+_MAX_FILES = 65536
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that requests can come to; an OSError names the place."""
+    """A listening socket; an OSError names the address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -38,9 +38,9 @@ def listening(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Connections inherit these. Otherwise small answers wait for 40 ms now and then.
+            # Connections inherit these. Without TCP_NODELAY, some small answers wait for 40 ms.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # Otherwise the system keeps megabytes of a client that is fast to send or slow to read.
+            # Otherwise the system buffers megabytes for clients that send fast or read slowly.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             listener.bind(address)
@@ -55,7 +55,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket, root_path: str = "") -> str:
-    """Where a browser finds the service."""
+    """The URL of the service for browsers."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = socket.gethostname()
@@ -70,7 +70,7 @@ def run(
     workers: int,
     ready: Callable[[], None],
 ) -> None:
-    """Serve until a signal ends it; `ready` is called once the models are open."""
+    """Serve until a signal arrives; `ready` is called when the models are loaded."""
     _allow_many_connections()
     settings = replace(settings, allowed_hosts=hosts_of(listener, settings.allowed_hosts))
     options: dict[str, Any] = {
@@ -87,12 +87,12 @@ def run(
         ready()
         uvicorn.run(app, **options)
         return
-    Models(models)  # what is wrong with them is told once, not by each process
+    Models(models)  # report errors once, not once per process
     with tempfile.TemporaryDirectory(prefix="ldsm-metrics-") as folder, ExitStack() as stack:
         environment = {
             MODELS: json.dumps([str(path.absolute()) for path in models]),
             SETTINGS: settings.to_json(),
-            "PROMETHEUS_MULTIPROC_DIR": folder,  # by which the processes share their numbers
+            "PROMETHEUS_MULTIPROC_DIR": folder,  # where the processes share metrics
         }
         for name, value in environment.items():
             os.environ[name] = value
@@ -102,21 +102,21 @@ def run(
 
 
 def _allow_many_connections() -> None:
-    """As many open files as the system allows: each connection is one."""
+    """Raise the limit on open files, because each connection needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def app_from_environment() -> FastAPI:
-    """The application, as the process that starts the others describes it to them."""
+    """The application of a worker process, configured by its parent."""
     models = [Path(path) for path in json.loads(os.environ[MODELS])]
     return create_app(models, Settings.from_json(os.environ[SETTINGS]))
 
 
 def _logging(settings: Settings) -> dict[str, Any]:
-    """One line for each event, to stderr; requests and texts only if that is wanted."""
+    """One line per event, to stderr; requests and texts only if requested."""
     level = logging.INFO if settings.log_requests or settings.log_texts else logging.WARNING
     return {
         "version": 1,

@@ -1,4 +1,4 @@
-"""What a service does, apart from HTTP: answer texts in batches, and keep corrections."""
+"""The service without HTTP: answer texts in batches and save corrections."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from .settings import Settings
 from .telemetry import Telemetry
 
 log = logging.getLogger("ldsm.serve")
-# Longer texts, and texts of large requests, are answered in a thread of their own, a few at a time,
-# so that nobody with a short text waits for them.
+# Longer texts, and texts of large requests, are answered in a separate thread, a few at a time, so
+# that short texts do not wait for them.
 LONG_TEXT = 50_000  # characters
 FEW_TEXTS = 4
 BULK_BATCH = 32
-MOST_THOUGHTS = 64  # requests for explanations and labels under way
-MOST_CORRECTED_TAGS = 1000
-LONGEST_TAG = 1000  # characters
-# Longest time that a correction waits to be learned before it is acknowledged, in seconds.
+MAX_PENDING = 64  # concurrent requests for explanations and labels
+MAX_CORRECTED_TAGS = 1000
+MAX_TAG_LENGTH = 1000  # characters
+# Maximum time that a correction waits to be learned before it is acknowledged, in seconds.
 LEARN_WAIT = 5.0
 
 Result = TypeVar("Result")
 
 
 class Refused(ValueError):
-    """A request that is wrong by itself; the message says why."""
+    """An invalid request; the message gives the reason."""
 
 
-class NotKept(Exception):
-    """A correction that could not be written; the message says why."""
+class NotSaved(Exception):
+    """A correction could not be saved; the message gives the reason."""
 
 
 class Kind(NamedTuple):
-    """What texts that are answered together have in common."""
+    """The settings that texts in one batch share."""
 
     opened: Opened
     k: int
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 
 
 class Service:
-    """The models and what is asked of them."""
+    """The models, and the requests they answer."""
 
     def __init__(self, paths: Sequence[Path], settings: Settings, telemetry: Telemetry) -> None:
         self.settings, self.telemetry = settings, telemetry
@@ -64,17 +64,21 @@ class Service:
             for model in self.models:
                 check_keeps_masses(model.last.tagger.classifier_.model_)
 
-        def batcher(most: int) -> Batcher[str, LabelScores]:
-            # A single large request must find room.
-            longest = max(settings.max_waiting, 4 * settings.max_batch)
-            return Batcher(self._answers, most=most, longest=longest, told=telemetry.batch.observe)
+        def batcher(max_batch: int) -> Batcher[str, LabelScores]:
+            return Batcher(
+                self._answers,
+                max_batch=max_batch,
+                # A single large request must fit.
+                max_waiting=max(settings.max_waiting, 4 * settings.max_batch),
+                on_batch=telemetry.batch.observe,
+            )
 
         self._quick, self._bulk = batcher(settings.max_batch), batcher(BULK_BATCH)
-        self._thinkers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-thinks")
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="ldsm-pool")
         self._writers = ThreadPoolExecutor(2, thread_name_prefix="ldsm-writes")
-        # One thread: the bodies of many requests must not keep the event loop from running.
+        # One thread, so that parsing many request bodies does not block the event loop.
         self.readers = ThreadPoolExecutor(1, thread_name_prefix="ldsm-reads")
-        self._n_thoughts = 0
+        self._n_pending = 0
         self._files = {
             model.name: CorrectionFile.of(model.path, settings.corrections) for model in self.models
         }
@@ -84,7 +88,7 @@ class Service:
         self._started = False
 
     def start(self) -> None:
-        """Check the models, and begin to learn corrections if that is wanted."""
+        """Start to learn corrections if the settings ask for it."""
         if self._started:
             return
         self._started = True
@@ -94,26 +98,26 @@ class Service:
                 self._learners[model.name] = Learner(model, file, self.settings.save_every)
 
     def learns(self, model: str) -> bool:
-        """Whether corrections of a model are learned at once."""
+        """Whether corrections of a model are learned as they arrive."""
         learner = self._learners.get(model)
         return self.settings.learn and (learner is None or learner.can_learn)
 
     async def model(self, name: str) -> Opened:
-        """The model of a file as it is now."""
+        """The current model of this name."""
         served = self.models[name]
         if served.is_current():
             return served.last
-        return await self.think(served.current)
+        return await self.run_in_pool(served.current)
 
-    async def think(self, work: Callable[[], Result]) -> Result:
-        """The result of something that takes a while; `Busy` if too much of it waits."""
-        if self._n_thoughts >= MOST_THOUGHTS:
+    async def run_in_pool(self, work: Callable[[], Result]) -> Result:
+        """Run slow work in a thread; raises `Busy` if too much work is pending."""
+        if self._n_pending >= MAX_PENDING:
             raise Busy
-        self._n_thoughts += 1
+        self._n_pending += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thinkers, work)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
-            self._n_thoughts -= 1
+            self._n_pending -= 1
 
     async def answer(
         self, kind: Kind, texts: Sequence[str], threshold: float = 0.0
@@ -129,25 +133,25 @@ class Service:
         small = len(texts) <= FEW_TEXTS and sum(map(len, texts)) <= LONG_TEXT
         lane = self._quick if small else self._bulk
         found = await lane.ask_all(kind, texts)
-        lowest = float(np.float32(threshold))  # as scores are, and as `label_sets` compares them
-        return [[pair for pair in row if pair[1] >= lowest] for row in found]
+        lowest = float(np.float32(threshold))  # the type of scores, as in `label_sets`
+        return [[scored for scored in row if scored[1] >= lowest] for row in found]
 
     async def correct(self, model: str, documents: Sequence[Document]) -> None:
-        """Keep corrections; they are on the disk when this returns."""
+        """Save corrections; they are on disk when this returns."""
         self._check_number(documents)
         opened = await self.model(model)
         for text, tags in documents:
             _check_correction(text, tags, opened)
         if not documents:
             return
-        self.start()  # nobody does so for an application within another one
+        self.start()  # a mounted application gets no startup event
         loop = asyncio.get_running_loop()
         try:
             end = await loop.run_in_executor(self._writers, self._files[model].append, documents)
         except OSError as error:
             path = self._files[model].path
-            log.error("%s: a correction was not kept in %s: %s", model, path, error.strerror)
-            raise NotKept(f"The correction was not kept: {error.strerror}.") from None
+            log.error("%s: cannot save a correction in %s: %s", model, path, error.strerror)
+            raise NotSaved(f"The correction was not saved: {error.strerror}.") from None
         self.telemetry.corrections.labels(model).inc(len(documents))
         if (learner := self._learners.get(model)) is not None:
             stop = time.monotonic() + min(LEARN_WAIT, self.settings.timeout / 2)
@@ -155,9 +159,9 @@ class Service:
                 await asyncio.sleep(0.01)
 
     def _check_number(self, items: Sequence[object]) -> None:
-        most = self.settings.max_batch
-        if len(items) > most:
-            raise Refused(f"A request may have {most:,} texts at most. Got {len(items):,}.")
+        limit = self.settings.max_batch
+        if len(items) > limit:
+            raise Refused(f"A request may have at most {limit:,} texts. Got {len(items):,}.")
 
     def _answers(self, kind: Hashable, texts: Sequence[str]) -> list[LabelScores]:
         assert isinstance(kind, Kind)
@@ -167,20 +171,20 @@ class Service:
         between = time.thread_time()
         model = fitted.classifier.model_
         k = min(kind.k, model.n_labels)
-        found = [pairs for x in rows for pairs in model.best_labels(x, k, tail=kind.tail)]
-        told = self.telemetry
-        told.answer_seconds.labels(name).observe(time.perf_counter() - started)
-        told.processor_seconds.labels(name, "features").inc(between - at_first)
-        told.processor_seconds.labels(name, "model").inc(time.thread_time() - between)
+        found = [scored for x in rows for scored in model.best_labels(x, k, tail=kind.tail)]
+        telemetry = self.telemetry
+        telemetry.answer_seconds.labels(name).observe(time.perf_counter() - started)
+        telemetry.processor_seconds.labels(name, "features").inc(between - at_first)
+        telemetry.processor_seconds.labels(name, "model").inc(time.thread_time() - between)
         return found
 
     def close(self) -> None:
-        """Finish what is under way."""
+        """Finish running work and stop."""
         for learner in self._learners.values():
             learner.close()
         for lane in (self._quick, self._bulk):
             lane.close()
-        for pool in (self._thinkers, self._writers, self.readers):
+        for pool in (self._pool, self._writers, self.readers):
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -189,20 +193,20 @@ def _check_correction(text: str, tags: Sequence[str], opened: Opened) -> None:
         raise Refused("The text of a correction must not be empty.")
     if not tags:
         raise Refused("A correction must have at least one tag.")
-    if len(tags) > MOST_CORRECTED_TAGS:
+    if len(tags) > MAX_CORRECTED_TAGS:
         raise Refused(
-            f"A correction may have {MOST_CORRECTED_TAGS:,} tags at most. Got {len(tags):,}."
+            f"A correction may have at most {MAX_CORRECTED_TAGS:,} tags. Got {len(tags):,}."
         )
     if not all(map(is_unicode, [text, *tags])):
         raise Refused("Text and tags must be valid Unicode. Got a lone surrogate.")
     for tag in tags:
         if tag not in opened.labels.column and not _may_be_new(tag):
             raise Refused(
-                f"A new tag must have 1 to {LONGEST_TAG:,} characters, and no control characters. "
-                f"Got {tag[:40]!r}."
+                f"A new tag must have 1 to {MAX_TAG_LENGTH:,} characters and no control "
+                f"characters. Got {tag[:40]!r}."
             )
 
 
 def _may_be_new(tag: str) -> bool:
     controls = any(unicodedata.category(character) == "Cc" for character in tag)
-    return bool(tag.strip()) and len(tag) <= LONGEST_TAG and not controls
+    return bool(tag.strip()) and len(tag) <= MAX_TAG_LENGTH and not controls

@@ -1,4 +1,4 @@
-"""What a service is told when it starts."""
+"""The settings of a service."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from functools import cached_property
 from pathlib import Path
 
 MEGABYTE = 1_000_000
-# Where an application leaves `timeout` for its server, in the state that the two share.
+# Key of `timeout` in the state that the application shares with its server.
 TIMEOUT_STATE = "ldsm_timeout"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits and places of a service.
+    """Limits and paths of a service.
 
     Attributes
     ----------
     max_body : int, default=1,000,000
-        Bytes of a request.
+        Maximum size of a request in bytes.
     max_batch : int, default=256
-        Texts of a request, and texts that are answered together.
+        Maximum number of texts per request and per batch.
     max_waiting : int, default=1024
-        Texts that wait for an answer; requests beyond that are told to come back later.
+        Maximum number of waiting texts; requests beyond it get status 429 with Retry-After.
     max_tags : int, default=1000
-        Tags of an answer.
+        Maximum number of tags per text.
     timeout : float, default=30
-        Seconds for a request, and again for reading its answer.
+        Time limit in seconds for a request, and for reading its answer.
     api_key_file : path, optional
-        A file with a key in one line. Requests must come with it, except for the page itself and
-        the health of the service.
+        A file with the API key on one line. All requests need it, except for the page itself and
+        the health checks.
     corrections : path, optional
-        The folder of the files of corrections; None: beside the models.
+        The folder for correction files; by default next to the models.
     learn : bool, default=False
-        Whether corrections are learned at once.
+        Whether corrections are learned as they arrive.
     save_every : float, default=30
-        Seconds between two saves of a model that learns.
+        Seconds between saves of a model that learns.
     allow_origins : tuple of str, default=()
-        Web sites whose pages may ask the service.
+        Web sites whose pages may call the service.
     allowed_hosts : tuple of str, default=()
-        Host names, without a port, that the service answers for; empty: any. `ldsm serve` fills
-        it in when it listens on this machine only.
+        Accepted host names, without a port; any if empty. `ldsm serve` sets it when it listens on
+        localhost only.
     log_requests, log_texts : bool, default=False
-        Whether requests, and the texts in them, are logged.
+        Whether to log requests, and the texts in them.
     root_path : str, default=""
-        The path below which a proxy offers the service.
+        The path prefix under which a proxy exposes the service.
     """
 
     max_body: int = MEGABYTE
@@ -75,22 +75,22 @@ class Settings:
         Parameters
         ----------
         key : str
-            What the request came with; empty if nothing.
+            The key of the request; empty if it has none.
         """
         return self.api_key is None or hmac.compare_digest(key.encode(), self.api_key.encode())
 
     def to_json(self) -> str:
-        """For another process; the key itself stays in its file."""
+        """The settings as JSON, for another process; the key itself stays in its file."""
         return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        """The settings that `to_json` wrote.
+        """The settings from the output of `to_json`.
 
         Parameters
         ----------
         text : str
-            JSON.
+            The output of `to_json`.
         """
         values = json.loads(text)
         for name in ("api_key_file", "corrections"):
@@ -101,9 +101,9 @@ class Settings:
 
 
 def _read_key(path: Path) -> str:
-    """The key that a file holds, without blanks around it."""
+    """The key in a file, without surrounding whitespace."""
     key = path.read_bytes().decode("utf-8", "replace").strip()
     if not key or not key.isascii() or not key.isprintable():
-        problem = "is empty" if not key else "has other characters than ASCII can print"
-        raise ValueError(f"The file of the API key must hold a key in one line. {path} {problem}.")
+        problem = "is empty" if not key else "has characters other than printable ASCII"
+        raise ValueError(f"The API key file must hold the key on one line. {path} {problem}.")
     return key

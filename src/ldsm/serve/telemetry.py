@@ -1,4 +1,4 @@
-"""What a service tells Prometheus about itself."""
+"""Prometheus metrics of a service."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from .models import ServedModel
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FACTS = {
-    "labels": "Labels of a model.",
-    "training_rows": "Rows that a model has learned from.",
-    "features": "Features of a model: words and sequences of words.",
-    "trees": "Trees of a model.",
+    "labels": "Number of labels of a model.",
+    "training_rows": "Number of rows that a model has learned from.",
+    "features": "Number of features of a model: words and sequences of words.",
+    "trees": "Number of trees of a model.",
 }
-_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # by which several processes share their numbers
+_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where several processes share metrics
 
 
 class Telemetry:
-    """The numbers of one application."""
+    """The metrics of one application."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.requests = Counter(
-            "ldsm_requests", "Requests.", ["path", "method", "status"], registry=registry
+            "ldsm_requests", "Number of requests.", ["path", "method", "status"], registry=registry
         )
         self.seconds = Histogram(
             "ldsm_request_seconds", "Seconds per request.", ["path"],
             buckets=SECONDS, registry=registry,
         )  # fmt: skip
         self.batch = Histogram(
-            "ldsm_batch_texts", "Texts that were answered together.",
+            "ldsm_batch_texts", "Number of texts per batch.",
             buckets=SIZES, registry=registry,
         )  # fmt: skip
         self.answer_seconds = Histogram(
@@ -50,14 +50,17 @@ class Telemetry:
             buckets=SECONDS, registry=registry,
         )  # fmt: skip
         self.processor_seconds = Counter(
-            "ldsm_processor_seconds", "Processor seconds by step: features of texts, or the model.",
+            "ldsm_processor_seconds", "CPU seconds by step: features of texts, or the model.",
             ["model", "step"], registry=registry,
         )  # fmt: skip
         self.corrections = Counter(
-            "ldsm_corrections", "Corrections that were kept.", ["model"], registry=registry
+            "ldsm_corrections", "Number of corrections saved.", ["model"], registry=registry
         )
         self.reloads = Counter(
-            "ldsm_reloads", "Times that a changed model was opened.", ["model"], registry=registry
+            "ldsm_reloads",
+            "Number of times a changed model was reloaded.",
+            ["model"],
+            registry=registry,
         )
         self.facts = {
             name: Gauge(
@@ -67,20 +70,20 @@ class Telemetry:
             for name, text in FACTS.items()
         }  # fmt: skip
         self.modified = Gauge(
-            "ldsm_model_modified_seconds", "When a model's file was written, since 1970.",
+            "ldsm_model_modified_seconds", "Unix time at which the model file was written.",
             ["model"], registry=registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
 
-    def told(self, scope: Scope, status: int, seconds: float) -> None:
-        """Count a request; paths that nobody offers count together."""
+    def count_request(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request; unknown paths are counted together."""
         route = scope.get("route")
         path = getattr(route, "path", None) or ("/" if path_of(scope) == "/" else "other")
         method = scope["method"] if path != "other" else "any"
-        self.requests.labels(path, method, str(status or 499)).inc()  # 499: the client has left
+        self.requests.labels(path, method, str(status or 499)).inc()  # 499: the client disconnected
         self.seconds.labels(path).observe(seconds)
 
     def exposition(self, models: Iterable[ServedModel]) -> bytes:
-        """Everything in the text format of Prometheus; of all processes, if there are several."""
+        """All metrics in the Prometheus text format, over all processes."""
         for model in models:
             opened = model.last
             fitted = opened.fitted.classifier.model_

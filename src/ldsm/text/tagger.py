@@ -44,12 +44,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         The classifier, with any parameters; cloned in fit. None: ``LdSMClassifier()``. Its
         parameters are available as ``classifier__n_estimators`` and so on.
     vectorizer : TfidfVectorizer, optional
-        The vectorizer, with any parameters; cloned in fit. `ldsm.text.default_vectorizer` takes
-        parameters, too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``. None: its words, and
-        where a linear second stage follows also pairs of words that follow each other in the text
-        (the most frequent ones, two for each word, of those in 3 or more documents and at most 5 %
-        of them) and sub-words, parts of words. Trees and index use the words, the linear
-        classifiers words and pairs, an index of its own and the names of the tags the sub-words.
+        The vectorizer, with any parameters; cloned in fit. `ldsm.text.default_vectorizer` accepts
+        parameters, too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``. None: the words of
+        the default vectorizer and, with a linear second stage, bigrams and sub-words (parts of
+        words). Bigrams are the most frequent ones, two per word, that occur in 3 or more documents
+        and at most 5 % of them. The trees and the feature index use the words, the linear
+        classifiers words and bigrams. The sub-word index and the names of the tags use sub-words.
         The first 30 words of longer documents count three times.
     min_tag_count : int, default=1
         Tags with fewer documents are not learned; they are listed in `rare_tags_`.
@@ -61,8 +61,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     vectorizer_ : TfidfVectorizer
         The fitted vectorizer of the words.
     features_ : TextFeatures
-        How texts become features; ``features_.names`` are the words and pairs, in the order of the
-        columns.
+        How texts become features; ``features_.names`` are the words and bigrams, in column order.
     classes_ : ndarray of str
         The tags, sorted.
     rare_tags_ : dict of str to int
@@ -108,26 +107,25 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         callback: ProgressCallback | None = None,
         checkpoint_dir: PathLike | None = None,
     ) -> TextTagger:
-        """Learn words and trees, in one pass over the documents.
+        """Learn words and trees in one pass over the documents.
 
-        No document is kept. What grows with the corpus is its sparse matrix, about 8 bytes for each
-        distinct word of a document (about 20 while it is built), and the words themselves; while
-        pairs are looked for, also 4 bytes for each word of the texts and about 50 for each pair.
+        Documents are not stored. Memory grows with the corpus: about 8 bytes per distinct word of a
+        document for the sparse matrix (about 20 while it is built), plus the words themselves.
+        Finding bigrams takes another 4 bytes per word of the texts and about 50 per bigram.
 
         Parameters
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
-            Documents; or, without `tags`, pairs of a document and its tags, as from
-            ``datasets.iter_jsonl(path)``, or a Dataset of texts, or of features that were made from
-            texts (`Dataset.text_form`). Any iterable will do; it is read once.
+            Documents; or, without `tags`, tuples of a document and its tags, as from
+            ``datasets.iter_jsonl(path)``, or a Dataset of texts, or of features made from texts
+            (`Dataset.text_form`). An iterable is read once.
         tags : iterable of lists of str, optional
             The tags of each document; a list may be empty.
         vocabulary : path, iterable of str, or mapping of str to str or list of str, optional
-            What tags are called, where that is not the tag itself, and further tags: a file for
-            `ldsm.datasets.read_vocabulary` (two columns, or SKOS), a list of tags, or tags with
-            their names. The names of tags are compared with the words of a document. So tags that
-            no document has can be predicted, too; those with fewer documents than `min_tag_count`
-            are left out all the same.
+            Names of tags, and tags without documents: a file for `ldsm.datasets.read_vocabulary`
+            (two columns, or SKOS), a list of tags, or tags with their names. Names are compared
+            with the words of a document, so tags without documents can be predicted, too. Tags with
+            fewer documents than `min_tag_count` are still left out.
         callback : callable, optional
             See `LdSMClassifier.fit`.
         checkpoint_dir : path, optional
@@ -142,7 +140,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
         vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
         if checkpoint_dir is not None:
-            prepare_folder(checkpoint_dir)  # an error comes before the corpus is read
+            prepare_folder(checkpoint_dir)  # raises errors before the corpus is read
         if has_made_features(texts) and tags is None:
             _check_made_features(self, texts, vocabulary)
             corpus = made_corpus(texts, self.min_tag_count)
@@ -162,7 +160,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
             )
         classifier.fit(corpus.rows, callback=callback, checkpoint_dir=checkpoint_dir)
-        _tell_of_unknown_tags(classifier)
+        _warn_of_unseen_tags(classifier)
         titles = TagTitles.of(corpus.rows.label_synonyms)
         rare = RareTags.of(corpus.rare)
         return hold_text(self, FittedText(classifier, corpus.features, rare, titles))
@@ -170,23 +168,24 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def partial_fit(
         self, texts: Any, tags: Any = None, *, absent: str = "auto", prior: str = "auto"
     ) -> TextTagger:
-        """Learn from new documents, starting from the model as it is; the first call is a `fit`.
+        """Update the model with new documents; the first call is a `fit`.
 
-        Takes a small part of the time of a new fit. Tags that the model does not know become its
-        tags; words in as many of these documents as the vectorizer asks for (two by default) become
-        features of linear classifiers and index, until there are twice as many as the trees know.
-        See `LdSMClassifier.partial_fit`, and ``docs/incremental_learning.md`` for when to fit anew.
+        This takes a fraction of the time of a new fit. New tags are added to the model. New words
+        that occur in enough of these documents (the vectorizer's `min_df`, by default two) become
+        features of the linear classifiers and the index, up to twice the number of words in the
+        trees. See `LdSMClassifier.partial_fit`, and ``docs/incremental_learning.md`` for when to
+        retrain.
 
         Parameters
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
-            As in `fit`. Features that were made from texts must have the words of the model, and
-            add no words to it. The documents of one call are held in memory.
+            As in `fit`. Features made from texts must have the words of the model, and add no new
+            words. The documents of one call are held in memory.
         tags : iterable of lists of str, optional
             The tags of each document.
         absent, prior : str, default="auto"
-            What it means that a document lacks a tag, and whether scores are refitted to a skewed
-            batch: see `LdSMClassifier.partial_fit`.
+            How to treat tags that a document does not have, and whether to refit scores to a skewed
+            batch; see `LdSMClassifier.partial_fit`.
 
         Returns
         -------
@@ -219,7 +218,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return self._changed(fitted, new)
 
     def _changed(self, old: FittedText, new: FittedText) -> TextTagger:
-        """Answer by `new`, which was made from `old`."""
+        """Replace `old` with `new`, which was made from it."""
         if self.fitted_ is not old:
             raise changed_meanwhile()
         return hold_text(self, new)
@@ -237,7 +236,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
     @property
     def features_(self) -> TextFeatures:
-        """How texts become features; `names` names them."""
+        """How texts become features; `names` has their names."""
         return fitted_text(self).features
 
     @property
@@ -323,8 +322,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def predict_sets(self, texts: Any, *, tags: Any = None) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
 
-        The threshold is the classifier's ``threshold_``, 0.5 unless `tune_threshold` has chosen
-        another.
+        The threshold is the classifier's ``threshold_``: 0.5 unless `tune_threshold` was called.
 
         Parameters
         ----------
@@ -336,14 +334,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of lists of (tag, score)
-            One list per document, perhaps empty.
+            One list per document, possibly empty.
         """
         fitted = fitted_text(self)
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
         allowed = fitted.allowed(tags)
         chunks = fitted.chunks(texts)
         return [
-            pairs for x in chunks for pairs in model.label_sets(x, allowed=allowed, n_jobs=n_jobs)
+            scored for x in chunks for scored in model.label_sets(x, allowed=allowed, n_jobs=n_jobs)
         ]
 
     def predict_topk(
@@ -351,14 +349,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best tags of each document and their scores, as two arrays.
 
-        Documents with fewer than k scored tags are filled with the most frequent ones at score 0.
+        Documents with fewer than k scored tags are padded with the most frequent tags, at score 0.
 
         Parameters
         ----------
         texts : iterable of str, or Dataset
             Documents.
         k : int, default=5
-            Tags per document.
+            Number of tags per document.
         tags : sequence of str, optional
             Predict only these tags.
         tail : float >= 0, default=0
@@ -379,7 +377,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, texts: Any, *, tags: Any = None) -> sp.csr_array:
         """Scores of all tags: a sparse matrix in the columns of `classes_`.
 
-        With `tags`, the columns of all others are empty.
+        With `tags`, all other columns are empty.
 
         Parameters
         ----------
@@ -393,7 +391,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return fitted.classifier.predict_proba(fitted.rows(texts), labels=tags)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
-        """The features of documents: what `classifier_` takes as X.
+        """The features of documents: the X of `classifier_`.
 
         Parameters
         ----------
@@ -405,18 +403,18 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     def tune_threshold(
         self, texts: Any, tags: Any = None, *, average: str = "micro", per_label: bool = False
     ) -> TextTagger:
-        """Choose the threshold of `predict_sets` for the highest F1 on held-out documents.
+        """Set the threshold of `predict_sets` to maximise F1 on held-out documents.
 
-        See `LdSMClassifier.tune_threshold` for how many documents that takes.
+        See `LdSMClassifier.tune_threshold` for the number of documents needed.
 
         Parameters
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
-            Documents that training has not seen, in the forms that `fit` takes.
+            Documents not used in training, in any form that `fit` accepts.
         tags : iterable of lists of str, optional
             Their tags.
         average : {"micro", "macro", "samples"}, default="micro"
-            What the common threshold maximises.
+            The F1 to maximise.
         per_label : bool, default=False
             Give every tag its own threshold.
 
@@ -437,7 +435,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         texts : iterable of str, iterable of (str, list of str), or Dataset
-            Documents that training has not seen, in the forms that `fit` takes.
+            Documents not used in training, in any form that `fit` accepts.
         tags : iterable of lists of str, optional
             Their tags.
         """
@@ -447,19 +445,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     # -- explaining ---------------------------------------------------------------------------
 
     def explain(self, text: str, *, max_words: int = 5, max_tags: int = 5) -> TextExplanation:
-        """Why a document gets its tags: what each stage adds, the words that decided, the leaves.
+        """Explain the tags of a document: contributions of the stages, deciding words, leaves.
 
         Parameters
         ----------
         text : str
             The document.
         max_words, max_tags : int, default=5
-            The most to show in each place.
+            Maximum number of words and tags to show in each place.
 
         Returns
         -------
         TextExplanation
-            ``print`` shows it.
+            Readable with ``print``.
 
         Examples
         --------
@@ -482,12 +480,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     # -- changing tags ------------------------------------------------------------------------
 
     def drop_labels(self, tags: Iterable[str]) -> TextTagger:
-        """Forget some tags; see `LdSMClassifier.drop_labels`.
+        """Remove tags; see `LdSMClassifier.drop_labels`.
 
         Parameters
         ----------
         tags : iterable of str
-            At least one tag of the model must be left.
+            At least one tag of the model must remain.
         """
         fitted, tags = fitted_text(self), tags if isinstance(tags, str) else list(tags)
         classifier = copy(fitted.classifier).drop_labels(tags)
@@ -495,15 +493,14 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
 
     def rename_labels(self, names: Mapping[str, str]) -> TextTagger:
-        """Give tags other names, ``{old: new}``; see `LdSMClassifier.rename_labels`.
+        """Rename tags, ``{old: new}``; see `LdSMClassifier.rename_labels`.
 
-        Texts are still compared with what the tag was called, and a tag of a vocabulary keeps the
-        title that it has there.
+        Texts are still compared with the old name, and a tag of a vocabulary keeps its title.
 
         Parameters
         ----------
         names : mapping of str to str
-            New names by old ones; all other tags keep theirs.
+            New names by old names; other tags are unchanged.
         """
         fitted = fitted_text(self)
         classifier = copy(fitted.classifier).rename_labels(names)
@@ -547,8 +544,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         pattern = header["text"]["vectorizer"]["token_pattern"]
         if pattern is not None and not is_linear(pattern):
             warnings.warn(
-                f"The token pattern {pattern!r} is not of a form that is safe on every text: the "
-                "file can only be loaded with trust_pattern=True.",
+                f"The token pattern {pattern!r} might be very slow on some texts, so the file can "
+                "only be loaded with trust_pattern=True.",
                 stacklevel=2,
             )
         save(path, {"kind": "TextTagger", **header}, arrays)
@@ -561,7 +558,7 @@ def tagger_from_state(
     verify: bool = True,
     trust_pattern: bool = False,
 ) -> TextTagger:
-    """The tagger that a model file describes; see `text_from_state`."""
+    """The tagger of a model file; see `text_from_state`."""
     text, classifier, features = text_from_state(
         header, arrays, verify=verify, trust_pattern=trust_pattern
     )
@@ -578,7 +575,7 @@ def tagger_from_state(
 
 
 def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
-    """Whether pairs of words are of use: trees alone do without."""
+    """Whether the model has a ranker, which uses bigrams; trees alone do not."""
     params = classifier.get_params(deep=False)
     check_params(params, "LdSMClassifier")
     return is_ranked(params, n_texts)
@@ -587,20 +584,20 @@ def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
 def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> None:
     if vocabulary is not None:
         raise ValueError(
-            "A vocabulary needs texts, because it decides which sub-words are features. "
-            f"Got {data!r}, whose features are made already."
+            "A vocabulary needs texts, because it determines which sub-words are features. "
+            f"Got {data!r}, which already has features."
         )
     if tagger.vectorizer is not None:
-        raise ValueError("The texts were vectorized already: vectorizer must be None.")
+        raise ValueError("The texts are already vectorized: vectorizer must be None.")
 
 
-def _tell_of_unknown_tags(classifier: LdSMClassifier) -> None:
-    """Warn if tags that no document has, from a vocabulary, cannot be predicted by their names."""
+def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:
+    """Warn if tags without documents, from a vocabulary, cannot be predicted by their names."""
     stage, n_unseen = classifier.second_stage_, int(np.sum(classifier.label_counts_ == 0))
     if n_unseen and (stage is None or not stage.blend.unseen):
         warnings.warn(
-            f"{n_unseen:,} tags that no document has cannot be predicted: too few names of other "
-            "tags are found in documents to learn from.",
+            f"{n_unseen:,} tags without documents cannot be predicted: too few names of other "
+            "tags occur in documents to learn from.",
             stacklevel=3,
         )
 
@@ -621,7 +618,7 @@ def _check_parts(tagger: TextTagger) -> None:
         if value is not None and not isinstance(value, kind):
             raise _wrong(name, f"a {kind.__name__} or None", value)
     if tagger.vectorizer is not None and tagger.vectorizer.input != "content":
-        # "filename" would open the files that documents happen to name.
+        # "filename" would open files named by documents.
         raise _wrong("vectorizer", "one with input='content'", tagger.vectorizer)
     if tagger.vectorizer is not None and max(tagger.vectorizer.ngram_range) > LONGEST_NGRAM:
         allowed = f"one with an ngram_range of at most {LONGEST_NGRAM}"

@@ -23,7 +23,7 @@ from ...classifier import LdSMClassifier
 from ..command import option, wrong_use
 
 _PANEL = "Trees: the parameters of LdSMClassifier"
-# A parameter without a declared constraint (random_state takes objects too) is a whole number.
+# A parameter without a declared constraint (random_state also takes objects) is an integer.
 _UNDECLARED: tuple[Rule, ...] = (Choice((None,)), Number(0, integer=True))
 _WORDS = {"none": None, "true": True, "false": False, "yes": True, "no": False}
 
@@ -31,11 +31,11 @@ _WORDS = {"none": None, "true": True, "false": False, "yes": True, "no": False}
 class EstimatorOptions(dict[str, Any]):
     """The given parameters by name; a bundle of options."""
 
-    file: Path | None = None  # that some of them were read from
+    file: Path | None = None  # source of some of them
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
-        # One seed is for everything that a command draws: it has an option of its own.
+        # One seed for everything that a command draws: it has its own option.
         names = [name for name in defaults() if name != "random_state"]
         parameters = [_option(name, defaults()[name]) for name in names]
         parameters.append(
@@ -53,7 +53,7 @@ class EstimatorOptions(dict[str, Any]):
         return parameters
 
     def seeded(self, seed: int | None) -> int:
-        """The seed that was given, in the options or in the file, or else the default; kept."""
+        """The given seed, of the options or the file, or the default; it is stored."""
         if seed is not None:
             self["random_state"] = seed
         return int(self.setdefault("random_state", defaults()["random_state"]) or 0)
@@ -77,7 +77,7 @@ SeedOption = Annotated[
     typer.Option(
         min=0,
         show_default=False,
-        help="Seed of everything random: the same data and options give the same model. "
+        help="Random seed: the same data and options give the same model. "
         "[dim]\\[default: 0][/dim]",
     ),
 ]
@@ -90,7 +90,7 @@ def defaults() -> dict[str, Any]:
 
 
 def parse(name: str, text: str) -> Any:
-    """The value of a text; wrong usage if the parameter does not allow it."""
+    """The value of an option's text; wrong usage if the parameter does not allow it."""
     rules = CONSTRAINTS.get(name, _UNDECLARED)
     for value in _readings(text):
         for rule in rules:
@@ -111,19 +111,19 @@ def read_params(file: Path) -> dict[str, Any]:
         raise wrong_use(f"{file} must hold an object of parameters, got {unknown}.", "--params")
     for name, value in params.items():
         if not any(rule.allows(value) for rule in CONSTRAINTS.get(name, _UNDECLARED)):
-            parse(name, str(value))  # says what is allowed
+            parse(name, str(value))  # raises an error with the allowed values
     return params
 
 
 def flag(name: str) -> str:
-    """The option of a parameter, as it is given: a switch turns its default around."""
+    """The option of a parameter; a switch inverts its default."""
     turned_off = _is_switch(name) and defaults()[name]
     return f"--{'no-' if turned_off else ''}{name.replace('_', '-')}"
 
 
 @cache
 def described() -> Mapping[str, str]:
-    """The docstring's text on each parameter, on one line."""
+    """The docstring's description of each parameter, on one line."""
     return describe(LdSMClassifier)
 
 
@@ -147,7 +147,7 @@ def describe(owner: type) -> dict[str, str]:
 
 
 def _readings(text: str) -> list[Any]:
-    """The values that a word on the command line may stand for, the most specific first."""
+    """The values that a word on the command line may mean, the most specific first."""
     readings: list[Any] = [_WORDS[text.lower()]] if text.lower() in _WORDS else []
     for kind in (int, float):
         try:

@@ -11,7 +11,8 @@ ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="A model file.")
 ]
 JobsOption = Annotated[
-    int | None, typer.Option(help="Threads; -1 for all cores. Default: the model's own setting.")
+    int | None,
+    typer.Option(help="Number of threads; -1 for all cores. Default: the model's setting."),
 ]
 TailOption = Annotated[
     float,

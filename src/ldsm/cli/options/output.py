@@ -1,4 +1,4 @@
-"""What a command may write over: never one of its inputs, and nothing of another kind."""
+"""Which files a command may overwrite: never an input, and only files of the same kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OverwriteOption = Annotated[
     typer.Option("--overwrite", help="Replace an existing file of any kind, but never an input."),
 ]
 
-_START_BYTES = 1 << 16  # of a file, enough to tell its kind
+_START_BYTES = 1 << 16  # enough of a file to recognise its kind
 _PREDICTION = re.compile(r".* \d\.\d{4}")
 
 
@@ -69,7 +69,7 @@ def _start(path: Path) -> str:
         return file.read(_START_BYTES).decode("utf-8", "replace")
 
 
-# Whether a file is of a kind. Data is somebody's work: it is replaced only when asked.
+# Tests for each kind of file. Data may be irreplaceable: it is overwritten only on request.
 KINDS: Mapping[str, Callable[[Path], bool]] = {
     "a model": _is_model,
     "a report": _is_report,
@@ -81,7 +81,7 @@ KINDS: Mapping[str, Callable[[Path], bool]] = {
 
 
 def check_place(path: Path) -> None:
-    """Raise an error, before any work, if no file can be written there."""
+    """Raise an error, before any work, if the file cannot be written."""
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
         raise wrong_use(f"{path} cannot be written.", "--output")
 
@@ -89,9 +89,9 @@ def check_place(path: Path) -> None:
 def check_output(
     path: Path, kind: str, inputs: Iterable[Path], overwrite: bool, where: str = "--output"
 ) -> None:
-    """Raise an error, before any work, if the file must not be written over.
+    """Raise an error, before any work, if the file must not be overwritten.
 
-    `kind` is one of KINDS. What is no regular file, such as a pipe, has nothing to lose.
+    `kind` is one of KINDS. Anything but a regular file, such as a pipe, may be written.
     """
     for read_from in inputs:
         if path.exists() and read_from.exists() and os.path.samefile(path, read_from):
@@ -99,6 +99,6 @@ def check_output(
     if overwrite or not path.is_file() or path.stat().st_size == 0 or KINDS[kind](path):
         return
     if kind == "data":
-        raise wrong_use(f"{path} exists; --overwrite replaces it.", where)
-    remedy = "use another name" if kind == "trials" else "--overwrite replaces it"
+        raise wrong_use(f"{path} exists; use --overwrite to replace it.", where)
+    remedy = "use another name" if kind == "trials" else "use --overwrite to replace it"
     raise wrong_use(f"{path} exists and does not hold {kind}; {remedy}.", where)

@@ -1,4 +1,4 @@
-"""How commands read data: the format, the options of its reader, whole or block by block."""
+"""How commands read data: the format and its options; all at once or in chunks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Piece = TypeVar("Piece")
 
 STDIN = Path("-")
 LINES = "lines"  # one document per line, for prediction
-# Formats that can be read one block, or one document, at a time.
-_BLOCKS: dict[str, Callable[..., Iterator[Dataset]]] = {
+# Formats that can be read one chunk, or one document, at a time.
+_CHUNKS: dict[str, Callable[..., Iterator[Dataset]]] = {
     "xmlrepo": iter_xmlrepo,
     "svmlight": iter_svmlight,
 }
@@ -39,9 +39,9 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "text_field": (
         "text",
         list[str],
-        "Field or column with the text; default `text`. May be repeated: title and body.",
+        "Field or column of the text; default `text`. May be repeated: title and body.",
     ),
-    "label_field": ("labels", str, "Field or column with the labels; default `labels`."),
+    "label_field": ("labels", str, "Field or column of the labels; default `labels`."),
     "separator": (
         "separator",
         str,
@@ -52,7 +52,7 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "max_line_length": (
         "max_line_length",
         int,
-        "Longest line, row of a table or item of an array, in characters; default "
+        "Maximum length of a line, table row or array item, in characters; default "
         f"{MAX_LINE_LENGTH}.",
     ),
     "zero_based": ("zero_based", bool, "svmlight: features are numbered from 0, not from 1."),
@@ -67,7 +67,7 @@ _REMEMBERED = ("text_field", "label_field", "separator", "delimiter", "encoding"
 
 
 def names_a_path(argument: str | Path) -> bool:
-    """Whether there is a file or folder of that name: where a command takes texts, too."""
+    """Whether an argument that may be a text is the path of a file or folder."""
     try:
         return Path(argument).exists()
     except (OSError, ValueError):  # longer than a path can be, or with a NUL
@@ -113,12 +113,12 @@ class Reader:
 
     @property
     def of_lines(self) -> dict[str, Any]:
-        """The arguments for any file of lines, as far as they are given."""
+        """The given arguments that apply to any file of lines."""
         names = ("encoding", "max_line_length")
         return {name: value for name, value in self.arguments.items() if name in names}
 
     def for_training(self, path: Path) -> Reader:
-        """The same, with the separator that a table of documents is split at."""
+        """This reader with the label separator of a table of documents."""
         if self.format_of(path) != "table" or "separator" in self.arguments:
             return self
         arguments = dict(self.arguments)
@@ -127,15 +127,15 @@ class Reader:
         return replace(self, arguments=arguments)
 
     def remembered(self, data: Dataset | None = None) -> dict[str, Any]:
-        """What a model keeps of how its data was read; a store remembers it of its own file."""
+        """The reading options to save in a model; a store keeps those of its source file."""
         stored = {} if data is None else _well_formed(data.reading)
         given = {name: value for name, value in self.arguments.items() if name in _REMEMBERED}
         return {**stored, **given}
 
     def as_trained(self, training: Mapping[str, Any], path: Path) -> Reader:
-        """The same, with what a model remembers where no option says otherwise.
+        """This reader with the options saved in a model, where none are given.
 
-        What the format of the file does not have is left out, and so is what no reader wrote.
+        Options that the file's format does not have, and malformed ones, are left out.
         """
         stored = _well_formed(training.get("reading"))
         if not stored or path == STDIN or self._reads_lines(path):
@@ -148,11 +148,11 @@ class Reader:
         return self.format == LINES or (self.format is None and format_suffix(path) == ".txt")
 
     def inputs(self, *paths: Path) -> list[Path]:
-        """The given files and those that options name: what a command reads."""
+        """All files that a command reads: the given ones and those named by options."""
         return [*paths, *(value for value in self.arguments.values() if isinstance(value, Path))]
 
     def format_of(self, path: Path) -> str:
-        """The given format, or else the one of the suffix."""
+        """The given format, or the format of the suffix."""
         if self.format is not None:
             return self.format
         try:
@@ -167,12 +167,12 @@ class Reader:
             raise wrong_use("plain lines have no labels; they can only be predicted.", "--format")
         return FORMATS[format](path, **self._arguments(format))
 
-    def blocks(self, path: Path) -> Iterator[Dataset] | None:
-        """The rows of a matrix file block by block, where format and options allow it."""
-        return self._pieces(_BLOCKS, path)
+    def chunks(self, path: Path) -> Iterator[Dataset] | None:
+        """The rows of a matrix file in chunks, if format and options allow it."""
+        return self._pieces(_CHUNKS, path)
 
     def documents(self, path: Path) -> Iterator[Document] | None:
-        """Documents one at a time with their labels, where the format holds documents."""
+        """Documents with their labels, one at a time, if the format holds documents."""
         return self._pieces(_DOCUMENTS, path)
 
     def made_features(self, path: Path) -> Dataset | None:
@@ -183,7 +183,7 @@ class Reader:
         return None if data.text_form is None else data
 
     def texts(self, path: Path, id_field: str | None = None) -> Iterator[Document]:
-        """Documents without their labels; plain lines unless format or suffix say otherwise."""
+        """Documents without labels; plain lines unless format or suffix say otherwise."""
         format = self.format
         if format is None:
             format = LINES if path == STDIN or format_suffix(path) == ".txt" else guess_format(path)
@@ -215,13 +215,13 @@ class Reader:
         return readers[format](path, **arguments)
 
     def arguments_of(self, format: str) -> dict[str, Any]:
-        """The options that a reader of the format knows, by its names."""
+        """The options that the format's reader accepts, by its argument names."""
         known = inspect.signature(FORMATS[format]).parameters
         named = {_OPTIONS[name][0]: value for name, value in self.arguments.items()}
         return {name: value for name, value in named.items() if name in known}
 
     def _arguments(self, format: str) -> dict[str, Any]:
-        """The given options by the reader's names; an option it does not know is wrong usage."""
+        """The given options by the reader's argument names; unknown options are wrong usage."""
         known = inspect.signature(FORMATS[format]).parameters
         for name in self.arguments:
             if _OPTIONS[name][0] not in known:
@@ -230,7 +230,7 @@ class Reader:
 
 
 def _well_formed(stored: Any) -> dict[str, Any]:
-    """What a reader may have written of itself into a file, which can hold anything."""
+    """The valid reading options in a file, which can hold anything."""
     return {
         name: value
         for name, value in (stored.items() if isinstance(stored, dict) else ())

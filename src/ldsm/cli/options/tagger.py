@@ -61,12 +61,12 @@ class WordOptions:
         return default_vectorizer().set_params(**changes)
 
     def parts(self, params: Mapping[str, Any]) -> Callable[[int], bool]:
-        """Whether a number of texts get pairs and sub-words, given parameters of the estimator."""
+        """Whether a number of texts get bigrams and sub-words, given the estimator's parameters."""
         settings = {**defaults(), **params}
         return lambda n_texts: not self.words and is_ranked(settings, n_texts)
 
     def refuse(self, reason: str) -> None:
-        """Raise an error if any of these options is given, because they would change nothing."""
+        """Raise an error if any of these options is given: they would have no effect."""
         for name in self.words:
             raise wrong_use(reason, f"--{name.replace('_', '-')}")
 
@@ -89,7 +89,7 @@ class TaggerOptions(WordOptions):
         return TaggerOptions(WordOptions.collect(values).words, count)
 
     def tagger(self, params: EstimatorOptions, *, vectorized: bool = False) -> TextTagger:
-        """The tagger; `vectorized` says that its texts are features already."""
+        """The tagger; `vectorized` if its texts are already features."""
         more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
         vectorizer = None if vectorized or not self.words else self.vectorizer()
         return TextTagger(LdSMClassifier(**params), vectorizer, **more)
@@ -102,11 +102,11 @@ class TaggerOptions(WordOptions):
     def estimator(
         self, params: EstimatorOptions, rows: Dataset | None, name: object
     ) -> LdSMClassifier | TextTagger:
-        """What learns from rows called `name`; no rows are documents that are read one by one."""
+        """The estimator for the rows of `name`; None stands for documents read one by one."""
         if rows is None or rows.texts is not None:
             return self.tagger(params)
         if rows.text_form is not None:
-            WordOptions(self.words).refuse(f"{name} holds features of texts, made already.")
+            WordOptions(self.words).refuse(f"{name} already holds features.")
             return self.tagger(params, vectorized=True)
         self.refuse(f"{name} holds features, not texts.")
         return LdSMClassifier(**params)
@@ -127,8 +127,8 @@ def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dat
     train, held_out = data.split(validation, seed=seed)
     if len(held_out) == 0:
         raise wrong_use(
-            f"no row can be held out: each of the {len(data):,} rows is the only one with one of "
-            "its labels. Train without, or leave rare labels out.",
+            f"no row can be held out: each of the {len(data):,} rows has a label that no other row "
+            "has. Train without --validation, or leave out rare labels.",
             "--validation",
         )
     return train, held_out
@@ -137,7 +137,7 @@ def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dat
 def with_features(
     train: Dataset, held_out: Dataset, words: WordOptions, params: Mapping[str, Any]
 ) -> tuple[Dataset, Dataset]:
-    """The rows with their texts vectorized as in training, by the words of the rows to train on."""
+    """The rows with their texts vectorized as in training, with the words of the training rows."""
     if train.texts is None:
         return train, held_out
     featured = vectorized(read_pairs(train), words.vectorizer(), with_parts=words.parts(params))

@@ -1,1 +1,1 @@
-"""The endpoints of the service, by the interface that they belong to."""
+"""The endpoints of the service, one module per API."""

@@ -1,4 +1,4 @@
-"""The shape of Annif's REST interface, so that its clients and its `http` backend can ask us."""
+"""An API compatible with Annif's REST API, for its clients and its `http` backend."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..models import Opened, ServedModel
 from ..service import Kind, Refused, Service
 
 Project = Annotated[str, PathParameter(description="The name of a model.")]
-MOST_TAIL = 10.0
+MAX_TAIL = 10.0
 _ADDRESS = re.compile(r"<[a-z][a-z0-9+.-]*:\S+>", re.IGNORECASE)
-_HUGE = 10**9  # the service has a limit of its own
-_LIMIT = "The most tags to give."
-_THRESHOLD = "The lowest score that a tag may have."
-_TAIL = "Above 0, rare tags come earlier: 1 is right for metrics with propensities."
+_HUGE = 10**9  # the service has its own limit
+_LIMIT = "Maximum number of tags."
+_THRESHOLD = "Minimum score of a tag."
+_TAIL = "Favours rare tags if above 0; use 1 for propensity-scored metrics."
 
 
 def _text() -> Any:
@@ -32,10 +32,10 @@ def _text() -> Any:
 class Suggestion(BaseModel):
     """A tag with its score."""
 
-    uri: str = Field(description="The tag as the model knows it.", examples=["fish"])
-    label: str = Field(description="What a person would call it.", examples=["fish"])
+    uri: str = Field(description="The tag itself.", examples=["fish"])
+    label: str = Field(description="The name of the tag.", examples=["fish"])
     notation: str | None = Field(default=None, description="Always null: models have no notations.")
-    score: float = Field(description="How sure the model is, from 0 to 1.", examples=[0.87])
+    score: float = Field(description="The model's confidence, from 0 to 1.", examples=[0.87])
 
 
 class Suggestions(BaseModel):
@@ -47,11 +47,13 @@ class Suggestions(BaseModel):
 class DocumentSuggestions(Suggestions):
     """The tags of one of several texts."""
 
-    document_id: str | None = Field(default=None, description="As it was given.", examples=["7"])
+    document_id: str | None = Field(
+        default=None, description="The id from the request.", examples=["7"]
+    )
 
 
 class Document(BaseModel):
-    """A text, and what to call it."""
+    """A text with an optional id."""
 
     text: str = _text()
     document_id: str | None = Field(default=None, examples=["7"])
@@ -64,21 +66,21 @@ class Documents(BaseModel):
 
 
 class Subject(BaseModel):
-    """A tag, by its address or by its name."""
+    """A tag, by its URI or its name."""
 
     uri: str = ""
     label: str = ""
 
 
 class CorrectedDocument(BaseModel):
-    """A text with its right tags: all of them."""
+    """A text with all of its correct tags."""
 
     text: str = _text()
     subjects: Items[Subject] = Field(examples=[[{"label": "fish"}]])
 
 
 class Backend(BaseModel):
-    """What answers for a project."""
+    """The backend of a project."""
 
     backend_id: str = "ldsm"
 
@@ -88,19 +90,21 @@ class ProjectFacts(BaseModel):
 
     project_id: str = Field(examples=["tags"])
     name: str = Field(examples=["tags"])
-    language: str = Field(default="und", description="Always und: models do not know theirs.")
+    language: str = Field(default="und", description="Always und: models do not record it.")
     backend: Backend = Backend()
     is_trained: bool = True
     modification_time: str = Field(
-        description="When the model's file was written.", examples=["2026-01-31T12:00:00+00:00"]
+        description="When the model file was written.", examples=["2026-01-31T12:00:00+00:00"]
     )
     n_labels: int
     n_training_rows: int
-    threshold: float | None = Field(description="Of a set of tags; null if each tag has its own.")
-    learns: bool = Field(description="Whether corrections are learned at once.")
-    max_batch: int = Field(description="The most texts of a request.", examples=[256])
-    separator: str | None = Field(description="What can stand between tags in a cell of a table.")
-    problem: str | None = Field(default=None, description="Why the file as it is now is not used.")
+    threshold: float | None = Field(
+        description="Least score of a set; null if each tag has its own."
+    )
+    learns: bool = Field(description="Whether corrections are learned as they arrive.")
+    max_batch: int = Field(description="Maximum number of texts per request.", examples=[256])
+    separator: str | None = Field(description="Separator for tags in a table cell.")
+    problem: str | None = Field(default=None, description="Why the current file is not in use.")
 
 
 class Projects(BaseModel):
@@ -128,9 +132,9 @@ async def described(service: Service, name: str) -> ProjectFacts:
 
 
 def router(service: Service) -> APIRouter:
-    """The endpoints below ``/v1`` that Annif has, too."""
+    """The endpoints under ``/v1`` that Annif has as well."""
     reading = route_that_reads_in(service.readers, service.settings.max_batch)
-    routes = APIRouter(prefix="/v1", tags=["Tags, as Annif gives them"], route_class=reading)
+    routes = APIRouter(prefix="/v1", tags=["Tags (Annif API)"], route_class=reading)
 
     @routes.get("/projects")
     async def list_models() -> Projects:
@@ -149,10 +153,10 @@ def router(service: Service) -> APIRouter:
         text: Annotated[str, Form(description="The text to tag; may be empty.")] = "",
         limit: Annotated[int, Form(ge=1, le=_HUGE, description=_LIMIT)] = 10,
         threshold: Annotated[float, Form(ge=0, le=1, description=_THRESHOLD)] = 0.0,
-        tail: Annotated[float, Form(ge=0, le=MOST_TAIL, description=_TAIL)] = 0.0,
+        tail: Annotated[float, Form(ge=0, le=MAX_TAIL, description=_TAIL)] = 0.0,
     ) -> JSON:
         """The best tags of a text."""
-        # An empty field counts as missing to FastAPI.
+        # FastAPI treats an empty field as missing.
         if not text and "text" not in await request.form():
             raise Refused("The field 'text' is missing.")
         opened = await service.model(project)
@@ -165,9 +169,9 @@ def router(service: Service) -> APIRouter:
         body: Documents,
         limit: Annotated[int, Query(ge=1, le=_HUGE, description=_LIMIT)] = 10,
         threshold: Annotated[float, Query(ge=0, le=1, description=_THRESHOLD)] = 0.0,
-        tail: Annotated[float, Query(ge=0, le=MOST_TAIL, description=_TAIL)] = 0.0,
+        tail: Annotated[float, Query(ge=0, le=MAX_TAIL, description=_TAIL)] = 0.0,
     ) -> JSON:
-        """The best tags of several texts, in their order."""
+        """The best tags of several texts, in order."""
         texts = [document.text for document in body.documents]
         opened = await service.model(project)
         answers = await service.answer(Kind(opened, limit, tail), texts, threshold)
@@ -182,9 +186,10 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/projects/{project}/learn", status_code=204, response_model=None)
     async def keep_corrections(project: Project, body: Items[CorrectedDocument]) -> None:
-        """Texts with their right tags. They are on the disk before this answers.
+        """Save texts with their correct tags. They are on disk when the request returns.
 
-        The answer is empty. With --learn they are learned at once, otherwise by ldsm learn.
+        The answer is empty. With --learn, corrections are learned as they arrive; otherwise use
+        ldsm learn.
         """
         directory = (await service.model(project)).labels
         documents = []
@@ -198,7 +203,7 @@ def router(service: Service) -> APIRouter:
 
 
 def _without_folder(model: ServedModel) -> str | None:
-    """Why a model's file is not used, without the place of the file: the log has that."""
+    """Why a model file is not in use, without its folder, which only the log shows."""
     problem, path = model.problem, model.path
     for folder in (path.resolve().parent, path.absolute().parent, path.parent):
         if problem is not None and folder != Path():
@@ -207,16 +212,16 @@ def _without_folder(model: ServedModel) -> str | None:
     return problem
 
 
-def _results(opened: Opened, pairs: LabelScores) -> dict[str, Any]:
+def _results(opened: Opened, scored: LabelScores) -> dict[str, Any]:
     directory = opened.labels
     return {
         "results": [
             {"uri": tag, "label": directory.name(tag), "notation": None, "score": score}
-            for tag, score in pairs
+            for tag, score in scored
         ]
     }
 
 
 def _bare(name: str) -> str:
-    """A new tag; addresses may come in brackets."""
+    """A new tag, without the angle brackets of a URI."""
     return name[1:-1] if _ADDRESS.fullmatch(name) else name

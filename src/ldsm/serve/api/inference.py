@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2, which KServe, Triton and others speak."""
+"""The Open Inference Protocol, version 2, as used by KServe, Triton and others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._version import __version__
 from ..http.answers import JSON, json_of, wrong_value
 from ..http.bodies import Items, route_that_reads_in
 from ..service import Kind, Refused, Service
-from .annif import MOST_TAIL
+from .annif import MAX_TAIL
 
 Model = Annotated[str, Path(description="The name of a model.")]
 TEXT, LABELS, SCORES = "text", "labels", "scores"
@@ -26,19 +26,19 @@ class Server(BaseModel):
 
 
 class Live(BaseModel):
-    """Whether the service runs."""
+    """Whether the service is running."""
 
     live: bool = True
 
 
 class Ready(BaseModel):
-    """Whether the service, or a model, can answer."""
+    """Whether the service or a model is ready."""
 
     ready: bool = True
 
 
 class ModelReady(Ready):
-    """Whether a model can answer."""
+    """Whether a model is ready."""
 
     name: str
 
@@ -52,7 +52,7 @@ class TensorFacts(BaseModel):
 
 
 class ModelFacts(BaseModel):
-    """What a model takes and gives."""
+    """The inputs and outputs of a model."""
 
     name: str
     versions: list[str]
@@ -65,17 +65,17 @@ class ModelFacts(BaseModel):
 
 
 class Parameters(BaseModel):
-    """How to answer; others are ignored."""
+    """Parameters of a request; unknown ones are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
-    k: int = Field(5, ge=1, description="Tags for each text.")
-    threshold: float = Field(0.0, ge=0, le=1, description="The lowest score of a tag.")
-    tail: float = Field(0.0, ge=0, le=MOST_TAIL, description="Above 0, rare tags come earlier.")
+    k: int = Field(5, ge=1, description="Number of tags per text.")
+    threshold: float = Field(0.0, ge=0, le=1, description="Minimum score of a tag.")
+    tail: float = Field(0.0, ge=0, le=MAX_TAIL, description="Favours rare tags if above 0.")
 
 
 class Tensor(BaseModel):
-    """Values of one kind, in the order of rows."""
+    """Values of one type, in row-major order."""
 
     name: str = Field(examples=[TEXT])
     datatype: str = Field(examples=["BYTES"])
@@ -84,7 +84,7 @@ class Tensor(BaseModel):
 
 
 class WantedOutput(BaseModel):
-    """An output that is asked for."""
+    """A requested output."""
 
     name: str
 
@@ -99,7 +99,7 @@ class InferenceRequest(BaseModel):
 
 
 class InferenceAnswer(BaseModel):
-    """The labels of each text and their scores; where a text has fewer, "" and 0 fill up."""
+    """The labels and scores of each text, padded with "" and 0."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -110,7 +110,7 @@ class InferenceAnswer(BaseModel):
 
 
 def router(service: Service) -> APIRouter:
-    """The endpoints below ``/v2``."""
+    """The endpoints under ``/v2``."""
     reading = route_that_reads_in(service.readers, service.settings.max_batch)
     routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol"], route_class=reading)
 
@@ -121,22 +121,22 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/health/live")
     async def is_live() -> Live:
-        """Whether the service runs."""
+        """Whether the service is running."""
         return Live()
 
     @routes.get("/health/ready")
     async def is_ready() -> Ready:
-        """Whether the service can answer: its models are open before it takes requests."""
+        """Whether the service is ready; models are loaded before it accepts requests."""
         return Ready()
 
     @routes.get("/models/{model}")
     async def show_inference_model(model: Model) -> ModelFacts:
-        """What a model takes and gives."""
+        """The inputs and outputs of a model."""
         return ModelFacts(name=model, versions=[(await service.model(model)).version])
 
     @routes.get("/models/{model}/ready")
     async def is_model_ready(model: Model) -> ModelReady:
-        """Whether a model can answer."""
+        """Whether a model is ready."""
         return ModelReady(name=service.models[model].name)
 
     @routes.post("/models/{model}/infer", response_model=InferenceAnswer)
@@ -156,7 +156,8 @@ def router(service: Service) -> APIRouter:
         for name in wanted:
             if name not in outputs or wanted.count(name) > 1:
                 raise Refused(
-                    f"The outputs are {LABELS} and {SCORES}, each once. Got {name[:40]!r}."
+                    f"The outputs must be {LABELS} and {SCORES}, each at most once. "
+                    f"Got {name[:40]!r}."
                 )
         answer = {
             "model_name": model,
@@ -188,14 +189,14 @@ def _texts(body: InferenceRequest) -> list[str]:
         raise Refused(f"The input {TEXT!r} must hold strings, of the datatype BYTES.{where}")
     if tensor.shape not in ([len(data)], [len(data), 1]):
         raise Refused(
-            f"The shape of {TEXT!r} must be [{len(data)}], as it has so many texts. "
+            f"The shape of {TEXT!r} must be [{len(data)}], the number of texts. "
             f"Got {str(tensor.shape)[:80]}."
         )
     return data
 
 
 def _flat(data: list[Any]) -> list[Any]:
-    """Values that may be nested, as texts in one column are."""
+    """Values that may be nested, such as texts in one column."""
     return [one for item in data for one in (item if isinstance(item, list) else [item])]
 
 
@@ -205,4 +206,4 @@ def _parameters(body: InferenceRequest) -> Parameters:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise Refused(f"The parameter {place!r} is wrong: {wrong_value(first)}") from None
+        raise Refused(f"The parameter {place!r} is invalid: {wrong_value(first)}") from None

@@ -1,4 +1,4 @@
-"""What is behind the tags: why a text has them or not, and what the labels of a model are."""
+"""Explanations of tags, and the labels of a model."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..service import Refused, Service
 from .annif import Project
 
 _EVERY_REASON = 2**31 - 1
-_STRONGEST = 12  # words to show of a label
-LONGEST_EXPLAINED = 100_000  # characters
+_STRONGEST = 12  # words per label
+MAX_EXPLAINED = 100_000  # characters
 
 
 class Word(BaseModel):
-    """A word or a sequence of words, and what it adds to the margin of a label."""
+    """A word or a sequence of words, and its contribution to the margin of a label."""
 
     word: str
     weight: float
 
 
 class TypicalWord(BaseModel):
-    """A word that speaks for a label, and whether the text has it."""
+    """A typical word of a label, and whether it occurs in the text."""
 
     word: str
     here: bool
 
 
 class MarkedPart(BaseModel):
-    """A piece of the text; its weight is 0 where it says nothing about the label."""
+    """A piece of the text; its weight is 0 if it does not affect the label."""
 
     text: str
     weight: float
@@ -47,23 +47,23 @@ class Explanation(BaseModel):
     uri: str
     label: str
     score: float
-    listed: bool = Field(description="Whether a matcher has put the label on the text's shortlist.")
-    place: int | None = Field(description="Its place among the tags of the text, from 1.")
+    listed: bool = Field(description="Whether the label is on the text's shortlist.")
+    place: int | None = Field(description="Its rank among the tags of the text, from 1.")
     shares: dict[str, float] = Field(
-        description="What each stage adds to the log-odds of the score, which is their sum."
+        description="The contribution of each stage to the log-odds of the score, their sum."
     )
     margin: float | None = Field(description="Of the label's linear classifier: bias and words.")
     bias: float | None
     words: list[Word] = Field(
-        description="For the label (above 0) and against it, strongest first. If the model has "
-        "only trees: the words that decided the way through them, whatever the label."
+        description="Words for the label (above 0) and against it, strongest first. If the model "
+        "has only trees: the words that decided the path through them, for any label."
     )
-    typical: list[TypicalWord] = Field(description="The words that speak most for the label.")
-    matched_name: str | None = Field(description="The name of the label that the text matches.")
-    name_share: float | None = Field(description="How much of that name the text has.")
+    typical: list[TypicalWord] = Field(description="The most typical words of the label.")
+    matched_name: str | None = Field(description="The name of the label that matches the text.")
+    name_share: float | None = Field(description="The share of that name found in the text.")
     certainty: float = Field(
-        description="How far the text tells enough to rely on the stages, from 0 (nothing: the "
-        "score is the share of the training texts with the label) to 1."
+        description="How far the score relies on the stages, from 0 (no known words: the score is "
+        "the share of training texts with the label) to 1."
     )
     training_rows: int
     parts: list[MarkedPart] = Field(description="The text in parts, for marking its words.")
@@ -76,26 +76,26 @@ class Label(BaseModel):
     label: str
     training_rows: int
     tested: int | None = Field(
-        description="Rows with the label that were held out when the model was trained."
+        description="Number of rows with the label that were held out in training."
     )
-    found: int | None = Field(description="Of these, rows with the label among their five best.")
+    found: int | None = Field(description="Number of these rows with the label in the top 5.")
 
 
 class Labels(BaseModel):
-    """Some labels of a model, and how many there are in all."""
+    """Some labels of a model, and the total number."""
 
     total: int
     labels: list[Label]
 
 
 class LabelDetails(Label):
-    """A label, and the words that speak most for it."""
+    """A label and its most typical words."""
 
     words: list[str]
 
 
 def router(service: Service) -> APIRouter:
-    """The endpoints below ``/v1`` that are ours alone."""
+    """The endpoints under ``/v1`` that Annif does not have."""
     reading = route_that_reads_in(service.readers, service.settings.max_batch)
     routes = APIRouter(prefix="/v1", tags=["Explanations and labels"], route_class=reading)
 
@@ -104,31 +104,31 @@ def router(service: Service) -> APIRouter:
         project: Project,
         text: Annotated[str, Form(description="The text.")],
         label: Annotated[str, Form(description="A label, by its URI or its name.")],
-        max_words: Annotated[int, Form(ge=1, le=1000, description="The most words to give.")] = 30,
+        max_words: Annotated[int, Form(ge=1, le=1000, description="Maximum number of words.")] = 30,
     ) -> JSON:
-        """Why a text has a label, word by word; or why not, if it was not given."""
-        if len(text) > LONGEST_EXPLAINED:
+        """Why a text has a label or not, word by word."""
+        if len(text) > MAX_EXPLAINED:
             raise Refused(
-                f"A text to explain may have {LONGEST_EXPLAINED:,} characters at most. "
+                f"A text to explain may have at most {MAX_EXPLAINED:,} characters. "
                 f"Got {len(text):,}."
             )
         opened = await service.model(project)
-        return await service.think(
+        return await service.run_in_pool(
             lambda: JSON(explained(opened, text, label, max_words).model_dump_json())
         )
 
     @routes.get("/projects/{project}/labels")
     async def list_labels(
         project: Project,
-        search: Annotated[str, Query(max_length=1000, description="What to look for.")] = "",
+        search: Annotated[str, Query(max_length=1000, description="Text to search for.")] = "",
         order: Annotated[
             Literal["rows", "name", "found"],
-            Query(description="What comes first, of labels that fit equally well."),
+            Query(description="Order of labels that match equally well."),
         ] = "rows",
-        offset: Annotated[int, Query(ge=0, le=2**53, description="Labels to skip.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=1000, description="The most labels to give.")] = 20,
+        offset: Annotated[int, Query(ge=0, le=2**53, description="Number of labels to skip.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of labels.")] = 20,
     ) -> Labels:
-        """The labels of a model, or those with some text in their name."""
+        """The labels of a model, or those whose name contains a text."""
         opened = await service.model(project)
 
         def find() -> Labels:
@@ -137,14 +137,14 @@ def router(service: Service) -> APIRouter:
             shown = found[offset : offset + limit]
             return Labels(total=len(found), labels=[_label(directory, i) for i in shown])
 
-        return await service.think(find)
+        return await service.run_in_pool(find)
 
     @routes.get("/projects/{project}/label")
     async def show_label(
         project: Project,
         uri: Annotated[str, Query(description="A label, by its URI or its name.")],
     ) -> LabelDetails:
-        """One label, with the words that speak most for it."""
+        """One label and its most typical words."""
         opened = await service.model(project)
 
         def details() -> LabelDetails:
@@ -153,7 +153,7 @@ def router(service: Service) -> APIRouter:
             words = directory.words(column, _STRONGEST)
             return LabelDetails(**_label(directory, column).model_dump(), words=words)
 
-        return await service.think(details)
+        return await service.run_in_pool(details)
 
     return routes
 
@@ -173,7 +173,7 @@ def explained(opened: Opened, text: str, label: str, max_words: int) -> Explanat
         score=score.score,
         listed=place is not None,
         place=place,
-        # Without a second stage, a share may be infinite, which JSON does not know.
+        # Without a second stage, a share may be infinite, which JSON cannot represent.
         shares={name: min(max(part, -99.0), 99.0) for name, part in score.shares.items()},
         margin=score.margin,
         bias=score.bias,

@@ -1,4 +1,4 @@
-"""``/docs``: the endpoints as a page that loads nothing and runs no script."""
+"""``/docs``: the API reference, a page without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ th { color: var(--soft); }
   thead { display: none; } td { display: inline; border: 0; } td:last-child { display: block; } }
 """
 _HEADS = ("name", "where", "type", "default", "meaning")
-# The deepest that a schema is spelled out.
-_DEEPEST = 4
+# Maximum depth of a schema example.
+_MAX_DEPTH = 4
 
 
 def reference_page(schema: dict[str, Any], address: str, model: str, nonce: str) -> str:
@@ -45,23 +45,23 @@ def reference_page(schema: dict[str, Any], address: str, model: str, nonce: str)
             group.append(joined(_endpoint(schema, path, url, method, facts)))
     intro = element(
         "p",
-        "The same for programs: ",
+        "Machine-readable version: ",
         element("a", "openapi.json", href="openapi.json"),
-        ". Where a key is asked for, it is sent as the header ",
+        ". If the service needs a key, send it in the header ",
         element("code", "X-API-Key"),
-        ". An error is a JSON object whose title (in the Open Inference Protocol: error) says what "
-        "is wrong. With 429 and 503, the header Retry-After says when to try again. The examples "
-        "assume a model that knows the tag fish.",
+        ". Errors are JSON objects with the message in title (in the Open Inference Protocol: "
+        "error). With 429 and 503, the header Retry-After gives the seconds to wait. The examples "
+        "assume a model with the tag fish.",
     )
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", "ldsm: endpoints"),
+        element("title", "ldsm: API reference"),
         element("style", Markup(STYLE), nonce=nonce),
     )
-    back = element("a", "the page", href="./")
-    body = [element("h1", "Endpoints of this service"), element("p", "Back to ", back, "."), intro]
+    back = element("a", "Back to the page", href="./")
+    body = [element("h1", "API reference"), element("p", back), intro]
     for name, endpoints in by_group.items():
         body += [element("h2", name), *endpoints]
     content = element("body", element("main", joined(body, "\n")))
@@ -81,8 +81,8 @@ def _endpoint(
         form = _resolved(schema, body)
         required = form.get("required", [])
         for name, field in form["properties"].items():
-            told = {"name": name, "in": "form", "schema": field, "required": name in required}
-            rows.append(_parameter(told | {"description": field.get("description", "")}))
+            entry = {"name": name, "in": "form", "schema": field, "required": name in required}
+            rows.append(_parameter(entry | {"description": field.get("description", "")}))
     if rows:
         yield element("h4", "Parameters")
         yield table(_HEADS, rows, _HEADS)
@@ -120,7 +120,7 @@ def _curl(schema: dict[str, Any], url: str, facts: dict[str, Any], kind: str, bo
 
 
 def _content(holder: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a body or an answer, if it has one."""
+    """The schema of a body or an answer, if any."""
     content: dict[str, Any] = next(iter(holder.get("content", {}).values()), {})
     shape: dict[str, Any] = content.get("schema", {})
     return shape
@@ -135,7 +135,7 @@ def _resolved(schema: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _example(schema: dict[str, Any], shape: dict[str, Any], depth: int = 0) -> Any:
-    """A value of a schema: descriptions where there are some, else the type."""
+    """An example value of a schema."""
     shape = _resolved(schema, shape)
     if "examples" in shape:
         return shape["examples"][0]
@@ -144,7 +144,7 @@ def _example(schema: dict[str, Any], shape: dict[str, Any], depth: int = 0) -> A
     if "anyOf" in shape:
         return _example(schema, shape["anyOf"][0], depth)
     kind = shape.get("type")
-    if kind == "object" and "properties" in shape and depth < _DEEPEST:
+    if kind == "object" and "properties" in shape and depth < _MAX_DEPTH:
         return {k: _example(schema, v, depth + 1) for k, v in shape["properties"].items()}
     if kind == "array":
         return [_example(schema, shape.get("items", {}), depth + 1)]
@@ -157,4 +157,4 @@ def _json(value: Any) -> Markup:
 
 
 def _code(text: str) -> Markup:
-    return element("pre", element("code", text), tabindex="0")  # to scroll it by the keyboard
+    return element("pre", element("code", text), tabindex="0")  # scrollable with the keyboard

@@ -1,1 +1,1 @@
-"""What HTTP brings with it: limits of connections, checks of requests, bodies and answers."""
+"""HTTP: connection limits, request checks, bodies and answers."""

@@ -1,4 +1,4 @@
-"""Answers as JSON: made directly, because what is in them was made here and needs no check."""
+"""JSON answers, encoded without validation, because their content is made here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JSON(Response):
 
 
 def json_of(value: Any) -> bytes:
-    """The document of a value."""
+    """The value as encoded JSON."""
     return _encode(value).encode("utf-8", "backslashreplace")
 
 
@@ -27,6 +27,6 @@ _OF_NUMBERS = ("greater_than", "less_than", "int_", "float_", "finite_")
 
 
 def wrong_value(error: Mapping[str, Any]) -> str:
-    """What pydantic finds wrong with a value. Only numbers are shown: a text may be private."""
+    """The message of a pydantic error. It shows only numbers, because texts may be private."""
     got = f" Got {str(error['input'])[:40]}." if error["type"].startswith(_OF_NUMBERS) else ""
     return f"{error['msg']}.{got}"

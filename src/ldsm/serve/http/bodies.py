@@ -1,4 +1,4 @@
-"""Read the bodies of requests: UTF-8 only, and long ones outside the event loop."""
+"""Read request bodies: UTF-8 only, and long ones outside the event loop."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from pydantic import Field
 from starlette.datastructures import FormData, UploadFile
 from starlette.types import Message
 
-MOST_FIELDS = 1000
-# Values of a JSON body. Each takes only two bytes, but some microseconds of the event loop.
-MOST_VALUES, _VALUES_OF_A_TEXT = 25_000, 100
+MAX_FIELDS = 1000
+# Maximum number of values in a JSON body. Each takes only two bytes, but microseconds of CPU time.
+MAX_VALUES, _VALUES_OF_A_TEXT = 25_000, 100
 Item = TypeVar("Item")
-# A list that is checked up to its first mistake: describing all those of a long one takes seconds.
+# A list that is checked up to its first error: describing all errors of a long list takes seconds.
 Items = Annotated[list[Item], Field(fail_fast=True)]
-SHORT = 16_384  # bytes that are read faster than a thread could take over
+SHORT = 16_384  # bytes; shorter bodies are parsed faster than handed to a thread
 _UTF8 = re.compile(r';\s*charset\s*=\s*("?)utf-?8\1\s*(?=;|$)', re.IGNORECASE)
 
 
 def names_another_charset(content_type: str) -> bool:
-    """Whether a body claims to be anything but UTF-8; in doubt, it does."""
+    """Whether a body claims any charset but UTF-8; true if unclear."""
     return "charset" in _UTF8.sub("", content_type).lower()
 
 
 def route_that_reads_in(pool: Executor, max_batch: int) -> type[APIRoute]:
-    """A class of routes whose requests read long bodies, of `max_batch` texts, in the pool."""
-    most_values = max(MOST_VALUES, _VALUES_OF_A_TEXT * max_batch)
+    """A route class whose requests parse long bodies, of `max_batch` texts, in the pool."""
+    max_values = max(MAX_VALUES, _VALUES_OF_A_TEXT * max_batch)
 
     class Route(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handler = super().get_route_handler()
 
             async def handle(request: Request) -> Response:
-                return await handler(_BodyRequest(request, pool, most_values))
+                return await handler(_BodyRequest(request, pool, max_values))
 
             return handle
 
@@ -48,9 +48,9 @@ def route_that_reads_in(pool: Executor, max_batch: int) -> type[APIRoute]:
 
 
 class _BodyRequest(Request):
-    def __init__(self, request: Request, pool: Executor, most_values: int) -> None:
+    def __init__(self, request: Request, pool: Executor, max_values: int) -> None:
         super().__init__(request.scope, request.receive)
-        self._pool, self._most_values = pool, most_values
+        self._pool, self._max_values = pool, max_values
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
@@ -69,8 +69,8 @@ class _BodyRequest(Request):
 
     def _parse_json(self, body: bytes) -> Any:
         text = _decoded(body)
-        if _most_values_of(text) > self._most_values:
-            raise HTTPException(413, f"A JSON body may have {self._most_values:,} values at most")
+        if _max_values_of(text) > self._max_values:
+            raise HTTPException(413, f"A JSON body may have at most {self._max_values:,} values")
         return loads(text)
 
     def _parse_form(self, body: bytes) -> FormData:
@@ -84,8 +84,8 @@ class _BodyRequest(Request):
         async def receive() -> Message:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        # No endpoint takes files; without them, nothing is written to the disk.
-        return await Request(self.scope, receive).form(max_files=0, max_fields=MOST_FIELDS)
+        # No endpoint takes files; without them, nothing is written to disk.
+        return await Request(self.scope, receive).form(max_files=0, max_fields=MAX_FIELDS)
 
 
 def _decoded(body: bytes) -> str:
@@ -95,16 +95,16 @@ def _decoded(body: bytes) -> str:
         raise HTTPException(400, f"The body is not valid UTF-8: {error.reason}") from None
 
 
-def _most_values_of(text: str) -> int:
-    """How many values a JSON document has at most, by the marks outside its strings."""
+def _max_values_of(text: str) -> int:
+    """An upper bound on the values of a JSON document, from the brackets and commas in it."""
     without_quotes = text.replace("\\\\", "").replace('\\"', "")
     marks = "".join(without_quotes.split('"')[::2])
     return 1 + sum(map(marks.count, "[{,"))
 
 
 def _fields(text: str) -> list[tuple[str, str | UploadFile]]:
-    if text.count("&") >= MOST_FIELDS:
-        raise HTTPException(400, f"A form may have {MOST_FIELDS:,} fields at most")
+    if text.count("&") >= MAX_FIELDS:
+        raise HTTPException(400, f"A form may have at most {MAX_FIELDS:,} fields")
     try:
         return [*parse_qsl(text, keep_blank_values=True, errors="strict")]
     except UnicodeDecodeError as error:
@@ -112,11 +112,11 @@ def _fields(text: str) -> list[tuple[str, str | UploadFile]]:
 
 
 def _without_waiting(coroutine: Coroutine[Any, Any, FormData]) -> FormData:
-    """The result of a coroutine that has all it needs, so that it never waits for the loop."""
+    """The result of a coroutine that never waits for the event loop."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         result: FormData = done.value
         return result
     coroutine.close()
-    raise RuntimeError("A form that is in memory must be read without waiting.")
+    raise RuntimeError("A form in memory must be parsed without waiting.")

@@ -1,4 +1,4 @@
-"""What stands before every request: its host, size, key and time; and what browsers may do."""
+"""Checks of every request: host, size, key and time; and security headers for browsers."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from .bodies import names_another_charset
 from .hosts import is_allowed
 
 log = logging.getLogger("ldsm.serve")
-# Answered without a key: the page asks for one itself, and the reference holds no secret.
+# Answered without a key: the page prompts for it, and the reference is public.
 OPEN_PATHS = ("/", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready")
-# Requests under way beyond this are refused; most wait for their texts to be answered.
-MOST_REQUESTS = 2048
-# Bytes of all bodies under way, or four times the largest one if that is more.
-MOST_BODIES = 64_000_000
-# What a body may be; a page of another web site cannot send JSON without being asked first.
+# Maximum number of concurrent requests; most of them wait for their batch.
+MAX_REQUESTS = 2048
+# Maximum bytes of all bodies in progress, or four times the largest body if that is more.
+MAX_BODIES = 64_000_000
+# Allowed content types; browsers ask before a page of another site may send JSON.
 BODIES = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
-# Of a body that is too large, so much more is read, so that its sender gets to read the answer.
-_READ_ON = 10  # times the limit
-_READ_ON_SECONDS = 2.0
+# Bounds on reading the rest of an oversized body, so that its sender gets to read the answer.
+_DRAIN = 10  # times the limit
+_DRAIN_SECONDS = 2.0
 
-Told = Callable[[Scope, int, float], None]
+OnResponse = Callable[[Scope, int, float], None]
 
 
 class Problem(BaseModel):
-    """What is wrong, after RFC 9457."""
+    """An error in the format of RFC 9457."""
 
     status: int
     title: str
 
 
 class InferenceError(BaseModel):
-    """What is wrong, in the Open Inference Protocol."""
+    """An error in the format of the Open Inference Protocol."""
 
     error: str
 
 
 def problem(path: str, status: int, title: str, **headers: str) -> JSONResponse:
-    """An error as a program can read it."""
+    """An error as JSON."""
     if path.startswith("/v2"):
         return JSONResponse({"error": title}, status, headers)
     body = {"status": status, "title": title}
@@ -59,22 +59,22 @@ def problem(path: str, status: int, title: str, **headers: str) -> JSONResponse:
 def errors_of(inference: bool) -> dict[int | str, dict[str, Any]]:
     """The errors of an endpoint, for the reference."""
     texts = {
-        400: "The request is wrong.",
+        400: "The request is invalid.",
         401: "The key is missing or wrong.",
         404: "There is no such model.",
         413: "The request is too large.",
         415: "The body is neither JSON nor a form, or not UTF-8.",
-        421: "The service does not answer for this host.",
-        422: "A field is missing or wrong.",
-        429: "Too many texts wait already: try again after Retry-After.",
-        503: "It took too long, or too many requests are under way.",
+        421: "The service does not accept this host name.",
+        422: "A field is missing or invalid.",
+        429: "The server is busy: retry after the time in Retry-After.",
+        503: "The request took too long, or there are too many requests.",
     }
     model = InferenceError if inference else Problem
     return {status: {"description": text, "model": model} for status, text in texts.items()}
 
 
 def path_of(scope: Scope) -> str:
-    """The path of a request below that of the application."""
+    """The path of a request relative to the application."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", "")) or "/"
 
@@ -84,12 +84,15 @@ class _TooLarge(Exception):
 
 
 class Guard:
-    """Refuses requests for other hosts, and those that are too large, too long or too many."""
+    """Refuses requests for other hosts, and those that are too large, too slow or too many.
 
-    def __init__(self, app: ASGIApp, settings: Settings, told: Told) -> None:
-        self.app, self.settings, self.told = app, settings, told
+    `on_response` is called with the scope, the status and the seconds of each request.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, on_response: OnResponse) -> None:
+        self.app, self.settings, self.on_response = app, settings, on_response
         self._n_requests = 0
-        self._bodies = _Bodies(max(MOST_BODIES, 4 * settings.max_body))
+        self._bodies = _Bodies(max(MAX_BODIES, 4 * settings.max_body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,7 +107,7 @@ class Guard:
         async def guarded_send(message: Message) -> None:
             nonlocal status
             if body.is_too_large and answer is None:
-                return  # whatever is made of a part of it is wrong
+                return  # an answer to a partial body is invalid
             if message["type"] == "http.response.start":
                 status = message["status"]
                 _add_headers(MutableHeaders(scope=message), nonce)
@@ -125,21 +128,21 @@ class Guard:
             pass
         except Exception:
             log.exception("%s %s failed", scope["method"], path_of(scope))
-            answer = problem(path_of(scope), 500, "The service failed on this request.")
+            answer = problem(path_of(scope), 500, "Internal error.")
         finally:
             self._n_requests -= 1
             self._bodies.remove(body)
         if body.is_given_up:
-            text = "Too many large requests are under way, and this one was slow."
+            text = "Too many large requests, and this one was slow. Retry later."
             retry = {"Retry-After": "5", "Connection": "close"}
             answer = problem(path_of(scope), 503, text, **retry)
         if body.is_too_large:
             answer = self._too_large(scope)
         if answer is not None and not status:
             if answer.status_code == 413:
-                await body.read_on()
+                await body.drain()
             await answer(scope, receive, guarded_send)
-        self.told(scope, status, time.perf_counter() - started)
+        self.on_response(scope, status, time.perf_counter() - started)
 
     def _seen(self, scope: Scope, nonce: str) -> Scope:
         """The request as the application sees it."""
@@ -147,29 +150,29 @@ class Guard:
         if scope["method"] == "HEAD":
             scope["method"] = "GET"  # the server leaves out the body
         if root := self.settings.root_path:
-            # A proxy may have taken the path away or left it.
+            # A proxy may or may not have stripped the prefix.
             kept = scope["path"] == root or scope["path"].startswith(f"{root}/")
             scope["root_path"], scope["path"] = root, f"{'' if kept else root}{scope['path']}"
         return scope
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
-        """The answer to a request that is refused before it is read."""
+        """The answer to a request that is refused before its body is read."""
         headers, path = Headers(scope=scope), path_of(scope)
-        if self._n_requests >= MOST_REQUESTS:
-            return problem(path, 503, "Too many requests are under way.", **{"Retry-After": "1"})
+        if self._n_requests >= MAX_REQUESTS:
+            return problem(path, 503, "Server busy. Retry later.", **{"Retry-After": "1"})
         hosts = self.settings.allowed_hosts
         if hosts and not is_allowed(headers.getlist("host"), scope.get("server"), hosts):
-            text = "The service does not answer for this host: --allowed-host can name it."
+            text = "The service does not accept this host name; --allowed-host adds it."
             return problem(path, 421, text)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:20]) > self.settings.max_body:
             return self._too_large(scope)
         if path not in OPEN_PATHS and not self.settings.allows(_key(headers)):
-            text = "The key is missing or wrong: send it as X-API-Key."
+            text = "The key is missing or wrong; send it as X-API-Key."
             return problem(path, 401, text, **{"WWW-Authenticate": "Bearer"})
         if scope["method"] == "POST":
             if self._is_foreign(headers):
-                return problem(path, 403, "Pages of other web sites may not ask this service.")
+                return problem(path, 403, "Pages of other web sites may not call this service.")
             content_type = headers.get("content-type", "")
             kind = content_type.partition(";")[0].strip().lower()
             if kind not in BODIES:
@@ -181,17 +184,17 @@ class Guard:
         return None
 
     def _is_foreign(self, headers: Headers) -> bool:
-        """Whether a page of another origin asks that may not; another port is another origin."""
+        """Whether the request comes from a page of a forbidden origin; ports count."""
         origin, allowed = headers.get("origin"), self.settings.allow_origins
         if "*" in allowed or (origin is not None and origin in allowed):
             return False
         if site := headers.get("sec-fetch-site"):
-            return site not in ("same-origin", "none")  # none: a person asks, not a page
-        # Browsers say it only where the connection is safe.
+            return site not in ("same-origin", "none")  # none: a user, not a page
+        # Browsers send Sec-Fetch-Site only on secure connections.
         return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
     def _too_large(self, scope: Scope) -> JSONResponse:
-        text = f"A request may have {self.settings.max_body:,} bytes at most."
+        text = f"A request may have at most {self.settings.max_body:,} bytes."
         return problem(path_of(scope), 413, text, Connection="close")
 
 
@@ -201,10 +204,10 @@ def _key(headers: Headers) -> str:
 
 
 class _Body:
-    """The messages of a request, as long as they are not too large together."""
+    """The body of a request, with a limit on its size."""
 
-    def __init__(self, receive: Receive, most: int, others: _Bodies) -> None:
-        self._receive, self._most, self._others = receive, most, others
+    def __init__(self, receive: Receive, limit: int, others: _Bodies) -> None:
+        self._receive, self._limit, self._others = receive, limit, others
         self.is_too_large = self.is_given_up = self.has_ended = False
         self.size = 0
         self.give_up: Callable[[], None] = lambda: None
@@ -212,7 +215,7 @@ class _Body:
     async def receive(self) -> Message:
         message = await self._receive()
         n_bytes = self._count(message)
-        if self.size > self._most:
+        if self.size > self._limit:
             self.is_too_large = True
             raise _TooLarge
         self._others.grow(self, n_bytes)
@@ -224,25 +227,25 @@ class _Body:
         self.has_ended = not message.get("more_body", False)
         return n_bytes
 
-    async def read_on(self) -> None:
-        """Read what still comes, within bounds."""
-        with anyio.move_on_after(_READ_ON_SECONDS):
-            while not self.has_ended and self.size <= _READ_ON * self._most:
+    async def drain(self) -> None:
+        """Read the rest of the body, within bounds."""
+        with anyio.move_on_after(_DRAIN_SECONDS):
+            while not self.has_ended and self.size <= _DRAIN * self._limit:
                 self._count(await self._receive())
 
 
 class _Bodies:
-    """The bodies under way. If they have too many bytes, the oldest unfinished ones make room."""
+    """All bodies in progress. If they exceed the limit, the oldest unfinished ones are dropped."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._size = most, 0
+    def __init__(self, limit: int) -> None:
+        self._limit, self._size = limit, 0
         self._sizes: dict[_Body, int] = {}
 
     def grow(self, body: _Body, n_bytes: int) -> None:
-        """Count more bytes of a body."""
+        """Add received bytes of a body."""
         self._sizes[body] = self._sizes.get(body, 0) + n_bytes
         self._size += n_bytes
-        while self._size > self._most:
+        while self._size > self._limit:
             oldest = next((one for one in self._sizes if not one.has_ended), body)
             self.remove(oldest)
             oldest.is_given_up = True
@@ -251,7 +254,7 @@ class _Bodies:
                 return
 
     def remove(self, body: _Body) -> None:
-        """Count a body no more: its request has ended."""
+        """Remove a body whose request has ended."""
         self._size -= self._sizes.pop(body, 0)
 
 

@@ -1,7 +1,7 @@
-"""Which hosts a service answers for.
+"""Which host names a service accepts.
 
-A web page can make its own host name point to this machine (DNS rebinding) and then ask the service
-as if it were a page of the service. What gives it away is the `Host` header, which has that name.
+A web page can point its own host name to this machine (DNS rebinding) and then call the service as
+if it were a page of the service. The `Host` header, which has that name, reveals it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _HOST = re.compile(r"(?:\[([\da-fA-F:.]+)\]|([^\s:\[\]/@?#]+))(?::\d*)?")
 
 
 def hosts_of(listener: socket.socket, named: Sequence[str]) -> tuple[str, ...]:
-    """The hosts that a service on this socket answers for; none if it answers for any."""
+    """The hosts that a service on this socket accepts; empty if it accepts any."""
     if not named and not _is_loopback(listener.getsockname()[0]):
         return ()
     return tuple(dict.fromkeys([*LOCAL_NAMES, *map(str.lower, named)]))
 
 
 def is_allowed(given: Sequence[str], server: Sequence[object] | None, hosts: Sequence[str]) -> bool:
-    """Whether a request is for one of these hosts, or for the address that it came to.
+    """Whether a request is for one of these hosts, or for the address that received it.
 
     Parameters
     ----------
     given : list of str
         The `Host` headers of the request; there must be one.
     server : (address, port), optional
-        Where the request came to.
+        The address that received the request.
     hosts : list of str
         Names in lower case, without a port.
     """

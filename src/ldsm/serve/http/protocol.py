@@ -1,13 +1,13 @@
-"""HTTP as uvicorn speaks it, with limits on what a connection may cost.
+"""uvicorn's HTTP protocol with limits on the resources of a connection.
 
-uvicorn itself reads heads of any size, queues any number of requests that come before their turn,
-and keeps what a client does not read for ever. Here a connection has
+uvicorn itself accepts request heads of any size, queues any number of pipelined requests, and keeps
+unread answers forever. Here a connection has
 
-- `HEAD_SECONDS` for the head of a request, which may have `MOST_HEAD` bytes and `MOST_HEADERS`
+- `HEAD_SECONDS` for the head of a request, which may have `MAX_HEAD` bytes and `MAX_HEADERS`
   fields (431 otherwise);
-- `MOST_QUEUED` requests in its queue: beyond that it is closed once these are answered;
-- as long for reading an answer as the service has for a request. If all unread answers together
-  have more than `MOST_UNREAD` bytes, the connection that has been slow for longest is closed.
+- `MAX_QUEUED` requests in its queue; beyond that it is closed once these are answered;
+- the time limit of a request for reading an answer. If all unread answers together exceed
+  `MAX_UNREAD` bytes, the connection that has been slow for longest is closed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..._execution.memory import return_free_memory
 from ..settings import TIMEOUT_STATE, Settings
 
 HEAD_SECONDS = 10.0
-MOST_HEAD = 65_536
-MOST_HEADERS = 100
-MOST_QUEUED = 8
-MOST_UNREAD = 64_000_000
-_LINGER_SECONDS = 2.0  # for which a refused client may send on, so that it gets to read why
+MAX_HEAD = 65_536
+MAX_HEADERS = 100
+MAX_QUEUED = 8
+MAX_UNREAD = 64_000_000
+_LINGER_SECONDS = 2.0  # time for a refused client to finish sending and read the answer
 _MANY_BYTES = 16_000_000
-_RETURN_SECONDS = 1.0  # after which the requests of an ended connection have ended, too
-_AT_ONCE = struct.pack("ii", 1, 0)  # close without waiting for the other side
-_PIECE = 16_384  # bytes that are parsed at a time, so that limits are noticed soon
+_RETURN_SECONDS = 1.0  # by then, the requests of a closed connection have ended
+_AT_ONCE = struct.pack("ii", 1, 0)  # close without waiting for the peer
+_PIECE = 16_384  # bytes parsed at a time, so that limits take effect early
 
-# What this module counts on in uvicorn's class.
+# Members of uvicorn's class that this module depends on.
 _METHODS = [
     "connection_made",
     "connection_lost",
@@ -51,7 +51,7 @@ _ATTRIBUTES = ["loop", "transport", "flow", "cycle", "pipeline", "app_state"]
 
 
 def check_uvicorn(protocol: type = HttpToolsProtocol) -> None:
-    """Raise an ImportError if uvicorn has changed what the limits need."""
+    """Raise an ImportError if this uvicorn lacks members that the limits depend on."""
     missing = [name for name in _METHODS if not callable(getattr(protocol, name, None))]
     missing += [name for name in _ATTRIBUTES if name not in protocol.__init__.__code__.co_names]  # type: ignore[misc]
     if missing:
@@ -65,17 +65,17 @@ check_uvicorn()
 
 
 class _Stop(Exception):
-    """Ends the parsing of what a connection has sent."""
+    """Stops parsing the data of a connection."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection that has limits."""
+    """A connection with limits."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._n_head = self._n_headers = 0  # bytes and fields of the head that is read
-        self._n_unparsed = 0  # bytes that the parser keeps, or passes over
-        self._n_bytes = 0  # that have come, or had to wait for their reader
+        self._n_head = self._n_headers = 0  # bytes and fields of the current head
+        self._n_unparsed = 0  # bytes that the parser holds or skips
+        self._n_bytes = 0  # received, or waiting for a slow reader
         self._in_body = self._is_refused = self._is_ending = False
         self._is_head_too_large = False
         self._last_cycle: Any = None
@@ -94,13 +94,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer.cancel()
         self._stop_waiting_for_reader()
         super().connection_lost(exc)
-        self.pipeline.clear()  # nobody is left to answer
+        self.pipeline.clear()  # the client has disconnected
 
     def _look(self) -> None:
-        """Close a connection on which no request has begun since the last look."""
+        """Close a connection on which no request has started since the last check."""
         cycle = self.cycle
         if self.transport.is_closing():
-            # An answer that is read slowly has a timer of its own; this is about its last bytes.
+            # A slowly read answer has its own timer; this covers its last bytes.
             if self._is_ending and self._reading_timer is None:
                 self.cut_off()
                 return
@@ -121,7 +121,7 @@ class LimitedProtocol(HttpToolsProtocol):
         total = sum(unread.values())
         self._n_bytes += unread[self]
         for one, n_bytes in unread.items():
-            if total <= MOST_UNREAD or one is self:  # a single large answer is not refused
+            if total <= MAX_UNREAD or one is self:  # a single large answer is not refused
                 break
             one.cut_off()
             total -= n_bytes
@@ -131,7 +131,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def cut_off(self) -> None:
-        """Drop the connection and all that is to be sent, what the system keeps of it, too."""
+        """Drop the connection and all unsent data, including the system's buffers."""
         self._stop_waiting_for_reader()
         connection = self.transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
@@ -143,7 +143,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._reading_timer.cancel()
             self._reading_timer = None
 
-    # Heads, and requests that come before their turn
+    # Heads and pipelined requests
 
     def data_received(self, data: bytes) -> None:
         self._n_bytes += len(data)
@@ -153,7 +153,7 @@ class LimitedProtocol(HttpToolsProtocol):
             piece = data[start : start + _PIECE]
             self._n_unparsed += len(piece)
             super().data_received(piece)
-            if self._n_head + self._n_unparsed > MOST_HEAD and not self._is_refused:
+            if self._n_head + self._n_unparsed > MAX_HEAD and not self._is_refused:
                 self._is_head_too_large = True
                 self.send_400_response("")
 
@@ -168,13 +168,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._n_headers += 1
-        self._count(len(name) + len(value) + 4)  # with a colon, a blank and the end of the line
-        if not self._in_body:  # those behind a body are not part of the head that was checked
+        self._count(len(name) + len(value) + 4)  # with colon, space and line end
+        if not self._in_body:  # trailers are not part of the checked head
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._n_unparsed = 0
-        if len(self.pipeline) >= MOST_QUEUED:
+        if len(self.pipeline) >= MAX_QUEUED:
             raise _Stop
         self._in_body = True
         super().on_headers_complete()
@@ -186,17 +186,17 @@ class LimitedProtocol(HttpToolsProtocol):
     def _count(self, n_bytes: int) -> None:
         self._n_unparsed = 0
         self._n_head += n_bytes
-        if self._n_head > MOST_HEAD or self._n_headers > MOST_HEADERS:
+        if self._n_head > MAX_HEAD or self._n_headers > MAX_HEADERS:
             self._is_head_too_large = True
             raise _Stop
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what has come; uvicorn calls it when the parser has stopped."""
+        """Refuse the received data; uvicorn calls this when the parser stops."""
         self._is_refused = True
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if not self._in_body:
-                # Answers come in the order of requests: first those to the requests before.
+                # Answers must be in request order: finish the earlier ones first.
                 cycle.keep_alive = False
                 return
             if self.pipeline or cycle.response_started:
@@ -210,7 +210,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def _count_ended(loop: asyncio.AbstractEventLoop, n_bytes: int) -> None:
-    """Return memory to the system after connections with many bytes."""
+    """Return memory to the system after connections with much data."""
     global _n_ended
     _n_ended += n_bytes
     if _n_ended > _MANY_BYTES:
@@ -226,8 +226,8 @@ def _refusal(status: str, text: str) -> bytes:
 _BAD = _refusal("400 Bad Request", "The request is not valid HTTP.")
 _TOO_LARGE = _refusal(
     "431 Request Header Fields Too Large",
-    f"The head of a request may have {MOST_HEAD:,} bytes and {MOST_HEADERS} fields at most.",
+    f"The head of a request may have at most {MAX_HEAD:,} bytes and {MAX_HEADERS} fields.",
 )
-_n_ended = 0  # bytes of connections that have ended
-# Connections with unread answers; the one that has been slow for longest comes first.
+_n_ended = 0  # bytes of closed connections
+# Connections with unread answers, the slowest first.
 slow_readers: dict[LimitedProtocol, None] = {}

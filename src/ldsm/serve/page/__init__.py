@@ -1,17 +1,17 @@
-"""The page: one document that loads nothing, put together from the files in this folder."""
+"""The page: one self-contained document, assembled from the files in this folder."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
 
-# In this order: what comes later uses what came before.
+# The order matters: later scripts use earlier ones.
 SCRIPTS = ("basics.js", "tags.js", "explain.js", "correct.js", "table.js", "labels.js", "start.js")
 _NONCE = "NONCE"
 
 
 def page(nonce: str) -> str:
-    """The page, whose style and script a browser runs only by this nonce."""
+    """The page; browsers run its style and script only with this nonce."""
     return _parts().replace(_NONCE, nonce)
 
 

@@ -1,8 +1,8 @@
-// What every part of the page uses: elements, requests, messages.
+// Shared by all parts of the page: elements, requests, messages.
 
 const $ = (id) => document.getElementById(id);
 
-// An element; text is always set as text, so that nothing in a tag or a text becomes markup.
+// An element; children are set as text, so that tags and texts cannot inject markup.
 function h(name, properties = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -21,7 +21,7 @@ const inPercent = (share) => String(Math.round(1000 * share) / 10); // for peopl
 const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(2);
 const plural = (n, thing) => `${number(n)} ${thing}${n === 1 ? "" : "s"}`;
 
-// The work, once nobody has asked for it for a while; `never()` gives it up.
+// A debounced function; `never()` cancels it.
 function later(work, milliseconds) {
   let timer = 0;
   const soon = (...values) => {
@@ -32,7 +32,7 @@ function later(work, milliseconds) {
   return soon;
 }
 
-function say(text) {
+function announce(text) {
   $("spoken").textContent = text;
 }
 
@@ -46,13 +46,13 @@ class Problem extends Error {
   constructor(message, status, wait = 0) {
     super(message);
     this.status = status;
-    this.wait = wait; // seconds after which to try again
+    this.wait = wait; // seconds before a retry
   }
 }
 
 let asking = null; // the dialog for the key, while it is open
 
-// Ask for the key; a Problem if the dialog is closed without one.
+// Ask for the key; throws a Problem if the dialog is closed without one.
 function askForKey() {
   asking ??= new Promise((done, refuse) => {
     const dialog = $("key-dialog");
@@ -64,14 +64,14 @@ function askForKey() {
       state.key = dialog.returnValue === "ok" ? $("key").value.trim() : "";
       sessionStorage.setItem("ldsm-key", state.key);
       if (state.key) done();
-      else refuse(new Problem("This service asks for a key.", 401));
+      else refuse(new Problem("This service requires an API key.", 401));
     };
     dialog.showModal();
   });
   return asking;
 }
 
-// The answer of the service as a value; a Problem if there is none.
+// The parsed answer of the service; throws a Problem on failure.
 async function ask(path, options = {}) {
   for (;;) {
     const headers = { ...(options.headers || {}), ...(state.key && { "X-API-Key": state.key }) };
@@ -81,7 +81,7 @@ async function ask(path, options = {}) {
     } catch (error) {
       if (error.name === "AbortError") throw error;
       offline(true);
-      throw new Problem("The service does not answer.", 0, 2);
+      throw new Problem("The service is not responding.", 0, 2);
     }
     offline(false);
     if (answer.status === 401) {
@@ -115,7 +115,7 @@ function offline(is) {
     banner("");
     document.dispatchEvent(new Event("back-online"));
   } else if (is && !watching) {
-    banner("The service does not answer. Trying again …");
+    banner("The service is not responding. Retrying …");
     watching = setInterval(() => ask("v2/health/live").catch(() => {}), 2000);
   }
 }
@@ -127,8 +127,8 @@ function banner(text, again = null) {
   box.hidden = !text;
 }
 
-// Tell of an error, unless it is one of a request that was given up, or the banner says it.
-function tell(error, again = null) {
+// Show an error, unless its request was cancelled or the banner already shows it.
+function showError(error, again = null) {
   if (error.name === "AbortError" || watching) return;
   banner(error.message, again);
 }

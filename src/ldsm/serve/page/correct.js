@@ -1,4 +1,4 @@
-// Corrections: tags taken out, tags put in, found by typing.
+// Corrections: remove tags, add tags, search for tags.
 
 function changeTag(one, chosen) {
   tagging.sent = false;
@@ -25,7 +25,7 @@ function showChanges() {
   $("changes").textContent = parts.length ? `Your correction: ${parts.join(", ")}.` : "";
 }
 
-function rightTags() {
+function correctTags() {
   const sureOnes = tagging.suggestions.filter(
     (one) => one.score >= sure() && !tagging.removed.has(one.uri));
   return [...new Set([...sureOnes.map((one) => one.uri), ...tagging.added.keys()])];
@@ -33,13 +33,13 @@ function rightTags() {
 
 async function sendCorrection() {
   if ($("text").value !== tagging.text) {
-    banner("The tags are still those of an earlier text. Look at the new ones first.");
+    banner("The text has changed. Check the new tags first.");
     suggest();
     return;
   }
-  const tags = rightTags();
+  const tags = correctTags();
   if (!tags.length) {
-    banner("A correction needs at least one right tag. Add one first.");
+    banner("A correction needs at least one tag. Add one first.");
     return;
   }
   $("send").disabled = true;
@@ -47,22 +47,22 @@ async function sendCorrection() {
     const correction = { text: tagging.text, subjects: tags.map((uri) => ({ uri })) };
     await ask(project("learn"), asJson([correction]));
     const { learns } = await ask(project(""));
-    tagging.sent = true; // what was corrected stays, until the text changes
+    tagging.sent = true; // keep the corrected tags until the text changes
     showChanges();
     closeReasons();
     banner("");
     $("thanks").textContent = learns
-      ? "Thank you. The model learns it now."
-      : "Thank you. It is kept for the next time the model learns.";
+      ? "Thank you. The model is learning it now."
+      : "Thank you. It is saved until the model is next updated.";
     $("text").focus();
   } catch (error) {
-    tell(error, sendCorrection);
+    showError(error, sendCorrection);
   } finally {
     $("send").disabled = false;
   }
 }
 
-// -- finding a tag by typing ---------------------------------------------------------------
+// -- searching for a tag -------------------------------------------------------------------
 
 const finder = { options: [], at: -1, request: null };
 
@@ -81,7 +81,7 @@ const findTags = later(async () => {
     }
     showFinder(options, total);
   } catch (error) {
-    tell(error);
+    showError(error);
   }
 }, 120);
 
@@ -96,7 +96,7 @@ function showFinder(options, total) {
   $("found").hidden = false;
   $("found").scrollIntoView({ block: "nearest" });
   $("add").setAttribute("aria-expanded", "true");
-  say(total ? `${plural(total, "tag")} found` : "No such tag; it can be added as a new one");
+  announce(total ? `${plural(total, "tag")} found` : "No such tag; you can add it as a new one");
 }
 
 function closeFinder() {

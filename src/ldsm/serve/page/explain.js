@@ -1,17 +1,17 @@
-// Why a text has a tag, or not: words marked in the text, stages, typical words.
+// Why a text has a tag or not: words marked in the text, stages, typical words.
 
 const STAGES = {
-  base: "where every tag starts",
+  base: "starting point of every tag",
   trees: "decision trees",
-  linear: "words, weighed for this tag",
-  features: "words that go with this tag",
+  linear: "weights of the words for this tag",
+  features: "words associated with this tag",
   "sub-words": "parts of words",
   name: "its name in the text",
-  frequency: "how frequent it is",
-  tail: "likeness to its texts",
+  frequency: "frequency of the tag",
+  tail: "similarity to its texts",
 };
 const WEAK_WORD = 0.1;
-const LONGEST_EXPLAINED = 100000; // characters; the service does not take more
+const MAX_EXPLAINED = 100000; // characters; the limit of the service
 let explaining = null;
 
 async function explain(uri) {
@@ -26,7 +26,7 @@ async function explain(uri) {
   unmark();
   const text = $("text").value;
   const reason = tagging.unknown.has(uri) ? "The model does not know this tag yet."
-    : text.length > LONGEST_EXPLAINED ? "This text is too long to be explained." : "";
+    : text.length > MAX_EXPLAINED ? "This text is too long to explain." : "";
   if (reason) {
     row.why.replaceChildren(h("p", { class: "verdict" }, reason));
     return;
@@ -38,7 +38,7 @@ async function explain(uri) {
     row.why.replaceChildren(...reasons(facts));
     if ($("text").value === text) mark(facts);
   } catch (error) {
-    tell(error, () => explain(uri));
+    showError(error, () => explain(uri));
   }
 }
 
@@ -58,12 +58,12 @@ function reasons(facts) {
   if (stages.length > 1) {
     const largest = Math.max(...stages.map(([, value]) => Math.abs(value)), 0.01);
     parts.push(
-      h("h3", {}, "What each stage adds to its log-odds"),
+      h("h3", {}, "Contribution of each stage (log-odds)"),
       h("ul", { class: "stages" }, ...stages.map(([name, value]) => stage(name, value, largest))),
     );
   }
   const kinds = facts.bias === null
-    ? [["Words that led through the trees (the same for every tag)", 1, "here"]]
+    ? [["Words that decided the path through the trees (the same for every tag)", 1, "here"]]
     : [["Words for it", 1, "for"], ["Words against it", -1, "against"]];
   for (const [title, sign, kind] of kinds) {
     const words = facts.words.filter((one) => one.weight * sign >= 0.005).slice(0, 10);
@@ -81,20 +81,20 @@ function reasons(facts) {
 
 function verdict(facts) {
   const seen = facts.training_rows
-    ? `It was learned from ${plural(facts.training_rows, "text")}.`
-    : "No training text had it: it is known by its name only.";
+    ? `Learned from ${plural(facts.training_rows, "text")}.`
+    : "No training text had this tag: only its name is known.";
   const named = facts.matched_name && facts.name_share >= 0.34
-    ? ` The text has ${percent(facts.name_share)} of its name “${facts.matched_name}”.` : "";
+    ? ` The text contains ${percent(facts.name_share)} of its name “${facts.matched_name}”.` : "";
   if (!facts.listed) {
     const margin = facts.margin === null ? "" : facts.margin > 0
-      ? " Its words speak for it all the same." : " Its words speak against it, too.";
-    return `Not suggested: nothing in the text leads to it.${margin}${named} ${seen}`;
+      ? " The weights of the words favour it, though." : " The weights of the words are against it, too.";
+    return `Not suggested: nothing in the text points to it.${margin}${named} ${seen}`;
   }
   if (!facts.certainty) {
-    return `The text has no known word: ${percent(facts.score)} of all texts have this tag. ${seen}`;
+    return `The text has no known words. ${percent(facts.score)} of all texts have this tag. ${seen}`;
   }
   const little = facts.certainty < 1
-    ? " The text tells little, so how frequent the tag is counts for more." : "";
+    ? " The text has few known words, so the frequency of the tag counts for more." : "";
   return `Rank ${facts.place}, ${percent(facts.score)} confident.${little}${named} ${seen}`;
 }
 
@@ -115,7 +115,7 @@ function chips(items) {
 // -- marks in the text -----------------------------------------------------------------------
 
 function mark(facts) {
-  // Where no word says much, none is marked strongly.
+  // If all weights are small, no word is marked strongly.
   const largest = facts.parts.reduce((most, part) => Math.max(most, Math.abs(part.weight)), WEAK_WORD);
   const pieces = document.createDocumentFragment();
   for (const part of facts.parts) {

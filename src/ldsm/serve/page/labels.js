@@ -1,4 +1,4 @@
-// The tags of the model: how many texts each was learned from, its words, how well it is found.
+// The tags of the model: training texts, typical words, test results.
 
 const browser = { shown: 0, total: 0, request: null };
 const LABELS_AT_ONCE = 50;
@@ -19,7 +19,7 @@ async function listLabels(more = false) {
     $("label-count").textContent = plural(answer.total, "tag");
     $("more-labels").hidden = browser.shown >= answer.total;
   } catch (error) {
-    tell(error, listLabels);
+    showError(error, listLabels);
   }
 }
 
@@ -52,22 +52,22 @@ async function toggleLabel(row, button, one) {
     const parts = [];
     if (facts.uri !== facts.label) parts.push(h("p", { class: "quiet" }, facts.uri));
     if (facts.words.length) {
-      parts.push(h("p", {}, "Words that speak most for it:"), chips(facts.words.map((w) => [w, "", ""])));
-    } else parts.push(h("p", {}, "The model has no typical words for it."));
+      parts.push(h("p", {}, "Most typical words:"), chips(facts.words.map((w) => [w, "", ""])));
+    } else parts.push(h("p", {}, "The model has no typical words for this tag."));
     if (facts.tested) {
-      parts.push(h("p", {}, `Of ${plural(facts.tested, "text")} with this tag that were held out in `
-        + `training, ${number(facts.found)} had it among their five best tags.`));
+      parts.push(h("p", {}, `Of ${plural(facts.tested, "held-out text")} with this tag, `
+        + `${number(facts.found)} had it in the top 5.`));
     }
     row.after(h("tr", { class: "details" }, h("td", { colSpan: 3 }, ...parts)));
     button.setAttribute("aria-expanded", "true");
   } catch (error) {
-    tell(error);
+    showError(error);
   }
 }
 
 async function openLabel(uri) {
   selectTab("labels");
-  const facts = await ask(project(`label?${new URLSearchParams({ uri })}`)).catch(tell);
+  const facts = await ask(project(`label?${new URLSearchParams({ uri })}`)).catch(showError);
   if (!facts) return;
   $("label-search").value = facts.label;
   await listLabels();

@@ -1,4 +1,4 @@
-// The tabs, the models, and the beginning.
+// Tabs, models and startup.
 
 const TABS = ["text", "file", "labels"];
 
@@ -50,7 +50,7 @@ async function start() {
     state.models = (await ask("v1/projects")).projects;
   } catch (error) {
     document.addEventListener("back-online", start, { once: true });
-    tell(error, start);
+    showError(error, start);
     return;
   }
   fillSelect($("model"), state.models.map((one) => one.project_id), state.models[0].project_id);

@@ -1,4 +1,4 @@
-// Files: read here, sent some rows at a time, shown as they are answered.
+// Files: read in the browser, sent in batches of rows, shown as answers arrive.
 
 const job = { name: "", columns: [], records: [], answers: [], rows: null, named: true, running: null };
 const ROWS_AT_ONCE = 16, CHARACTERS_AT_ONCE = 150000, ROWS_SHOWN = 500;
@@ -36,11 +36,11 @@ function readJson(text) {
   return { columns: [...new Set(records.slice(0, 50).flatMap(Object.keys))], records };
 }
 
-// Long numbers, such as ids, stay as they are written: as numbers, they would be rounded.
+// Long numbers, such as ids, are kept as strings, because numbers would be rounded.
 function exactNumber(key, value, context) {
   if (typeof value !== "number" || Number.isSafeInteger(value) || !Number.isInteger(value)) return value;
   if (context?.source) return context.source;
-  throw new RangeError("has a number that is too large: write it in quotes.");
+  throw new RangeError("has a number that is too large; put it in quotes.");
 }
 
 function readTable(text, delimiter) {
@@ -57,7 +57,7 @@ function readTable(text, delimiter) {
   return asTable(rows, !looksLikeData(rows));
 }
 
-// The rows of a table, of which the first may hold the names of the columns.
+// The records of a table, whose first row may hold the column names.
 function asTable(rows, named) {
   const first = rows[0] ?? [];
   const columns = named ? first : first.map((_, i) => `column ${i + 1}`);
@@ -70,12 +70,12 @@ const USUAL_NAMES = ["text", "body", "content", "title", "description", "id", "u
   "labels", "label", "tags", "tag"];
 const words = (cell) => cell.split(/\s+/).filter(Boolean).length;
 
-// As in `datasets/tables.py`: rows repeat themselves, hold numbers, and sentences as long as those below.
+// As in `datasets/tables.py`: data rows have repeated cells, numbers, or sentences as long as those below.
 function looksLikeData([first = [], ...others]) {
   const names = first.map((cell) => cell.trim()), some = others.slice(0, 100);
   if (names.some((name) => USUAL_NAMES.includes(name.toLowerCase()))) return false;
   if (new Set(names).size < names.length) return true;
-  const start = names[0] ? 0 : 1; // pandas numbers its columns, perhaps behind its index
+  const start = names[0] ? 0 : 1; // pandas numbers its columns, possibly after its index
   return names.some((name, i) => {
     const below = some.filter((row) => row.length > i).map((row) => row[i]);
     const lengths = below.map(words).sort((a, b) => a - b);
@@ -105,7 +105,7 @@ function cells(text, delimiter) {
       cell = "";
     } else cell += c;
   }
-  if (quoted) throw new Error("A quoted cell has no end.");
+  if (quoted) throw new Error("A quoted cell is not closed.");
   if (cell !== "" || row.length) rows.push([...row, cell]);
   return rows;
 }
@@ -114,7 +114,7 @@ function decoded(bytes) {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new Error("It is not UTF-8: save it with that encoding.");
+    throw new Error("It is not UTF-8; save it with that encoding.");
   }
 }
 
@@ -132,7 +132,7 @@ async function openFile(file) {
   showFile();
 }
 
-// Whether the first row holds the names of the columns is a question that the page cannot answer.
+// The page cannot know for sure whether the first row holds the column names, so the user decides.
 function setNamed(named) {
   stopJob();
   Object.assign(job, asTable(job.rows, named), { answers: [] });
@@ -161,7 +161,7 @@ function showFile() {
   showJob();
 }
 
-// Short values, each of them once.
+// Whether a column has short, distinct values.
 function isId(column) {
   const values = job.records.map((one) => String(one[column] ?? ""));
   return new Set(values).size === values.length && values.every((one) => one && one.length <= 80);
@@ -183,15 +183,15 @@ const idOf = (record, row) => {
   return column ? String(record[column] ?? "") : String(row);
 };
 
-// The model's threshold to the last digit, unless another one was typed.
+// The model's exact threshold, unless the user typed another one.
 const least = () => {
   const typed = $("least").value;
   return typed === inPercent(threshold()) ? threshold() : (Number(typed) || 0) / 100;
 };
 
-async function tagRows({ goOn = false } = {}) {
+async function tagRows({ resume = false } = {}) {
   stopJob();
-  if (!goOn) job.answers = [];
+  if (!resume) job.answers = [];
   const running = (job.running = new AbortController());
   showJob();
   const atOnce = Math.min(ROWS_AT_ONCE, modelFacts().max_batch);
@@ -212,14 +212,14 @@ async function tagRows({ goOn = false } = {}) {
       showJob();
     }
   } catch (error) {
-    tell(error, () => tagRows({ goOn: true }));
+    showError(error, () => tagRows({ resume: true }));
   } finally {
     if (job.running === running) job.running = null;
     showJob();
   }
 }
 
-// A busy service is asked again when it says so; a row that is too large has no tags.
+// Retry a busy service after its Retry-After time; a row that is too large gets no tags.
 async function askPatiently(query, documents, signal) {
   for (let tries = 0; ; tries++) {
     try {
@@ -267,7 +267,7 @@ function showJob() {
   });
   $("more-rows").hidden = all <= ROWS_SHOWN;
   $("more-rows").textContent =
-    `The first ${number(ROWS_SHOWN)} rows are shown. The download has all that are tagged.`;
+    `Only the first ${number(ROWS_SHOWN)} rows are shown. The download has all tagged rows.`;
 }
 
 function tagList(answer) {
@@ -277,7 +277,7 @@ function tagList(answer) {
     h("li", {}, h("span", {}, one.label), h("small", {}, ` ${percent(one.score)}`))))];
 }
 
-// -- downloads: the form of `ldsm predict` -------------------------------------------------
+// -- downloads in the format of `ldsm predict` ---------------------------------------------
 
 function results() {
   return job.answers.map((answer, row) => {
@@ -328,7 +328,7 @@ function startFiles() {
   for (const type of ["dragleave", "drop"]) {
     drop.addEventListener(type, () => drop.classList.remove("over"));
   }
-  // A file that misses the box must not replace the page.
+  // A file dropped outside the box must not replace the page.
   for (const type of ["dragover", "drop"]) {
     window.addEventListener(type, (event) => event.preventDefault());
   }

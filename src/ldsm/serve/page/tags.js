@@ -1,21 +1,21 @@
-// The text and its tags, which appear while it is typed.
+// The text and its tags, updated while the user types.
 
 const tagging = {
-  text: "", // as it was last answered
+  text: "", // of the last answer
   suggestions: [], // its tags
-  removed: new Set(), // tags that are taken out
-  added: new Map(), // tags that are put in, with their names
-  unknown: new Set(), // tags among them that the model does not know
+  removed: new Set(), // tags that the user removed
+  added: new Map(), // tags that the user added, with their names
+  unknown: new Set(), // added tags that the model does not know
   open: null, // the tag whose reasons are shown
   rows: new Map(), // the rows of the lists by tag
-  moved: false, // whether the slider of confidence was moved
+  moved: false, // whether the confidence slider was moved
   sent: false, // whether the changes were sent
   request: null,
 };
-const LESS_SURE = 6; // tags shown below those that are sure
+const LESS_SURE = 6; // tags shown below the confident ones
 const SUGGESTED = 50;
 
-// The model's threshold to the last digit, which a slider cannot show, until the slider is moved.
+// The model's exact threshold, which a slider cannot show, until the slider is moved.
 const sure = () => (tagging.moved ? Number($("sure").value) / 100 : threshold());
 const rare = () => Number($("rare").value) / 100;
 
@@ -44,7 +44,7 @@ const suggest = later(async () => {
     showTags();
     if (tagging.open !== null) explain(tagging.open);
   } catch (error) {
-    tell(error, suggest);
+    showError(error, suggest);
   } finally {
     if (tagging.request === request) $("results").setAttribute("aria-busy", "false");
   }
@@ -82,11 +82,11 @@ function showTags() {
   $("no-tags").hidden = chosen.length > 0;
   const n = chosen.filter((one) => !tagging.removed.has(one.uri)).length;
   $("tags-title").textContent = n ? plural(n, "tag") : "Tags";
-  say(n ? `${plural(n, "tag")}: ${chosen.slice(0, 3).map((one) => one.label).join(", ")}` : "No tags");
+  announce(n ? `${plural(n, "tag")}: ${chosen.slice(0, 3).map((one) => one.label).join(", ")}` : "No tags");
   showChanges();
 }
 
-// The row of a tag; rows are kept, so that open ones stay open.
+// The row of a tag; rows are reused, so that open ones stay open.
 function tagRow(one, chosen) {
   let row = tagging.rows.get(one.uri);
   if (!row) {
@@ -127,7 +127,7 @@ function tagRow(one, chosen) {
   return row.item;
 }
 
-// Whether less than half of the old text is left, at its beginning and its end.
+// Whether less than half of the old text remains at its beginning and end.
 function isAnother(old, text) {
   const most = Math.min(old.length, text.length);
   let start = 0, end = 0;
@@ -143,7 +143,7 @@ function startTagging() {
     $("count").textContent = words ? plural(words, "word") : "";
     $("clear").hidden = !text.value;
     $("thanks").textContent = "";
-    unmark(); // the marks belong to another text
+    unmark(); // the marks belong to the old text
     if (tagging.sent || isAnother(tagging.text, text.value)) forgetChanges();
     suggest();
   });
@@ -168,7 +168,7 @@ function startTagging() {
   document.addEventListener("back-online", suggest);
 }
 
-// What the model knows, for a start.
+// A summary of the model.
 async function showWelcome() {
   const facts = modelFacts();
   const box = $("empty");
@@ -185,6 +185,6 @@ async function showWelcome() {
         h("button", { onclick: () => openLabel(one.uri) }, one.label)))),
     );
   } catch (error) {
-    tell(error);
+    showError(error);
   }
 }
