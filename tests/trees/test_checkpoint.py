@@ -54,19 +54,22 @@ def test_fits_killed_ten_times_go_on(tmp_path, seed):
     assert min(killed_fits(tmp_path, 10, 10, seed)) >= 8
 
 
-def test_ctrl_c_keeps_the_finished_trees(tmp_path):
+def test_ctrl_c_keeps_the_finished_trees(tmp_path, monkeypatch):
     folder = tmp_path / "trees"
     settings = {"n_estimators": 40, "n_epochs": 30, "n_jobs": 2}
+    pressed, grown = threading.Event(), TreeWork._grown
 
-    pressed = threading.Event()
+    def interrupted(work, tree, control):
+        if len(trees_in(folder)) >= 3:
+            if not pressed.is_set():
+                pressed.set()
+                os.kill(os.getpid(), signal.SIGINT)
+            patience.wait_until(lambda: control.cancel[0])
+        return grown(work, tree, control)
 
-    def press(done, total):
-        if len(trees_in(folder)) >= 3 and not pressed.is_set():
-            pressed.set()
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        small(**settings).fit(XS, YS, checkpoint_dir=folder, callback=press)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(TreeWork, "_grown", interrupted)
+        small(**settings).fit(XS, YS, checkpoint_dir=folder)
     kept = len(trees_in(folder))
     assert 3 <= kept < 40 and not leftovers(folder)
     again = small(**settings).fit(XS, YS, checkpoint_dir=folder)
