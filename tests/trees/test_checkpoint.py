@@ -57,7 +57,7 @@ def test_fits_killed_ten_times_go_on(tmp_path, seed):
 def test_ctrl_c_keeps_the_finished_trees(tmp_path, monkeypatch):
     folder = tmp_path / "trees"
     settings = {"n_estimators": 40, "n_epochs": 30, "n_jobs": 2}
-    pressed, grown = threading.Event(), TreeWork._grown
+    pressed, grown = threading.Event(), TreeWork.__call__
 
     def interrupted(work, tree, control):
         if len(trees_in(folder)) >= 3:
@@ -68,7 +68,7 @@ def test_ctrl_c_keeps_the_finished_trees(tmp_path, monkeypatch):
         return grown(work, tree, control)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(TreeWork, "_grown", interrupted)
+        patch.setattr(TreeWork, "__call__", interrupted)
         small(**settings).fit(XS, YS, checkpoint_dir=folder)
     kept = len(trees_in(folder))
     assert 3 <= kept < 40 and not leftovers(folder)
