@@ -401,7 +401,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # -- predicting ---------------------------------------------------------------------------
 
     def predict_topk(
-        self, X: Any, k: int = 5, *, labels: Any = None, tail: float = 0.0
+        self,
+        X: Any,
+        k: int = 5,
+        *,
+        only: Any = None,
+        without: Any = None,
+        tail: float = 0.0,
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best labels of each row, best first, and their scores.
 
@@ -414,8 +420,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Sparse or dense.
         k : int, default=5
             Number of labels per row.
-        labels : sequence of labels, optional
-            Predict only these labels. Their scores do not change.
+        only, without : sequences of labels, optional
+            Predict only these labels, or all but these. They are chosen before the shortlist is
+            made, so none is lost to others. Scores do not change.
         tail : float >= 0, default=0
             Favour rare labels: order by score / propensity ** tail, with the propensities of
             `ldsm.metrics.propensities`. 1 gives the best order for PSP@k if the scores are
@@ -430,7 +437,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             In [0, 1].
         """
         model, x = self._fitted, new_rows(self, X)
-        allowed = _allowed(model, labels)
+        allowed = model.allowed(only, without)
         most = model.n_labels if allowed is None else int(allowed.sum())
         Number(1, most, integer=True).check("k", k)
         columns, scores = model.top_columns(
@@ -438,18 +445,18 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return model.classes[columns], scores
 
-    def predict_proba(self, X: Any, *, labels: Any = None) -> Any:
+    def predict_proba(self, X: Any, *, only: Any = None, without: Any = None) -> Any:
         """Scores of all labels: CSR for sparse y or lists, else dense.
 
-        With one label per row, and without `labels`, the scores of a row sum to 1; the scores of a
-        second stage are rescaled for this. With `labels`, all other columns are empty.
+        With one label per row, the scores of a row sum to 1, unless labels are chosen; the scores
+        of a second stage are rescaled for this. Columns of labels that are not chosen are empty.
 
         Parameters
         ----------
         X : matrix of shape (n_rows, n_features)
             Sparse or dense.
-        labels : sequence of labels, optional
-            Predict only these labels.
+        only, without : sequences of labels, optional
+            Predict only these labels, or all but these; see `predict_topk`.
 
         Returns
         -------
@@ -457,9 +464,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Scores in the columns of `classes_`.
         """
         model, x = self._fitted, new_rows(self, X)
-        return model.probabilities(x, allowed=_allowed(model, labels), n_jobs=self.n_jobs)
+        return model.probabilities(x, allowed=model.allowed(only, without), n_jobs=self.n_jobs)
 
-    def predict(self, X: Any, *, labels: Any = None) -> Any:
+    def predict(self, X: Any, *, only: Any = None, without: Any = None) -> Any:
         """The labels of each row, in the form of the y of `fit`.
 
         With one label per row, the best one. Otherwise the labels whose score reaches `threshold_`:
@@ -472,8 +479,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : matrix of shape (n_rows, n_features)
             Sparse or dense.
-        labels : sequence of labels, optional
-            Predict only these labels.
+        only, without : sequences of labels, optional
+            Predict only these labels, or all but these; see `predict_topk`.
 
         Returns
         -------
@@ -481,7 +488,10 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             In the form of the y of `fit`.
         """
         model, x = self._fitted, new_rows(self, X)
-        options: dict[str, Any] = {"allowed": _allowed(model, labels), "n_jobs": self.n_jobs}
+        options: dict[str, Any] = {
+            "allowed": model.allowed(only, without),
+            "n_jobs": self.n_jobs,
+        }
         if model.label_form == "single":
             return model.classes[model.top_columns(x, 1, **options)[0][:, 0]]
         if model.label_form == "lists":
@@ -635,7 +645,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             and the share of it that matches).
         """
         model = self._fitted
-        allowed = _allowed(model, labels)
+        allowed = model.allowed(labels)
         explainer = RowExplainer(model, one_row(self, x))
         if allowed is None:
             return explainer.best(k, max_reasons)
@@ -747,10 +757,6 @@ def fit_classifier(
     if fitted.oob_scores is not None and clf.subsample != AUTO:
         clf.oob_scores_ = fitted.oob_scores
     return hold_model(clf, fitted.model)
-
-
-def _allowed(model: FittedModel, labels: Any) -> NDArray[np.uint8] | None:
-    return None if labels is None else model.allowed_columns(labels)
 
 
 def changed_meanwhile() -> RuntimeError:

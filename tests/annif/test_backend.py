@@ -83,6 +83,17 @@ def test_limit_and_threshold(trained):
     assert found(few) == everything[:2]
 
 
+def test_excluded_subjects_leave_their_places(annif):
+    """Excluded subjects are left out before the limit, not after it."""
+    every = [uri for uri, *_ in found(annif("suggest", "ldsm-fi", "--limit", 6, stdin=TEXT))]
+    projects = annif.folder / "projects.cfg"
+    excluded = f"vocab=archaeology(exclude={'|'.join(every[:3])})"
+    first, rest = projects.read_text().split("[ldsm-fi]", 1)
+    projects.write_text(f"{first}[ldsm-fi]{rest.replace('vocab=archaeology', excluded, 1)}")
+    left = annif("suggest", "ldsm-fi", "-b", "ldsm.limit=3", "--limit", 3, stdin=TEXT)
+    assert [uri for uri, *_ in found(left)] == every[3:]
+
+
 def test_files_match_single_texts(trained, tmp_path):
     texts = {"a.txt": TEXT, "b.txt": "Kalliomaalaukset Suomessa", "empty.txt": ""}
     for name, text in texts.items():

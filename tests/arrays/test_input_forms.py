@@ -77,7 +77,7 @@ def used_in_every_way(X, Y):
     clf.set_params(warm_start=True, n_estimators=3).fit(X, Y)
     clf.tune_threshold(X, Y)
     clf.tune_threshold(X, Y, average="macro", per_label=True)
-    clf.predict(X), clf.predict(X, labels=[0, 2])
+    clf.predict(X), clf.predict(X, only=[0, 2])
     clf.predict_proba(X), clf.predict_topk(X, k=3), clf.decision_path(X), clf.score(X, Y)
     # One row of the same arrays, as far as the form has rows.
     row = X[:1] if not sp.issparse(X) or X.format != "coo" else X.tocsr()[:1]

@@ -94,15 +94,15 @@ def test_score_is_precision_at_one():
 
 def test_only_some_labels_compete():
     clf = small().fit(XS, lists_of(Y, "abcdefghijkl"))
-    labels, scores = clf.predict_topk(XS, k=2, labels=["b", "k"])
+    labels, scores = clf.predict_topk(XS, k=2, only=["b", "k"])
     assert {*labels.ravel().tolist()} == {"b", "k"}
     everything = clf.predict_proba(XS).toarray()
     columns = np.searchsorted(clf.classes_, labels)
     np.testing.assert_array_equal(np.take_along_axis(everything, columns, axis=1), scores)
-    with pytest.raises(ValueError, match="'labels' parameter.*'z'"):
-        clf.predict_topk(XS, labels=["z"])
+    with pytest.raises(ValueError, match="'only' parameter.*'z'"):
+        clf.predict_topk(XS, only=["z"])
     with pytest.raises(ValueError, match=r"'k' parameter must be an int in \[1, 2\]. Got 3"):
-        clf.predict_topk(XS, k=3, labels=["b", "k"])
+        clf.predict_topk(XS, k=3, only=["b", "k"])
 
 
 def test_dataset_label_names():

@@ -85,14 +85,13 @@ def pairs(labels: Any, scores: Any) -> Answers:
 class Texts(Surface):
     """A tagger, as `fit` and `partial_fit` left it."""
 
-    options = frozenset({"tail", "labels", "sets", "explain", "documents"})
-    called = {"labels": "tags"}  # noqa: RUF012
+    options = frozenset({"tail", "only", "sets", "explain", "documents"})
 
     def open(self) -> None:
         self.model: Any = self.case.model
 
-    def answers(self, asked: Any, k: Any = 5, *, tail: Any = 0.0, labels: Any = None) -> Answers:
-        return self.model.predict(asked, k, tail=tail, tags=labels)
+    def answers(self, asked: Any, k: Any = 5, **options: Any) -> Answers:
+        return self.model.predict(asked, k, **options)
 
     def sets(self, asked: Any) -> list[list[str]]:
         return [[tag for tag, _ in row] for row in self.model.predict_sets(asked)]
@@ -105,15 +104,15 @@ class Texts(Surface):
 class Rows(Surface):
     """A classifier, as `fit` and `partial_fit` left it."""
 
-    options = frozenset({"tail", "labels", "sets", "explain", "explain label", "features"})
+    options = frozenset({"tail", "only", "sets", "explain", "explain label", "features"})
     needs_k_labels = True
     answers_nothing = False  # as scikit-learn's estimators
 
     def open(self) -> None:
         self.model: Any = self.case.model
 
-    def answers(self, asked: Any, k: Any = 5, *, tail: Any = 0.0, labels: Any = None) -> Answers:
-        return pairs(*self.model.predict_topk(asked, k, tail=tail, labels=labels))
+    def answers(self, asked: Any, k: Any = 5, **options: Any) -> Answers:
+        return pairs(*self.model.predict_topk(asked, k, **options))
 
     def sets(self, asked: Any) -> list[list[str]]:
         return self.model.predict(asked)
@@ -185,9 +184,8 @@ class Command(Surface):
     """`ldsm predict` and `ldsm explain`."""
 
     options = frozenset(
-        {"tail", "labels", "sets", "explain", "explain label", "threshold", "documents"}
+        {"tail", "only", "sets", "explain", "explain label", "threshold", "documents"}
     )
-    called = {"labels": "label"}  # noqa: RUF012
     least = 0.5e-6
 
     def run(self, command: str, *arguments: Any) -> str:
@@ -215,9 +213,9 @@ class Command(Surface):
             return [row[:k] for row in self.predict(asked, **options)]
         return self.predict(asked, "-k", k, **options)
 
-    def predict(self, asked: Any, *how: Any, labels: Any = (), **options: Any) -> Answers:
-        given = [part for label in labels for part in ("--labels", label)]
-        given += [part for name, value in options.items() for part in (f"--{name}", value)]
+    def predict(self, asked: Any, *how: Any, **options: Any) -> Answers:
+        several = {name: v if isinstance(v, list) else [v] for name, v in options.items()}
+        given = [part for name, v in several.items() for one in v for part in (f"--{name}", one)]
         lines = self.run("predict", self.rows(asked), *how, *given).splitlines()
         found = [json.loads(line) for line in lines]
         rows = (zip(row["labels"], row["scores"], strict=True) for row in found)
@@ -264,7 +262,9 @@ class Cluster(Surface):
 class Service(Surface):
     """`ldsm serve`, asked as Annif is."""
 
-    options = frozenset({"tail", "threshold", "explain", "explain label", "sets", "documents"})
+    options = frozenset(
+        {"tail", "threshold", "only", "explain", "explain label", "sets", "documents"}
+    )
     called = {"k": "limit"}  # noqa: RUF012
 
     def open(self) -> None:
@@ -280,8 +280,9 @@ class Service(Surface):
         return answer.json
 
     def answers(self, asked: Any, k: Any = 5, **options: Any) -> Answers:
+        chosen = {name: options.pop(name) for name in ("only", "without") if name in options}
         query = "&".join(f"{name}={value}" for name, value in {"limit": k, **options}.items())
-        body = {"documents": [{"text": text} for text in asked]}
+        body = {"documents": [{"text": text} for text in asked], **chosen}
         rows = self.checked(self.client.post(f"{self.path}/suggest-batch?{query}", body))
         return [[(one["uri"], one["score"]) for one in row["results"]] for row in rows]
 
@@ -304,7 +305,7 @@ class Service(Surface):
 class Inference(Service):
     """`ldsm serve`, asked by the Open Inference Protocol."""
 
-    options = frozenset({"tail", "threshold", "sets", "documents"})
+    options = frozenset({"tail", "threshold", "only", "sets", "documents"})
     called = {}  # noqa: RUF012
 
     def answers(self, asked: Any, k: Any = 5, **options: Any) -> Answers:

@@ -163,13 +163,33 @@ def test_tail(surface):
     assert wanted != model_of(case).answers(case.asked)
 
 
-@over_surfaces("labels")
+@over_surfaces("only")
 def test_chosen_labels(surface):
     case = surface.case
     chosen = [case.labels[7], case.labels[2], uri("new one")]
-    found = surface.answers(case.asked, 2, labels=chosen)
-    check_alike(surface, found, model_of(case).answers(case.asked, 2, labels=chosen))
+    found = surface.answers(case.asked, 2, only=chosen)
+    check_alike(surface, found, model_of(case).answers(case.asked, 2, only=chosen))
     assert {label for row in found for label, _ in row} == {*chosen}
+
+
+@over_surfaces("only")
+def test_labels_left_out(surface):
+    case, most = surface.case, len(surface.case.labels)
+    left_out = [case.labels[7], uri("new one")]
+    rest = [label for label in case.labels if label not in left_out]
+    every = surface.answers(case.asked, most)
+    wanted = [[pair for pair in row if pair[0] not in left_out][:3] for row in every]
+    # The next labels move up: nothing is lost to those that were left out.
+    check_alike(surface, surface.answers(case.asked, 3, without=left_out), wanted)
+    both = surface.answers(case.asked, 3, only=[*rest, left_out[0]], without=left_out)
+    check_alike(surface, both, wanted)
+
+
+@over_surfaces("only")
+def test_no_label_left(surface):
+    first = surface.case.labels[:1]
+    with pytest.raises(ValueError, match=r"only and without.* must leave at least one"):
+        surface.answers(surface.case.asked, 1, only=first, without=first)
 
 
 @over_surfaces("threshold")
@@ -272,10 +292,11 @@ def test_threshold_out_of_range(surface, threshold):
         assert found == ([[]] * len(every) if threshold > 1 else every)
 
 
-@over_surfaces("labels")
-def test_unknown_label_to_choose(surface):
+@pytest.mark.parametrize("option", ["only", "without"])
+@over_surfaces("only")
+def test_unknown_label_to_choose(surface, option):
     asked, labels = surface.case.asked, [surface.case.labels[0], UNKNOWN]
-    refuse(surface, lambda: surface.answers(asked, labels=labels), "labels", UNKNOWN)
+    refuse(surface, lambda: surface.answers(asked, **{option: labels}), option, UNKNOWN)
 
 
 @over_surfaces("explain label")

@@ -193,7 +193,7 @@ def test_chosen_labels_from_a_file(run, folder, tmp_path):
     model = folder / "matrix.ldsm"
     chosen = tmp_path / "labels"
     chosen.write_text("3\n5\n")
-    only = run("predict", model, folder / "test.txt", "--labels", f"@{chosen}", "--labels", "7")
+    only = run("predict", model, folder / "test.txt", "--only", f"@{chosen}", "--only", "7")
     assert only.code == 0
     labels = {int(pair.split()[0]) for line in only.lines for pair in line.split("\t") if pair}
     assert labels and labels <= {3, 5, 7}

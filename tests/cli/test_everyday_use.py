@@ -260,7 +260,7 @@ def test_missing_words_are_named(run, model):
     assert line.split("\t")[1] == "" and "crude" in line
     close = run("explain", model, "wheat", "--label", "Grain")
     assert close.code == 2 and "did you mean 'grain'?" in close.err
-    close = run("predict", model, "some wheat", "--labels", "monney")
+    close = run("predict", model, "some wheat", "--only", "monney")
     assert close.code == 2 and "did you mean 'money'?" in close.err
 
 

@@ -45,7 +45,7 @@ COMMANDS = {
         "a model",
     ),
     "predict": (
-        ["predict", "m.ldsm", "notes.jsonl", "--labels", "@list.txt", "-o"],
+        ["predict", "m.ldsm", "notes.jsonl", "--only", "@list.txt", "-o"],
         ["m.ldsm", "notes.jsonl", "list.txt"],
         "predictions",
     ),

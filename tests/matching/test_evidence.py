@@ -76,7 +76,7 @@ def test_empty_rows_get_base_rates(rerank: str) -> None:
     sets = clf.predict(rows([]))
     assert sets.toarray()[0].tolist() == (expected >= clf.threshold_).tolist()
     allowed = order[[3, 40, 90]]
-    only, scores = clf.predict_topk(rows([]), k=3, labels=allowed.tolist())
+    only, scores = clf.predict_topk(rows([]), k=3, only=allowed.tolist())
     assert only[0].tolist() == allowed.tolist() and scores[0].tolist() == rates[allowed].tolist()
 
 

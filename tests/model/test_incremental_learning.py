@@ -215,7 +215,7 @@ def test_batch_of_one_new_label():
 
 def precision_of_names(clf):
     known = [f"l{i:02}" for i in range(N_LABELS)]
-    best = clf.predict_topk(TEST.X, 3, labels=known)[0].tolist()
+    best = clf.predict_topk(TEST.X, 3, only=known)[0].tolist()
     true = [{f"l{i:02}" for i in r.indices.tolist()} for r in sp.csr_matrix(TEST.Y)]
     return np.mean([len(own.intersection(row)) / 3 for own, row in zip(true, best, strict=True)])
 

@@ -40,7 +40,7 @@ def test_remaining_scores_unchanged(rerank, tmp_path):
     before = fitted(rerank)
     gone = ["l03", "l17", "l29"]
     kept = [label for label in before.classes_.tolist() if label not in gone]
-    expected = before.predict_proba(TEST.X, labels=kept).toarray()
+    expected = before.predict_proba(TEST.X, only=kept).toarray()
     columns = [before.classes_.tolist().index(label) for label in kept]
     after = copy.deepcopy(before).drop_labels(gone)
     assert after.classes_.tolist() == kept
@@ -103,11 +103,11 @@ def test_single_labels_stay_sorted(tmp_path):
     old = {new: name for name, new in names.items()}
     columns = [before.classes_.tolist().index(old.get(label, label)) for label in classes]
     # Among given labels, scores are not scaled to a sum of 1.
-    scores = [clf.predict_proba(TEST.X, labels=clf.classes_) for clf in (before, after)]
+    scores = [clf.predict_proba(TEST.X, only=clf.classes_) for clf in (before, after)]
     assert np.array_equal(scores[1], scores[0][:, columns])
     left = copy.deepcopy(after).drop_labels(["zebra"])
     kept = [i for i, label in enumerate(classes) if label != "zebra"]
-    given = left.predict_proba(TEST.X, labels=left.classes_)
+    given = left.predict_proba(TEST.X, only=left.classes_)
     assert np.array_equal(given, scores[1][:, kept])
     assert np.allclose(left.predict_proba(TEST.X).sum(axis=1), 1)
     left.save(tmp_path / "m.ldsm")
@@ -273,7 +273,7 @@ def test_tags_with_names_and_sub_words(tmp_path):
 
 def test_columns_of_matrices_can_go():
     clf = LdSMClassifier(3).fit(TRAIN.X, TRAIN.Y)
-    expected = clf.predict_proba(TEST.X, labels=[i for i in range(30) if i != 4]).toarray()
+    expected = clf.predict_proba(TEST.X, only=[i for i in range(30) if i != 4]).toarray()
     clf.drop_labels([4])
     assert clf.classes_.tolist() == [i for i in range(30) if i != 4]
     assert np.array_equal(dense(clf, TEST.X), np.delete(expected, 4, axis=1))

@@ -262,9 +262,9 @@ def test_prediction_restricted_to_some_labels(form):
     others = np.setdiff1d(np.arange(12), [7, 2])
     if form is as_lists:
         kept = [[name for name in row if name in some] for row in clf.predict(X[HELD_OUT])]
-        assert clf.predict(X[HELD_OUT], labels=some) == kept and any(kept)
+        assert clf.predict(X[HELD_OUT], only=some) == kept and any(kept)
     for method in (clf.predict_proba, clf.predict)[: 1 if form is as_lists else 2]:
-        everything, restricted = method(X[HELD_OUT]), method(X[HELD_OUT], labels=some)
+        everything, restricted = method(X[HELD_OUT]), method(X[HELD_OUT], only=some)
         assert type(restricted) is type(everything) and restricted.shape == (150, 12)
         if sp.issparse(restricted):
             assert restricted.nnz == np.count_nonzero(restricted.data)
@@ -277,7 +277,7 @@ def test_restricted_single_label():
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
     clf = LdSMClassifier(n_estimators=5, random_state=0).fit(X, y)
     assert set(clf.predict(X)) == {"a", "b", "c"}
-    restricted = clf.predict(X, labels=["a", "c"])
+    restricted = clf.predict(X, only=["a", "c"])
     assert set(restricted) == {"a", "c"}
     scores = clf.predict_proba(X)
     assert restricted.tolist() == np.where(scores[:, 0] >= scores[:, 2], "a", "c").tolist()
@@ -285,15 +285,15 @@ def test_restricted_single_label():
 
 def test_unknown_restricting_labels():
     clf = fitted([[("a", k) for k in np.flatnonzero(row)] for row in Y[TRAIN]])
-    found = clf.predict(X[:3], labels=[("a", 2), ("a", 5)])
+    found = clf.predict(X[:3], only=[("a", 2), ("a", 5)])
     assert len(found) == 3 and {name for row in found for name in row} <= {("a", 2), ("a", 5)}
     for labels, message in (
-        ([("b", 2)], "seen in fit. Got .'b', 2."),
-        ([], "at least one label"),
+        ([("b", 2)], "labels of the model. Got .'b', 2."),
+        ([], "at least one. Got none"),
         ("a", "a list of labels. Got 'a'"),
     ):
         with pytest.raises(ValueError, match=message):
-            clf.predict(X, labels=labels)
+            clf.predict(X, only=labels)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_predictions_agree() -> None:
     assert np.array_equal(proba.toarray()[np.arange(X.shape[0])[:, None], labels], scores)
     assert np.array_equal(clf.predict(X).toarray() == 1, proba.toarray() >= 0.5)
     some = np.unique(labels[:, :3])[::2]
-    only, _ = clf.predict_topk(X, 3, labels=some)
+    only, _ = clf.predict_topk(X, 3, only=some)
     assert np.isin(only, some).all()
     for batch in (1, 7, 100):
         parts = [clf.predict_topk(X[i : i + batch], 10) for i in range(0, 200, batch)]

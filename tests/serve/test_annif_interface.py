@@ -2,7 +2,10 @@
 
 import pytest
 
-from services import SCRIPT, documents
+from ldsm import LdSMClassifier, TextTagger
+from ldsm.serve import create_app
+from services import SCRIPT, documents, running
+from text_corpus import titles
 
 TEXTS = ["cod and herring quota", "beef import tariff", "a judge in the storm", ""]
 TAGS = "/v1/projects/tags"
@@ -116,3 +119,50 @@ def test_other_wrong_requests(client):
     secret = "a text that nobody should read"
     answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": [secret]}]})
     assert answer.status == 422 and secret not in answer.text
+
+
+# -- chosen tags -------------------------------------------------------------------------------
+
+
+def test_chosen_tags(client, tagger):
+    """In a form and in JSON; the next tags move up."""
+    text, left_out = TEXTS[1], [tag for tag, _ in tagger.predict(TEXTS[1:2], 2)[0]]
+    rest = tagger.predict([text], 3, without=left_out)[0]
+    assert len(rest) == 3
+    found = client.form(f"{TAGS}/suggest", text=text, without=left_out[0], limit=1).json
+    assert pairs(found) == tagger.predict([text], 1, without=left_out[:1])[0]
+    body = {"documents": [{"text": text}], "without": left_out}
+    assert pairs(client.post(f"{TAGS}/suggest-batch?limit=3", body).json[0]) == rest
+    body = {"documents": [{"text": text}], "only": left_out}
+    assert [t for t, _ in pairs(client.post(f"{TAGS}/suggest-batch", body).json[0])] == left_out
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"only": ["nonsense"]}, "'only' parameter must name labels of the model. Got 'nonsense'"),
+        ({"only": []}, "must leave at least one"),
+        ({"without": ["x"] * 10_001}, "at most 10,000 labels"),
+    ],
+)
+def test_wrong_choice_of_tags(client, chosen, message):
+    answer = client.post(f"{TAGS}/suggest-batch", {"documents": [{"text": "cod"}], **chosen})
+    assert answer.status == 400 and message in answer.json["title"]
+
+
+def test_groups_of_a_model(tmp_path):
+    model = TextTagger(LdSMClassifier(2))
+    texts, tags = titles(600)
+    names = sorted({tag for its in tags for tag in its})
+    lines = [f"{tag},{tag},{'early' if i < 3 else 'late'}" for i, tag in enumerate(names)]
+    (tmp_path / "v.csv").write_text("\n".join(["label,name,group", *lines]))
+    model.fit(texts, tags, vocabulary=tmp_path / "v.csv").save(tmp_path / "tags.ldsm")
+    with running(create_app([tmp_path / "tags.ldsm"])) as client:
+        listed = client.get(f"{TAGS}/groups").json["groups"]
+        assert listed == [
+            {"group": "early", "labels": 3},
+            {"group": "late", "labels": len(names) - 3},
+        ]
+        body = {"documents": [{"text": texts[0]}], "only": ["early"]}
+        found = pairs(client.post(f"{TAGS}/suggest-batch", body).json[0])
+        assert found == model.predict(texts[:1], 10, only=names[:3])[0]

@@ -57,7 +57,7 @@ def test_unseen_tag_found_by_name():
     others = [[t for t in tags if t != HIDDEN] for tags in NEW_TAGS]
     plain = tagger(vocabulary=False).score(NEW, others)
     assert model.score(NEW, others) > plain - 0.1
-    only = model.predict(NEW[:5], k=3, tags=[HIDDEN])
+    only = model.predict(NEW[:5], k=3, only=[HIDDEN])
     assert {tag for best in only for tag, _ in best} <= {HIDDEN}
 
 

@@ -54,13 +54,13 @@ def test_one_answer_per_scored_tag(tagger):
 
 
 def test_only_some_tags_compete(tagger):
-    for pairs in tagger.predict(NEW, tags=["law", "fish", "law"]):
+    for pairs in tagger.predict(NEW, only=["law", "fish", "law"]):
         assert {tag for tag, _ in pairs} <= {"law", "fish"}
-    assert {tag for row in tagger.predict_sets(NEW, tags=["law"]) for tag, _ in row} == {"law"}
-    assert tagger.predict_topk(NEW, k=2, tags=["law", "fish"])[0].shape == (60, 2)
-    for tags, message in ((["lore"], "Got 'lore'"), ([], r"Got \[\]"), ("law", "Got 'law'")):
-        with pytest.raises(ValueError, match=f"'tags' parameter must be a list.*{message}"):
-            tagger.predict(NEW, tags=tags)
+    assert {tag for row in tagger.predict_sets(NEW, only=["law"]) for tag, _ in row} == {"law"}
+    assert tagger.predict_topk(NEW, k=2, only=["law", "fish"])[0].shape == (60, 2)
+    for tags, message in ((["lore"], "Got 'lore'"), ([], "at least one"), ("law", "Got 'law'")):
+        with pytest.raises(ValueError, match=f"{message}"):
+            tagger.predict(NEW, only=tags)
 
 
 def test_sets_by_threshold():
@@ -201,9 +201,9 @@ def test_predict_proba_matches_classifier():
     expected = tagger.classifier_.predict_proba(tagger.vectorize(NEW))
     assert (scores != expected).nnz == 0
     chosen = tagger.classes_[:1].tolist()
-    assert np.flatnonzero(tagger.predict_proba(NEW, tags=chosen).sum(axis=0)).tolist() in ([0], [])
-    with pytest.raises(ValueError, match="seen in fit"):
-        tagger.predict_proba(NEW, tags=["nonsense"])
+    assert np.flatnonzero(tagger.predict_proba(NEW, only=chosen).sum(axis=0)).tolist() in ([0], [])
+    with pytest.raises(ValueError, match="labels of the model"):
+        tagger.predict_proba(NEW, only=["nonsense"])
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_standard_library_corpus():
     assert tagger.score(test) > np.mean([popular in tags for tags in test.labels]) + 0.15
     # Where a text is from, of hundreds of modules: the most frequent one has 5 % of the texts.
     modules = [tag for tag in tagger.classes_ if tag.startswith("module:")]
-    best = tagger.predict(test, k=1, tags=modules)
+    best = tagger.predict(test, k=1, only=modules)
     right = [pairs[0][0] in tags for pairs, tags in zip(best, test.labels, strict=True) if pairs]
     assert np.sum(right) / len(test) > 0.4
 

@@ -49,7 +49,7 @@ def test_unknown_text_gets_base_rates(tagger, text):
     assert tagger.predict([text], k=3)[0] == base_rates(tagger)[:3]
     assert tagger.predict_sets([text])[0] == []  # no tag has half of the texts
     third = base_rates(tagger)[2]
-    assert tagger.predict([text], k=1, tags=[third[0]])[0] == [third]
+    assert tagger.predict([text], k=1, only=[third[0]])[0] == [third]
 
 
 def test_unknown_text_explanation(tagger):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays.chosen_labels import Allowed, chosen_columns
 from .._arrays.labels import LABEL_FORMS, LabelForm
 from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
@@ -75,7 +76,6 @@ MODEL = Table(
     Array("forest.dropped_places", (np.int32,), ("dropped",), default=None, since=2),
 )
 
-Allowed = NDArray[np.uint8]  # 1 for each column that may be predicted
 TopColumns = tuple[NDArray[np.int32], NDArray[np.float32]]
 LabelScores = list[tuple[Any, float]]  # labels with their scores, best first
 Answer = TypeVar("Answer")
@@ -100,7 +100,7 @@ class FittedModel:
     verified: bool = True  # False: read from a file whose numbers were not checked
 
     def __getstate__(self) -> dict[str, Any]:
-        return state_of(self)
+        return state_of(self, "columns")
 
     @property
     def n_features(self) -> int:
@@ -314,21 +314,14 @@ class FittedModel:
             names = self.classes[columns[order]].tolist()
             yield list(zip(names, values[order].tolist(), strict=True))
 
-    def allowed_columns(self, labels: Iterable[Any]) -> Allowed:
-        """The columns whose label is among `labels`."""
-        if isinstance(labels, str):
-            raise ValueError(f"The 'labels' parameter must be a list of labels. Got {labels!r}.")
-        number = {label: i for i, label in enumerate(self.classes.tolist())}
-        allowed = np.zeros(self.n_labels, dtype=np.uint8)
-        for label in labels:
-            if label not in number:
-                raise ValueError(
-                    f"The 'labels' parameter must name labels seen in fit. Got {label!r}."
-                )
-            allowed[number[label]] = 1
-        if not allowed.any():
-            raise ValueError("The 'labels' parameter must name at least one label. Got none.")
-        return allowed
+    @cached_property
+    def columns(self) -> dict[Any, int]:
+        """The column of each label."""
+        return {label: i for i, label in enumerate(self.classes.tolist())}
+
+    def allowed(self, only: Any = None, without: Any = None) -> Allowed | None:
+        """The columns that a request may predict; None if all may."""
+        return chosen_columns(self.columns, only, without)
 
 
 def fill_order(label_counts: NDArray[np.int64]) -> NDArray[np.int32]:

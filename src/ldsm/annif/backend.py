@@ -200,14 +200,22 @@ def fitted(
 
 def suggested(tagger: TextTagger, texts: list[str], limit: int, subjects: Any) -> SuggestionBatch:
     """The best subjects of each text that are in the vocabulary; none for an empty text."""
+    # The vocabulary of a project may leave out subjects that the model knows.
+    active = {uri: subjects.by_uri(uri, warnings=False) for uri in tagger.classes_.tolist()}
+    known = [uri for uri, number in active.items() if number is not None]
+    if known:
+        only = None if len(known) == len(active) else known
+        answers = tagger.predict(texts, limit, only=only)
+    else:
+        answers = [[] for _ in texts]
     return SuggestionBatch.from_sequence(
         [
             [
-                SubjectSuggestion(subject_id=number, score=score)
+                SubjectSuggestion(subject_id=active[uri], score=score)
                 for uri, score in found
-                if text.strip() and (number := subjects.by_uri(uri, warnings=False)) is not None
+                if text.strip()
             ]
-            for found, text in zip(tagger.predict(texts, limit), texts, strict=True)
+            for found, text in zip(answers, texts, strict=True)
         ],
         subjects,
     )

@@ -98,7 +98,7 @@ def demo(
     methods = _compare(screen, tagger, train, test, n_jobs)
     asked = [tag for tag in tagger.classes_.tolist() if tag.startswith(ASKED)]
     answers = dict(
-        zip(QUESTIONS, tagger.predict(QUESTIONS, k=_TAGS_SHOWN, tags=asked), strict=True)
+        zip(QUESTIONS, tagger.predict(QUESTIONS, k=_TAGS_SHOWN, only=asked), strict=True)
     )
     if save is not None:
         tagger.save(save)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from .._storage.text_files import read_lines
 from ..datasets import Dataset
 from ..datasets.documents import Document
+from ..text import TextTagger
 from ..text.corpus import in_chunks
+from ..text.fitted import fitted_text
 from .answers import Answer, TableForm, answers_to, check_form
 from .command import wrong_use
 from .model import Model, no_label, open_model
@@ -53,12 +55,17 @@ def predict(
         float | None,
         typer.Option(min=0, max=1, help="Predict labels with at least this score; implies --sets."),
     ] = None,
-    labels: Annotated[
+    only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LABEL",
-            help="Predict only this label; may be repeated. @FILE: read one label per line.",
+            help="Predict only this label, or the labels of this group of the vocabulary; may be "
+            "repeated. @FILE: read one per line.",
         ),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="Never predict this label or group; like --only."),
     ] = None,
     id_field: Annotated[
         str | None,
@@ -100,7 +107,8 @@ def predict(
         raise wrong_use("cannot be combined with --sets or --threshold.", "--tail")
     check_form(output, screen.json)
     if output is not None:
-        lists = [Path(item[1:]) for item in labels or () if item.startswith("@")]
+        chosen = (*(only or ()), *(without or ()))
+        lists = [Path(item[1:]) for item in chosen if item.startswith("@")]
         check_output(output, "predictions", reader.inputs(model, data, *lists), overwrite)
     opened = open_model(model, n_jobs)
     if text is None:
@@ -109,7 +117,7 @@ def predict(
         raise wrong_use(f"the model reads features, and path {text!r} does not exist.", "DATA")
     if id_field is not None and (text is not None or not opened.reads_texts):
         raise wrong_use("can only be used with files of texts.", "--id-field")
-    allowed = _labels(opened, labels)
+    allowed = _allowed(opened, only, without)
     options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
     interactive = data == STDIN and sys.stdin is not None and sys.stdin.isatty()
@@ -177,18 +185,32 @@ def _batches(
             yield _Batch(rows, [None] * len(rows))
 
 
-def _labels(model: Model, labels: Sequence[str] | None) -> NDArray[np.uint8] | None:
-    """The columns of the labels, given by name or by files with one name per line."""
-    if not labels:
+def _allowed(
+    model: Model, only: Sequence[str] | None, without: Sequence[str] | None
+) -> NDArray[np.uint8] | None:
+    """The columns that may be predicted; None if all may."""
+    try:
+        return model.fitted.allowed(
+            _labels(model, only, "--only"), _labels(model, without, "--without")
+        )
+    except ValueError as error:
+        raise wrong_use(str(error), "--only, --without") from None
+
+
+def _labels(model: Model, given: Sequence[str] | None, option: str) -> list[Any] | None:
+    """The labels given by their names, by groups, or by files with one name per line."""
+    if not given:
         return None
     names: list[str] = []
-    for item in labels:
+    for item in given:
         if item.startswith("@"):
             names += [line for _, line in read_lines(item[1:]) if line]
         else:
             names.append(item)
     known = {str(label): label for label in model.fitted.classes.tolist()}
+    if isinstance(model.estimator, TextTagger):
+        names = fitted_text(model.estimator).groups.expanded(names, known)
     for name in names:
         if name not in known:
-            raise wrong_use(no_label(name, known), "--labels")
-    return model.fitted.allowed_columns([known[name] for name in names])
+            raise wrong_use(no_label(name, known), option)
+    return [known[name] for name in names]

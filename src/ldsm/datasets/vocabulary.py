@@ -26,6 +26,7 @@ _RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
 # Known names of the columns of a table.
 LABEL_COLUMNS = {"label", "labels", "tag", "tags", "uri", "id", "code", "concept", "subject"}
 NAME_COLUMN_PREFIXES = ("name", "label", "pref", "alt", "title", "synonym")
+GROUP_COLUMN_PREFIXES = ("group", "collection", "scheme", "type")
 _FORMS = "a file, a list of labels, or a dict of labels and their names"
 Names = dict[str, list[str]]  # of each label
 
@@ -36,6 +37,7 @@ class Concept(NamedTuple):
     identifier: str
     preferred: Mapping[str, str]  # by language, "" for none
     others: tuple[tuple[str, str], ...] = ()  # alternative names: (language, name)
+    groups: tuple[str, ...] = ()
 
 
 def read_vocabulary(
@@ -48,10 +50,12 @@ def read_vocabulary(
     path : path
         ``.tsv``, ``.csv`` or ``.txt``: a label and one of its names per line; a label may have
         several lines, or no second column. With a header line such as ``label,name`` or
-        ``uri,label_en,label_fi``, all columns of names are read, otherwise the second. ``.ttl``,
-        ``.nt``, ``.rdf`` or ``.xml``: a SKOS vocabulary, which needs ``pip install "ldsm[skos]"``;
-        deprecated concepts are left out. RDF/XML must not have a document type, and literals may
-        have at most 20,000 characters. Plain, ``.gz`` or ``.bz2``.
+        ``uri,label_en,label_fi``, all columns of names are read, otherwise the second. With a
+        header, columns named ``group`` hold groups of labels. ``.ttl``, ``.nt``, ``.rdf`` or
+        ``.xml``: a SKOS vocabulary, which needs ``pip install "ldsm[skos]"``; deprecated concepts
+        are left out, and the groups of a concept are its schemes, collections and further types.
+        RDF/XML must not have a document type, and literals may have at most 20,000 characters.
+        Plain, ``.gz`` or ``.bz2``.
     encoding : str, default="utf-8"
         Encoding of a table.
     max_line_length : int, default=4194304
@@ -61,14 +65,15 @@ def read_vocabulary(
     -------
     list of Concept
         Named tuples: `identifier`, the label; `preferred`, a name per language ("" if the file
-        names none); `others`, tuples of a language and an alternative name.
+        names none); `others`, tuples of a language and an alternative name; `groups`.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> _ = Path("names.tsv").write_text("fisheries\\tfishing industry\\nfisheries\\tfishery\\n")
-    >>> read_vocabulary("names.tsv")
-    [Concept(identifier='fisheries', preferred={'': 'fishing industry'}, others=(('', 'fishery'),))]
+    >>> [concept] = read_vocabulary("names.tsv")
+    >>> concept.identifier, concept.preferred, concept.others
+    ('fisheries', {'': 'fishing industry'}, (('', 'fishery'),))
     """
     suffix = format_suffix(path)
     if suffix in _DELIMITERS:
@@ -85,25 +90,20 @@ def read_vocabulary(
     return concepts
 
 
+def concepts_of(vocabulary: Any) -> list[Concept]:
+    """The concepts of a file, of labels, or of a mapping of labels to a name or names."""
+    if isinstance(vocabulary, (str, os.PathLike)):
+        return read_vocabulary(vocabulary)
+    return [*_given(vocabulary)]
+
+
 def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
     """The names of the labels of the data, and of the other labels in the vocabulary.
 
-    `vocabulary` may be a file, concepts, labels, or a mapping of labels to a name or names.
+    `vocabulary` is what `concepts_of` takes.
     """
-    if isinstance(vocabulary, (str, os.PathLike)):
-        concepts = read_vocabulary(vocabulary)
-    else:
-        concepts = [*_given(vocabulary)]
-    seen = set(labels)
-    ways = Counter(way for concept in concepts for way, key in _keys(concept) if key in seen)
-    if not ways:
-        example = concepts[0].identifier if concepts else "nothing"
-        raise ValueError(
-            f"The vocabulary must have labels of the data, such as {min(seen, default='')!r:.80}. "
-            f"Got none of them, but {example!r:.80}."
-        )
-    # Identifiers, or names in one language: whatever matches most labels.
-    way = max(ways, key=lambda way: (ways[way], way))
+    concepts = concepts_of(vocabulary)
+    way = _way(concepts, set(labels))
     found: dict[str, dict[str, None]] = {}  # names in order, each once
     for concept in concepts:
         label = dict(_keys(concept)).get(way)
@@ -114,6 +114,32 @@ def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
         label: [*names] if names and (label in names or "://" in label) else [label, *names]
         for label, names in found.items()
     }
+
+
+def label_groups(concepts: Sequence[Concept], labels: Iterable[str]) -> Names:
+    """The groups of the labels of the data, and of the other labels in the vocabulary."""
+    grouped = [concept for concept in concepts if concept.groups]
+    if not grouped:
+        return {}
+    way = _way(concepts, set(labels))
+    found: dict[str, dict[str, None]] = {}
+    for concept in grouped:
+        label = dict(_keys(concept)).get(way)
+        if label is not None:
+            found.setdefault(label, {}).update(dict.fromkeys(concept.groups))
+    return {label: [*groups] for label, groups in found.items()}
+
+
+def _way(concepts: Sequence[Concept], seen: set[str]) -> str:
+    """What labels of the data are: identifiers, or names in one language."""
+    ways = Counter(way for concept in concepts for way, key in _keys(concept) if key in seen)
+    if not ways:
+        example = concepts[0].identifier if concepts else "nothing"
+        raise ValueError(
+            f"The vocabulary must have labels of the data, such as {min(seen, default='')!r:.80}. "
+            f"Got none of them, but {example!r:.80}."
+        )
+    return max(ways, key=lambda way: (ways[way], way))  # whatever matches most labels
 
 
 def with_labels(
@@ -173,13 +199,14 @@ def _from_table(
     path: PathLike, delimiter: str, encoding: str, max_line_length: int
 ) -> list[Concept]:
     names: dict[str, dict[str, None]] = {}  # of each label, in order, each once
-    columns: list[int] = [1]  # of names
+    groups: dict[str, dict[str, None]] = {}
+    columns, group_columns = [1], list[int]()
     lines = read_lines(path, encoding=encoding, keep_ends=True, max_line_length=max_line_length)
     try:
         for place, (number, cells) in enumerate(csv_rows(lines, delimiter, max_line_length)):
             row = [cell.strip() for cell in cells]
             if place == 0 and (found := _header(row)) is not None:
-                columns = found
+                columns, group_columns = found
                 continue
             if not any(row):
                 continue
@@ -187,22 +214,29 @@ def _from_table(
             label = row[0][1:-1] if row[0].startswith("<") and row[0].endswith(">") else row[0]
             if not label:
                 raise malformed(path, number, "a line without a label", delimiter.join(cells))
-            given = [row[i] for i in columns if i < len(row) and row[i]]
-            names.setdefault(label, {}).update(dict.fromkeys(given))
+            for of_label, its in ((names, columns), (groups, group_columns)):
+                given = [row[i] for i in its if i < len(row) and row[i]]
+                of_label.setdefault(label, {}).update(dict.fromkeys(given))
     except BrokenRow as error:
         raise malformed(path, error.number, str(error), error.text) from None
     # The data may use the first name of a concept as its label.
     named = {label: [("", name) for name in its] for label, its in names.items()}
-    return [Concept(label, dict(its[:1]), tuple(its[1:])) for label, its in named.items()]
+    return [
+        Concept(label, dict(its[:1]), tuple(its[1:]), tuple(groups[label]))
+        for label, its in named.items()
+    ]
 
 
-def _header(row: list[str]) -> list[int] | None:
-    """The columns of names, if a row is a header."""
+def _header(row: list[str]) -> tuple[list[int], list[int]] | None:
+    """The columns of names and those of groups, if a row is a header."""
     heads = [cell.lower() for cell in row]
     if not heads or heads[0] not in LABEL_COLUMNS:
         return None
-    columns = [i for i, head in enumerate(heads[1:], 1) if head.startswith(NAME_COLUMN_PREFIXES)]
-    return columns if columns or len(heads) == 1 else None
+    names, groups = (
+        [i for i, head in enumerate(heads[1:], 1) if head.startswith(prefixes)]
+        for prefixes in (NAME_COLUMN_PREFIXES, GROUP_COLUMN_PREFIXES)
+    )
+    return (names, groups) if names or groups or len(heads) == 1 else None
 
 
 def _from_skos(path: PathLike, form: str, max_line_length: int) -> list[Concept]:
@@ -230,7 +264,13 @@ def _from_skos(path: PathLike, form: str, max_line_length: int) -> list[Concept]
             for kind in (SKOS.altLabel, SKOS.hiddenLabel)
             for name in sorted(_literals(graph.objects(concept, kind)))
         ]
-        concepts.append(Concept(str(concept), dict(preferred), tuple(others)))
+        groups = {
+            *graph.objects(concept, SKOS.inScheme),
+            *graph.subjects(SKOS.member, concept),
+            *graph.objects(concept, RDF.type),
+        }
+        named = sorted(str(group) for group in groups - {SKOS.Concept})
+        concepts.append(Concept(str(concept), dict(preferred), tuple(others), tuple(named)))
     return concepts
 
 

@@ -31,6 +31,7 @@ FEW_TEXTS = 4
 BULK_BATCH = 32
 MAX_PENDING = 64  # concurrent requests for explanations and labels
 MAX_CORRECTED_TAGS = 1000
+MAX_CHOSEN = 10_000  # labels and groups of only= or without=
 MAX_TAG_LENGTH = 1000  # characters
 # Maximum time that a correction waits to be learned before it is acknowledged, in seconds.
 LEARN_WAIT = 5.0
@@ -52,6 +53,23 @@ class Kind(NamedTuple):
     opened: Opened
     k: int
     tail: float
+    allowed: bytes | None = None  # for each label, whether it may be predicted; None: all may
+
+    def restricted(self, only: Sequence[str] | None, without: Sequence[str] | None) -> Kind:
+        """With only some of the labels, or without some."""
+        chosen = []
+        for names in (only, without):
+            if names is not None and len(names) > MAX_CHOSEN:
+                raise Refused(
+                    f"A request may choose at most {MAX_CHOSEN:,} labels. Got {len(names):,}."
+                )
+            known = None if names is None else [self.opened.labels.known(n) or n for n in names]
+            chosen.append(known)
+        try:
+            allowed = self.opened.fitted.allowed(*chosen)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        return self if allowed is None else self._replace(allowed=allowed.tobytes())
 
 
 class Service:
@@ -170,8 +188,13 @@ class Service:
         rows = list(fitted.chunks(list(texts)))
         between = time.thread_time()
         model = fitted.classifier.model_
-        k = min(kind.k, model.n_labels)
-        found = [scored for x in rows for scored in model.best_labels(x, k, tail=kind.tail)]
+        allowed = None if kind.allowed is None else np.frombuffer(kind.allowed, np.uint8)
+        k = min(kind.k, model.n_labels if allowed is None else int(allowed.sum()))
+        found = [
+            scored
+            for x in rows
+            for scored in model.best_labels(x, k, tail=kind.tail, allowed=allowed)
+        ]
         telemetry = self.telemetry
         telemetry.answer_seconds.labels(name).observe(time.perf_counter() - started)
         telemetry.processor_seconds.labels(name, "features").inc(between - at_first)

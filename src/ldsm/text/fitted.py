@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._execution.threads import state_of
 from .._features.blocks import Blocks, stacked
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
@@ -58,6 +60,67 @@ class TagTitles(NamedTuple):
         return TagTitles.of({tag: [title] for tag, title in titles.items() if tag is not None})
 
 
+class TagGroups:
+    """Which tags belong to which groups, in the form of a model file."""
+
+    def __init__(
+        self, tags: Strings, groups: Strings, tag: NDArray[np.int32], group: NDArray[np.int32]
+    ) -> None:
+        self.tags, self.groups = tags, groups
+        self.tag, self.group = tag, group  # a number of each, for every member of a group
+        if len(tag) != len(group):
+            raise ValueError("its groups of tags have a member without a tag")
+        for name, numbers, names in (("tag", tag, tags), ("group", group, groups)):
+            if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(names):
+                raise ValueError(f"its groups of tags have a {name} that does not exist")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self, "_members")
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Iterable[str]]) -> TagGroups:
+        """The groups of each tag."""
+        number: dict[str, int] = {}
+        pairs = [
+            (place, number.setdefault(group, len(number)))
+            for place, its in enumerate(groups.values())
+            for group in its
+        ]
+        tag, group = np.array(pairs, dtype=np.int32).reshape(-1, 2).T.copy()
+        return cls(Strings.pack(groups), Strings.pack(number), tag, group)
+
+    def as_dict(self) -> dict[str, list[str]]:
+        """The tags of each group."""
+        return {group: [*tags] for group, tags in self._members.items()}
+
+    @cached_property
+    def _members(self) -> dict[str, list[str]]:
+        tags, groups = list(self.tags), list(self.groups)
+        members: dict[str, list[str]] = {group: [] for group in sorted(groups)}
+        for tag, group in zip(self.tag.tolist(), self.group.tolist(), strict=True):
+            members[groups[group]].append(tags[tag])
+        return {group: its for group, its in members.items() if its}
+
+    def relabelled(self, names: Mapping[str, str | None]) -> TagGroups:
+        """With other names for some tags; None for those that are dropped."""
+        groups: dict[str, list[str]] = {}
+        for group, tags in self._members.items():
+            for tag in tags:
+                if (name := names.get(tag, tag)) is not None:
+                    groups.setdefault(name, []).append(group)
+        return TagGroups.of(groups)
+
+    def expanded(self, chosen: Any, tags: Mapping[str, int]) -> Any:
+        """Tags instead of the names of groups among the chosen ones; a tag is always itself."""
+        if chosen is None or isinstance(chosen, str) or not isinstance(chosen, Iterable):
+            return chosen
+        return [
+            tag
+            for name in chosen
+            for tag in ([name] if name in tags else self._members.get(name, [name]))
+        ]
+
+
 def fitted_text(tagger: TextTagger) -> FittedText:
     """What a tagger holds, to be taken once: another thread may replace it."""
     check_is_fitted(tagger, "fitted_")
@@ -71,12 +134,13 @@ def hold_text(tagger: TextTagger, fitted: FittedText) -> TextTagger:
 
 
 class FittedText(NamedTuple):
-    """The classifier, how texts become its features, tags that were not learned, and titles."""
+    """The classifier, how texts become its features, and what else is known of tags."""
 
     classifier: LdSMClassifier
     features: TextFeatures
     rare: RareTags
     titles: TagTitles
+    groups: TagGroups
 
     def rows(self, texts: Any) -> Blocks:
         """The features of documents, also of those that were vectorized earlier."""
@@ -112,16 +176,14 @@ class FittedText(NamedTuple):
         row = self.features.blocks([text])
         return TextExplainer(self.classifier.model_, row, self.features.names)
 
-    def allowed(self, tags: Any) -> NDArray[np.uint8] | None:
+    def chosen(self, only: Any, without: Any) -> dict[str, Any]:
+        """The choice of a request, with tags instead of groups."""
+        tags, groups = self.classifier.model_.columns, self.groups
+        return {
+            "only": groups.expanded(only, tags),
+            "without": groups.expanded(without, tags),
+        }
+
+    def allowed(self, only: Any, without: Any) -> NDArray[np.uint8] | None:
         """1 for each tag that may be predicted; None if all may."""
-        if tags is None:
-            return None
-        model = self.classifier.model_
-        chosen = [] if isinstance(tags, str) else list(dict.fromkeys(tags))
-        unknown = set(chosen) - set(model.classes.tolist())
-        if unknown or not chosen:
-            raise ValueError(
-                "The 'tags' parameter must be a list of tags seen in fit. "
-                f"Got {unknown.pop() if unknown else tags!r}."
-            )
-        return model.allowed_columns(chosen)
+        return self.classifier.model_.allowed(**self.chosen(only, without))

@@ -84,7 +84,7 @@ def learned_text(
         )
     classifier = hold_model(copy(fitted.classifier), model)
     classifier.__dict__.pop("oob_scores_", None)  # of the documents and tags of the fit
-    return FittedText(classifier, features, RareTags.of(rare), fitted.titles)
+    return fitted._replace(classifier=classifier, features=features, rare=RareTags.of(rare))
 
 
 def _tags(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _IDF = (0, 100)  # the most is that of a word that one of 10^43 documents has
 _NUMBER, _WEIGHT = (np.int32,), (np.float32,)
+_NO_NUMBERS = np.zeros(0, np.int32)
 FEATURES = Table(
     "text",
     Entry("vectorizer", MAPPING),
@@ -52,12 +53,17 @@ TEXT = Table(
     Array("rare_tag_counts", (np.int64,), ("rare_tags",)),
     Names("titled_tags", default=Strings.pack([]), since=2),
     Names("tag_titles", unique=False, default=Strings.pack([]), since=2),
+    Names("grouped_tags", default=Strings.pack([]), since=2),
+    Names("groups", default=Strings.pack([]), since=2),
+    Array("members.tag", _NUMBER, ("members",), default=_NO_NUMBERS, since=2),
+    Array("members.group", _NUMBER, ("members",), default=_NO_NUMBERS, since=2),
 )
+GROUPS = ("grouped_tags", "groups", "members.tag", "members.group")
 
 
 def tagger_to_state(tagger: TextTagger, fitted: FittedText) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    classifier, features, rare, titles = fitted
+    classifier, features, rare, titles, groups = fitted
     stored = _values(kept_form(features), _words_of(features))
     values = {
         **stored,
@@ -70,6 +76,7 @@ def tagger_to_state(tagger: TextTagger, fitted: FittedText) -> tuple[dict[str, A
         "rare_tag_counts": rare.counts,
         "titled_tags": titles.tags,
         "tag_titles": titles.titles,
+        **dict(zip(GROUPS, (groups.tags, groups.groups, groups.tag, groups.group), strict=True)),
     }
     header, arrays = model_to_state(classifier.model_, classifier.get_params(deep=False))
     arrays |= FEATURES.saved(stored) | TEXT.saved(values)

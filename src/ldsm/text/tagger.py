@@ -28,9 +28,9 @@ from ..datasets.dataset import Dataset
 from .corpus import TagCollector, read_pairs
 from .explanations import TextExplanation
 from .features import TextFeatures
-from .fitted import FittedText, RareTags, TagTitles, fitted_text, hold_text
+from .fitted import FittedText, RareTags, TagGroups, TagTitles, fitted_text, hold_text
 from .learning import learned_text
-from .saved_form import features_of, tagger_to_state, text_from_state
+from .saved_form import GROUPS, features_of, tagger_to_state, text_from_state
 from .training import has_made_features, made_corpus, read_corpus
 from .vectorizer import LONGEST_NGRAM, default_vectorizer, is_linear, unfitted_vectorizer
 
@@ -64,6 +64,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         How texts become features; ``features_.names`` are the words and bigrams, in column order.
     classes_ : ndarray of str
         The tags, sorted.
+    groups_ : dict of str to list of str
+        Groups of tags, from the vocabulary: SKOS schemes, collections and types, or the column
+        ``group`` of a table.
     rare_tags_ : dict of str to int
         Tags left out because they have too few documents, with their counts.
     fingerprint_ : str
@@ -163,7 +166,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         _warn_of_unseen_tags(classifier)
         titles = TagTitles.of(corpus.rows.label_synonyms)
         rare = RareTags.of(corpus.rare)
-        return hold_text(self, FittedText(classifier, corpus.features, rare, titles))
+        groups = TagGroups.of(corpus.groups)
+        return hold_text(self, FittedText(classifier, corpus.features, rare, titles, groups))
 
     def partial_fit(
         self, texts: Any, tags: Any = None, *, absent: str = "auto", prior: str = "auto"
@@ -250,6 +254,11 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return fitted_text(self).rare.as_dict()
 
     @property
+    def groups_(self) -> dict[str, list[str]]:
+        """Groups of tags, from the vocabulary."""
+        return fitted_text(self).groups.as_dict()
+
+    @property
     def classes_(self) -> NDArray[Any]:
         """The tags in column order."""
         return fitted_text(self).classifier.classes_
@@ -263,7 +272,13 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     # -- predicting ---------------------------------------------------------------------------
 
     def predict(
-        self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
+        self,
+        texts: Any,
+        k: int = 5,
+        *,
+        only: Any = None,
+        without: Any = None,
+        tail: float = 0.0,
     ) -> list[LabelScores]:
         """The best tags of each document.
 
@@ -273,8 +288,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             Documents.
         k : int, default=5
             Maximum number of tags per document; tags without a score are left out.
-        tags : sequence of str, optional
-            Predict only these tags.
+        only, without : sequences of str, optional
+            Predict only these tags, or all but these; names of groups stand for their tags, see
+            `groups_`. Tags are chosen before the shortlist is made, so none is lost to others.
+            Scores do not change.
         tail : float >= 0, default=0
             Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
 
@@ -283,10 +300,16 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         list of lists of (tag, score)
             One list per document, best first.
         """
-        return list(self.iter_predict(texts, k, tags=tags, tail=tail))
+        return list(self.iter_predict(texts, k, only=only, without=without, tail=tail))
 
     def iter_predict(
-        self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
+        self,
+        texts: Any,
+        k: int = 5,
+        *,
+        only: Any = None,
+        without: Any = None,
+        tail: float = 0.0,
     ) -> Iterator[LabelScores]:
         """Like `predict`, but one document at a time, for streams of any length.
 
@@ -296,8 +319,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             Documents.
         k : int, default=5
             Maximum number of tags per document.
-        tags : sequence of str, optional
-            Predict only these tags.
+        only, without : sequences of str, optional
+            Predict only these tags or groups, or all but these; see `predict`.
         tail : float >= 0, default=0
             Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
 
@@ -308,7 +331,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = fitted_text(self)
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
-        allowed = fitted.allowed(tags)
+        allowed = fitted.allowed(only, without)
         check_tail(tail)
         Number(1, integer=True).check("k", k)
         most = min(k, model.n_labels if allowed is None else int(allowed.sum()))
@@ -319,7 +342,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
 
         return answers(fitted.chunks(texts))  # arguments were checked before the first answer
 
-    def predict_sets(self, texts: Any, *, tags: Any = None) -> list[LabelScores]:
+    def predict_sets(
+        self, texts: Any, *, only: Any = None, without: Any = None
+    ) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
 
         The threshold is the classifier's ``threshold_``: 0.5 unless `tune_threshold` was called.
@@ -328,8 +353,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         ----------
         texts : iterable of str, or Dataset
             Documents.
-        tags : sequence of str, optional
-            Predict only these tags.
+        only, without : sequences of str, optional
+            Predict only these tags or groups, or all but these; see `predict`.
 
         Returns
         -------
@@ -338,14 +363,20 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = fitted_text(self)
         model, n_jobs = fitted.classifier.model_, fitted.classifier.n_jobs
-        allowed = fitted.allowed(tags)
+        allowed = fitted.allowed(only, without)
         chunks = fitted.chunks(texts)
         return [
             scored for x in chunks for scored in model.label_sets(x, allowed=allowed, n_jobs=n_jobs)
         ]
 
     def predict_topk(
-        self, texts: Any, k: int = 5, *, tags: Any = None, tail: float = 0.0
+        self,
+        texts: Any,
+        k: int = 5,
+        *,
+        only: Any = None,
+        without: Any = None,
+        tail: float = 0.0,
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best tags of each document and their scores, as two arrays.
 
@@ -357,8 +388,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             Documents.
         k : int, default=5
             Number of tags per document.
-        tags : sequence of str, optional
-            Predict only these tags.
+        only, without : sequences of str, optional
+            Predict only these tags or groups, or all but these; see `predict`.
         tail : float >= 0, default=0
             Favour rare tags in the order, see `LdSMClassifier.predict_topk`.
 
@@ -370,25 +401,24 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             In [0, 1].
         """
         fitted = fitted_text(self)
-        fitted.allowed(tags)
-        x = fitted.rows(texts)
-        return fitted.classifier.predict_topk(x, k, labels=tags, tail=tail)
+        chosen = fitted.chosen(only, without)
+        return fitted.classifier.predict_topk(fitted.rows(texts), k, **chosen, tail=tail)
 
-    def predict_proba(self, texts: Any, *, tags: Any = None) -> sp.csr_array:
+    def predict_proba(self, texts: Any, *, only: Any = None, without: Any = None) -> sp.csr_array:
         """Scores of all tags: a sparse matrix in the columns of `classes_`.
 
-        With `tags`, all other columns are empty.
+        Columns of tags that are not chosen are empty.
 
         Parameters
         ----------
         texts : iterable of str, or Dataset
             Documents.
-        tags : sequence of str, optional
-            Predict only these tags.
+        only, without : sequences of str, optional
+            Predict only these tags or groups, or all but these; see `predict`.
         """
         fitted = fitted_text(self)
-        fitted.allowed(tags)
-        return fitted.classifier.predict_proba(fitted.rows(texts), labels=tags)
+        chosen = fitted.chosen(only, without)
+        return fitted.classifier.predict_proba(fitted.rows(texts), **chosen)
 
     def vectorize(self, texts: Any) -> sp.csr_array:
         """The features of documents: the X of `classifier_`.
@@ -489,8 +519,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted, tags = fitted_text(self), tags if isinstance(tags, str) else list(tags)
         classifier = copy(fitted.classifier).drop_labels(tags)
-        titles = fitted.titles.relabelled(dict.fromkeys(tags))
-        return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
+        return self._relabelled(fitted, classifier, dict.fromkeys(tags))
 
     def rename_labels(self, names: Mapping[str, str]) -> TextTagger:
         """Rename tags, ``{old: new}``; see `LdSMClassifier.rename_labels`.
@@ -504,8 +533,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         """
         fitted = fitted_text(self)
         classifier = copy(fitted.classifier).rename_labels(names)
-        titles = fitted.titles.relabelled(names)
-        return self._changed(fitted, fitted._replace(classifier=classifier, titles=titles))
+        return self._relabelled(fitted, classifier, names)
+
+    def _relabelled(
+        self, fitted: FittedText, classifier: LdSMClassifier, names: Mapping[str, str | None]
+    ) -> TextTagger:
+        titles, groups = fitted.titles.relabelled(names), fitted.groups.relabelled(names)
+        return self._changed(
+            fitted, fitted._replace(classifier=classifier, titles=titles, groups=groups)
+        )
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -571,7 +607,8 @@ def tagger_from_state(
     _check_parts(tagger)
     rare = RareTags(text["rare_tags"], text["rare_tag_counts"])
     titles = TagTitles(text["titled_tags"], text["tag_titles"])
-    return hold_text(tagger, FittedText(classifier, features, rare, titles))
+    groups = TagGroups(*(text[name] for name in GROUPS))
+    return hold_text(tagger, FittedText(classifier, features, rare, titles, groups))
 
 
 def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
@@ -606,7 +643,8 @@ def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
     """The tagger of a classifier that was fitted on features made from texts."""
     tagger = TextTagger(clone(classifier))
     titles = TagTitles.of(data.label_synonyms)
-    fitted = FittedText(classifier, features_of(data), RareTags.of({}), titles)
+    rare, groups = RareTags.of({}), TagGroups.of({})
+    fitted = FittedText(classifier, features_of(data), rare, titles, groups)
     return hold_text(tagger, fitted)
 
 

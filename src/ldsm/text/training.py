@@ -18,7 +18,7 @@ from .._storage.strings import Strings
 from .._trees.params import RERANK_ROWS
 from .._wording import argument
 from ..datasets.dataset import Dataset
-from ..datasets.vocabulary import label_names, with_labels
+from ..datasets.vocabulary import Names, concepts_of, label_groups, label_names, with_labels
 from .corpus import Pair, TagCollector
 from .features import TextFeatures, learn_features, rescaled
 from .saved_form import checked_features, features_of, kept_form
@@ -30,6 +30,7 @@ class Corpus(NamedTuple):
     rows: TrainingRows
     features: TextFeatures
     rare: dict[str, int]
+    groups: Names  # of tags, from a vocabulary
 
 
 def read_corpus(
@@ -42,14 +43,17 @@ def read_corpus(
     with_parts: Callable[[int], bool],
 ) -> Corpus:
     """Learn the words of documents, in one pass over them."""
-    called: dict[str, list[str]] = {}
+    called: Names = {}
+    groups: Names = {}
 
     def all_names() -> Iterator[str]:
         if vocabulary is not None:
-            called.update(label_names(vocabulary, collector.names()))
+            concepts, labels = concepts_of(vocabulary), collector.names()
+            called.update(label_names(concepts, labels))
+            groups.update(label_groups(concepts, labels))
         yield from collector.names()
-        for names in called.values():
-            yield from names
+        for its in called.values():
+            yield from its
 
     blocks, features = learn_features(
         vectorizer, collector.texts(), n_jobs, with_parts=with_parts, label_names=all_names
@@ -67,7 +71,8 @@ def read_corpus(
         sub_word_form=features.sub_words,
         label_synonyms=synonyms,
     )
-    return Corpus(rows, features, rare)
+    learned = set(names)
+    return Corpus(rows, features, rare, {tag: its for tag, its in groups.items() if tag in learned})
 
 
 def vectorized(
@@ -106,7 +111,7 @@ def made_corpus(data: Dataset, min_tag_count: int) -> Corpus:
         sub_word_form=features.sub_words,
         label_synonyms=data.label_synonyms,
     )
-    return Corpus(rows, features, rare)
+    return Corpus(rows, features, rare, {})
 
 
 def _check_tags(names: Sized, rare: Mapping[str, int], n_documents: int, least: int) -> None:

@@ -22,6 +22,8 @@ _ADDRESS = re.compile(r"<[a-z][a-z0-9+.-]*:\S+>", re.IGNORECASE)
 _HUGE = 10**9  # the service has its own limit
 _LIMIT = "Maximum number of tags."
 _THRESHOLD = "Minimum score of a tag."
+_ONLY = "Predict only these tags or groups, by URI or name."
+_WITHOUT = "Never predict these tags or groups."
 _TAIL = "Favours rare tags if above 0; use 1 for propensity-scored metrics."
 
 
@@ -60,9 +62,11 @@ class Document(BaseModel):
 
 
 class Documents(BaseModel):
-    """Several texts."""
+    """Several texts, and which tags they may get."""
 
     documents: Items[Document]
+    only: Items[str] | None = Field(default=None, description=_ONLY, examples=[None])
+    without: Items[str] | None = Field(default=None, description=_WITHOUT, examples=[None])
 
 
 class Subject(BaseModel):
@@ -154,13 +158,16 @@ def router(service: Service) -> APIRouter:
         limit: Annotated[int, Form(ge=1, le=_HUGE, description=_LIMIT)] = 10,
         threshold: Annotated[float, Form(ge=0, le=1, description=_THRESHOLD)] = 0.0,
         tail: Annotated[float, Form(ge=0, le=MAX_TAIL, description=_TAIL)] = 0.0,
+        only: Annotated[list[str] | None, Form(description=_ONLY)] = None,
+        without: Annotated[list[str] | None, Form(description=_WITHOUT)] = None,
     ) -> JSON:
         """The best tags of a text."""
         # FastAPI treats an empty field as missing.
         if not text and "text" not in await request.form():
             raise Refused("The field 'text' is missing.")
         opened = await service.model(project)
-        answers = await service.answer(Kind(opened, limit, tail), [text], threshold)
+        kind = Kind(opened, limit, tail).restricted(only, without)
+        answers = await service.answer(kind, [text], threshold)
         return JSON(json_of(_results(opened, answers[0])))
 
     @routes.post("/projects/{project}/suggest-batch", response_model=list[DocumentSuggestions])
@@ -174,7 +181,8 @@ def router(service: Service) -> APIRouter:
         """The best tags of several texts, in order."""
         texts = [document.text for document in body.documents]
         opened = await service.model(project)
-        answers = await service.answer(Kind(opened, limit, tail), texts, threshold)
+        kind = Kind(opened, limit, tail).restricted(body.only, body.without)
+        answers = await service.answer(kind, texts, threshold)
         return JSON(
             json_of(
                 [

@@ -72,6 +72,8 @@ class Parameters(BaseModel):
     k: int = Field(5, ge=1, description="Number of tags per text.")
     threshold: float = Field(0.0, ge=0, le=1, description="Minimum score of a tag.")
     tail: float = Field(0.0, ge=0, le=MAX_TAIL, description="Favours rare tags if above 0.")
+    only: Items[str] | None = Field(None, description="Predict only these tags or groups.")
+    without: Items[str] | None = Field(None, description="Never predict these tags or groups.")
 
 
 class Tensor(BaseModel):
@@ -144,7 +146,8 @@ def router(service: Service) -> APIRouter:
         """The best tags of texts."""
         texts, asked = _texts(body), _parameters(body)
         opened = await service.model(model)
-        answers = await service.answer(Kind(opened, asked.k, asked.tail), texts, asked.threshold)
+        kind = Kind(opened, asked.k, asked.tail).restricted(asked.only, asked.without)
+        answers = await service.answer(kind, texts, asked.threshold)
         width = max(map(len, answers), default=0)
         shape = [len(texts), width]
         rows = [row + [("", 0.0)] * (width - len(row)) for row in answers]

@@ -88,6 +88,19 @@ class Labels(BaseModel):
     labels: list[Label]
 
 
+class Group(BaseModel):
+    """A group of labels, from the vocabulary."""
+
+    group: str = Field(description="Its name in only= and without=.")
+    labels: int = Field(description="Number of labels in the group.")
+
+
+class Groups(BaseModel):
+    """The groups of a model."""
+
+    groups: list[Group]
+
+
 class LabelDetails(Label):
     """A label and its most typical words."""
 
@@ -136,6 +149,17 @@ def router(service: Service) -> APIRouter:
             found = directory.search(search, order)
             shown = found[offset : offset + limit]
             return Labels(total=len(found), labels=[_label(directory, i) for i in shown])
+
+        return await service.run_in_pool(find)
+
+    @routes.get("/projects/{project}/groups")
+    async def list_groups(project: Project) -> Groups:
+        """The groups of labels that a request may choose."""
+        opened = await service.model(project)
+
+        def find() -> Groups:
+            groups = opened.fitted.groups.as_dict()
+            return Groups(groups=[Group(group=g, labels=len(its)) for g, its in groups.items()])
 
         return await service.run_in_pool(find)
 
