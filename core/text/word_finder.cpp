@@ -67,7 +67,7 @@ FoundWords WordFinder::count(const NamesView& texts, const WordCharacters& chara
         if (n_words > head.words)
             for (int again = 0; again < head.more_times; ++again)
                 count(text.substr(0, end_of_head), [](std::string_view) {});
-        for (WordCounter* counter : {&words, &bigrams, &sub_words}) counter->finish_text();
+        for (WordCounter* counter : {&words, &bigrams, &sub_words}) counter->finish_sorted_text();
     }
     return {words.take(), bigrams.take(), sub_words.take()};
 }

@@ -185,12 +185,19 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
         return None
     if not indptr.ndim == indices.ndim == X.data.ndim == 1:
         return None
+    return arrays_if_canonical(indptr, indices, X.data, n_features)
+
+
+def arrays_if_canonical(
+    indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], n_features: int
+) -> FeatureArrays | None:
+    """The core's arrays of those of a CSR matrix; None unless they are in canonical form."""
     if indices.dtype != np.int32:
         if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
             return None
         indices = indices.astype(np.int32)
     with np.errstate(over="ignore"):
-        values = X.data.astype(np.float32, copy=False)
+        values = values.astype(np.float32, copy=False)
     arrays = FeatureArrays(
         np.ascontiguousarray(indptr, dtype=np.int64),
         np.ascontiguousarray(indices),

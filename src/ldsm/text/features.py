@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.utils.sparsefuncs_fast import (
@@ -36,6 +35,7 @@ from .vectorizer import (
 )
 from .words import (
     HEAD_WORDS,
+    Counts,
     WordTable,
     are_plain_words,
     chosen_bigrams,
@@ -100,7 +100,7 @@ class TextFeatures:
             return Blocks.of(feature_arrays(self.vectorizer.transform(texts)))
         return self.weighed(self.counts(texts))
 
-    def counts(self, texts: list[str]) -> dict[str, sp.csr_array]:
+    def counts(self, texts: list[str]) -> dict[str, Counts]:
         """By block, how often texts have each feature, if the core counts them."""
         counts = self._table.counts(
             texts,
@@ -110,11 +110,11 @@ class TextFeatures:
         )
         return {block: counts[block] for block in self.idf_by_block}
 
-    def weighed(self, counts: Mapping[str, Any]) -> Blocks:
+    def weighed(self, counts: Mapping[str, Counts]) -> Blocks:
         """The features of counts, made in place."""
         return Blocks(
             {
-                block: feature_arrays(weighed(counts[block], self.settings, idf))
+                block: weighed(counts[block], self.settings, idf).arrays()
                 for block, idf in self.idf_by_block.items()
             }
         )
@@ -219,7 +219,7 @@ def learn_features(
             sub_words=SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed),
             head_words=HEAD_WORDS,
         )
-    return features.weighed(counts), features
+    return features.weighed({block: Counts.of(its) for block, its in counts.items()}), features
 
 
 def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
@@ -229,19 +229,21 @@ def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
     return idf
 
 
-def weighed(counts: Any, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Any:
+def weighed(counts: Counts, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Counts:
     """The features of a block's counts, made in place.
 
     scikit-learn, whose numbers these are, takes much longer over a single text.
     """
+    values = counts.data
     if settings["binary"]:
-        counts.data[:] = 1
+        values[:] = 1
     if settings["sublinear_tf"]:
-        np.log(counts.data, counts.data)
-        counts.data += 1.0
+        np.log(values, values)
+        values += 1.0
     if idf is not None:
-        counts.data *= idf[counts.indices]
-    return rescaled(counts, settings)
+        values *= idf[counts.indices]
+    rescaled(counts, settings)
+    return counts
 
 
 def rescaled(X: Any, settings: Mapping[str, Any]) -> Any:

@@ -30,7 +30,7 @@ from .features import TextFeatures
 from .fitted import FittedText, RareTags
 from .training import described, made_blocks
 from .vectorizer import unfitted_vectorizer, with_idf
-from .words import chosen_words, learn_words
+from .words import Counts, chosen_words, learn_words
 
 # Old and new words together are at most so many times those that the trees know.
 MOST_WORDS = 2
@@ -216,8 +216,8 @@ def _counted_in(
     return features.weighed(counts), features
 
 
-def _blocks(counts: Mapping[str, Any]) -> Blocks:
-    return Blocks({block: feature_arrays(matrix) for block, matrix in counts.items()})
+def _blocks(counts: Mapping[str, Counts]) -> Blocks:
+    return Blocks({block: its.arrays() for block, its in counts.items()})
 
 
 def _counted_in_made(

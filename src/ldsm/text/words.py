@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .. import _core
-from .._arrays.matrices import csr, map_columns
+from .._arrays.features import FeatureArrays, arrays_if_canonical, feature_arrays
+from .._arrays.matrices import map_columns
 from .._arrays.texts import Packed, encoded, packed, unpacked, word_characters
 from .._execution.executor import Control, ThreadExecutor
 from .._features.blocks import BLOCKS, Layout
@@ -45,6 +46,30 @@ def are_plain_words(vectorizer: TfidfVectorizer) -> bool:
         and vectorizer.strip_accents is None
         and tuple(vectorizer.ngram_range) == (1, 1)
     )
+
+
+class Counts(NamedTuple):
+    """How often each text has each feature: the arrays of a CSR matrix.
+
+    Making a matrix of SciPy's takes longer than counting the words of a title.
+    """
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: Any) -> Counts:
+        return cls(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
+
+    def matrix(self) -> sp.csr_array:
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    def arrays(self) -> FeatureArrays:
+        """The same rows as the core reads them."""
+        arrays = arrays_if_canonical(self.indptr, self.indices, self.data, self.shape[1])
+        return feature_arrays(self.matrix()) if arrays is None else arrays
 
 
 class LearnedWords(NamedTuple):
@@ -125,7 +150,7 @@ class WordTable:
 
     def counts(
         self, texts: list[str], *, lowercase: bool, dtype: Any, head_words: int = 0
-    ) -> dict[str, sp.csr_array]:
+    ) -> dict[str, Counts]:
         """By block, how often each text has each of its features."""
         text = packed([encoded(text, lowercase=lowercase) for text in texts])
         found = self.finder.count(
@@ -134,13 +159,16 @@ class WordTable:
             head_words=head_words,
             more_times=HEAD_MORE_TIMES if head_words else 0,
         )
-        matrices = {}
-        for block, (indptr, numbers, counts) in zip(BLOCKS, found, strict=True):
-            matrix = csr(indptr, numbers, counts.astype(dtype), self.layout[block])
-            matrix.has_sorted_indices = False
-            matrix.sort_indices()
-            matrices[block] = matrix
-        return matrices
+        return {
+            block: Counts(
+                # scikit-learn wants one type for both.
+                indptr.astype(numbers.dtype) if len(numbers) < 2**31 else indptr,
+                numbers,
+                counts.astype(dtype),
+                (len(texts), self.layout[block]),
+            )
+            for block, (indptr, numbers, counts) in zip(BLOCKS, found, strict=True)
+        }
 
 
 def _bytes(strings: Strings) -> Packed:
