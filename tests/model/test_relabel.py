@@ -87,6 +87,17 @@ def test_thresholds_of_labels_move_with_them():
     assert new == now
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_huge_thresholds_survive_changes(tmp_path, sign):
+    clf = copy.deepcopy(fitted("auto"))
+    clf.threshold_ = np.full(len(clf.classes_), sign * np.finfo(np.float32).max)
+    clf.drop_labels(["l01"] if len(clf.classes_) % 2 else ["l01", "l02"])
+    clf.partial_fit(TRAIN.X[:9], [["new"]] * 9)
+    clf.save(tmp_path / "m.ldsm")
+    found = ldsm.load(tmp_path / "m.ldsm").threshold_
+    assert np.isfinite(found).all() and (found == clf.threshold_).all()
+
+
 def test_single_labels_stay_sorted(tmp_path):
     y = np.array([f"c{row.indices[0] if row.nnz else 0:02}" for row in TRAIN.Y])
     before = LdSMClassifier(3).fit(TRAIN.X, y)

@@ -114,7 +114,8 @@ def in_columns(
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
         # A new label had no part in the tuning: what is usual for others is the best guess.
-        threshold = columns.taken(threshold, np.median(threshold))
+        usual = np.median(threshold.astype(np.float64))  # a sum of two may overflow float32
+        threshold = columns.taken(threshold, usual)
     stage = model.second_stage
     return replace(
         model,
