@@ -158,7 +158,7 @@ def test_service_restart(driver, model_file):
         page.type("cod quota")
         first.stop()
         page.one("#text").send_keys(" herring")
-        page.until(lambda: "does not answer" in page.one("#banner").text)
+        page.until(lambda: "not responding" in page.one("#banner").text)
         page.one("#text").send_keys(" and beef from the butcher")
         with service(model_file, "--port", first.port):
             page.until(lambda: not page.one("#banner").is_displayed(), 20)
@@ -189,7 +189,7 @@ def test_missing_key(driver, model_file, tmp_path):
         page = Page(driver, served.address).open()
         page.until(lambda: page.one("#key-dialog").is_displayed())
         page.one("#key").send_keys(Keys.ESCAPE)
-        page.until(lambda: "asks for a key" in page.one("#banner").text)
+        page.until(lambda: "requires an API key" in page.one("#banner").text)
         page.one("#banner button").click()
         page.until(lambda: page.one("#key-dialog").is_displayed())
         page.one("#key").send_keys("s3cret", Keys.ENTER)
@@ -203,7 +203,7 @@ def test_overlong_text_to_explain(page):
     page.one("#text").send_keys("x")
     page.until(lambda: page.texts("#tags .name"))
     page.one("#tags button.tag").click()
-    page.until(lambda: page.texts(".why .verdict") == ["This text is too long to be explained."])
+    page.until(lambda: page.texts(".why .verdict") == ["This text is too long to explain."])
 
 
 def test_oversized_text(driver, model_file):

@@ -22,12 +22,17 @@ def tagged(page, n_rows):
     return page.texts("#rows td:nth-child(2)")
 
 
+def asks(page):
+    """Whether the question stands out."""
+    assert page.texts("#names-row legend") == ["Is the first row data?"]
+    return page.one("#names-row").value_of_css_property("border-top-style") == "solid"
+
+
 def test_headerless_first_row_is_tagged(page, tmp_path):
     choose(page, tmp_path / "notes.csv", WITHOUT_NAMES)
     assert page.one("#file-name").text == "notes.csv: 3 rows"
-    assert not page.one("#named").is_selected()
-    (note,) = page.texts("#names-note")
-    assert note == "The first row is tagged like the others: cod and herring quota | fish"
+    assert asks(page) and page.one("#is-data").is_selected()
+    assert page.texts("#names-note") == ["It looks like it: cod and herring quota | fish"]
     assert page.one("#text-column").get_attribute("value") == "column 1"
     assert tagged(page, 3)[0] == "cod and herring quota"
 
@@ -35,12 +40,12 @@ def test_headerless_first_row_is_tagged(page, tmp_path):
 def test_person_decides_about_the_first_row(page, tmp_path):
     choose(page, tmp_path / "notes.csv", "herring,fish\nsteak,meat\n")
     assert page.one("#file-name").text == "notes.csv: 1 row"
-    assert page.one("#named").is_selected()
-    assert page.texts("#names-note") == ["The first row is not tagged: herring | fish"]
-    page.one("#named").click()
+    assert not asks(page) and page.one("#is-names").is_selected()
+    assert page.texts("#names-note") == ["It looks like column names: herring | fish"]
+    page.one("#is-data").click()
     page.until(lambda: page.one("#file-name").text == "notes.csv: 2 rows")
     assert tagged(page, 2) == ["herring", "steak"]
-    page.one("#named").click()
+    page.one("#is-names").click()
     page.until(lambda: page.one("#file-name").text == "notes.csv: 1 row")
     assert page.one("#progress-text").text == ""  # no answers of other rows are left
     assert tagged(page, 1) == ["steak"]
@@ -76,6 +81,6 @@ def test_page_and_shell_judge_alike(page, tmp_path):
         page.one("#file").send_keys(str(path))
         page.until(lambda name=path.name: page.one("#file-name").text.startswith(name))
         is_data = looks_like_data(table[0], table[1:])
-        assert page.one("#named").is_selected() != is_data, table
+        assert page.one("#is-data").is_selected() == is_data, table
         judged.add(is_data)
     assert judged == {True, False}

@@ -44,8 +44,9 @@ def test_tags_appear_while_typing(page, model_file):
 
 def test_click_marks_words(page):
     page.type(TEXT)
-    verdict = page.explain("fish")
-    assert "Learned from" in verdict
+    page.explain("fish")
+    assert page.all(".why .stages li") and page.texts(".why .stages li") == []  # folded away
+    page.one(".why summary").click()
     marks = page.texts("#marks mark.for")
     assert {"cod", "herring", "quota"} <= set(marks)
     assert page.one("#marks").get_attribute("textContent").rstrip("\n") == TEXT
@@ -61,6 +62,7 @@ def test_click_marks_words(page):
     assert place[0] == place[1]
     # Another tag has other words; the same again takes the marks away.
     page.explain("law")
+    page.until(lambda: page.texts(".why .stages li"))  # what is unfolded stays so
     page.until(lambda: "judge" in page.texts("#marks mark.for"))
     assert len([why for why in page.all(".why") if why.is_displayed()]) == 1
     page.tag("law").find_element(By.CSS_SELECTOR, "button.tag").click()

@@ -6,7 +6,18 @@ from functools import cache
 from importlib.resources import files
 
 # The order matters: later scripts use earlier ones.
-SCRIPTS = ("basics.js", "tags.js", "explain.js", "correct.js", "table.js", "labels.js", "start.js")
+SCRIPTS = (
+    "basics.js",
+    "tags.js",
+    "reasons.js",
+    "explain.js",
+    "correct.js",
+    "files.js",
+    "table.js",
+    "review.js",
+    "labels.js",
+    "start.js",
+)
 _NONCE = "NONCE"
 
 

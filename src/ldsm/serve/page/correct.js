@@ -23,6 +23,8 @@ function showChanges() {
   if (tagging.added.size) parts.push(`${number(tagging.added.size)} added`);
   $("correction").hidden = parts.length === 0 || tagging.sent;
   $("changes").textContent = parts.length ? `Your correction: ${parts.join(", ")}.` : "";
+  $("send").hidden = review.on; // its own button sends them
+  $("accept").textContent = parts.length ? "Save correction" : "Accept";
 }
 
 function correctTags() {
@@ -31,16 +33,17 @@ function correctTags() {
   return [...new Set([...sureOnes.map((one) => one.uri), ...tagging.added.keys()])];
 }
 
+// Send the tags as they are now; whether they were saved.
 async function sendCorrection() {
   if ($("text").value !== tagging.text) {
     banner("The text has changed. Check the new tags first.");
     suggest();
-    return;
+    return false;
   }
   const tags = correctTags();
   if (!tags.length) {
     banner("A correction needs at least one tag. Add one first.");
-    return;
+    return false;
   }
   $("send").disabled = true;
   try {
@@ -54,12 +57,17 @@ async function sendCorrection() {
     $("thanks").textContent = learns
       ? "Thank you. The model is learning it now."
       : "Thank you. It is saved until the model is next updated.";
-    $("text").focus();
+    return true;
   } catch (error) {
-    showError(error, sendCorrection);
+    showError(error, review.on ? acceptRow : sendAndReturn);
+    return false;
   } finally {
     $("send").disabled = false;
   }
+}
+
+async function sendAndReturn() {
+  if (await sendCorrection()) $("text").focus();
 }
 
 // -- searching for a tag -------------------------------------------------------------------
@@ -130,6 +138,7 @@ function chooseTag(one) {
   closeFinder();
   showTags();
   explain(one.uri);
+  if (review.on) $("accept").focus();
 }
 
 function startCorrecting() {
@@ -140,13 +149,15 @@ function startCorrecting() {
     if (event.isComposing) return;
     if (event.key === "ArrowDown") moveInFinder(1);
     else if (event.key === "ArrowUp") moveInFinder(-1);
-    else if (event.key === "Escape") closeFinder();
-    else if (event.key === "Enter" && finder.options.length) {
+    else if (event.key === "Escape") {
+      if (review.on && $("found").hidden) $("accept").focus();
+      closeFinder();
+    } else if (event.key === "Enter" && finder.options.length) {
       chooseTag(finder.options[Math.max(finder.at, 0)]);
     } else return;
     event.preventDefault();
   });
-  $("send").addEventListener("click", sendCorrection);
+  $("send").addEventListener("click", sendAndReturn);
   $("undo").addEventListener("click", () => {
     forgetChanges();
     showTags();

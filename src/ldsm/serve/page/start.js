@@ -35,8 +35,8 @@ function selectModel(name) {
   showKnobs();
   browser.shown = 0;
   stopJob();
-  job.answers = [];
-  if (job.records.length) showJob();
+  forgetAnswers();
+  showJob();
   tagging.rows.clear();
   closeReasons();
   forgetChanges();
@@ -62,6 +62,7 @@ startTabs();
 startTagging();
 startCorrecting();
 startFiles();
+startReviewing();
 startLabels();
 $("model").addEventListener("change", (event) => selectModel(event.target.value));
 start();

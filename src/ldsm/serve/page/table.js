@@ -1,129 +1,25 @@
-// Files: read in the browser, sent in batches of rows, shown as answers arrive.
+// Files: their rows are sent in batches, and shown as the answers arrive.
 
-const job = { name: "", columns: [], records: [], answers: [], rows: null, named: true, running: null };
-const ROWS_AT_ONCE = 16, CHARACTERS_AT_ONCE = 150000, ROWS_SHOWN = 500;
+const job = {
+  name: "", columns: [], records: [], rows: null, named: true,
+  answers: [], // of the first rows, in order: tags and doubt, or a problem
+  running: null,
+  byDoubt: false, // the order of the table
+  reviewed: new Set(), // rows whose tags were accepted or corrected
+};
+// Batches start small, and grow while the service is fast.
+const FIRST_BATCH = 16, CHARACTERS_AT_ONCE = 200000, REQUESTS_AT_ONCE = 3, QUICK = 1500, SLOW = 6000;
+const ROWS_SHOWN = 500;
+const DOUBTED = 10; // tags of a row that its doubt is computed from, at least
 
-// -- reading ---------------------------------------------------------------------------------
-
-function readFile(name, content) {
-  const text = content.replace(/^\uFEFF/, "");
-  const suffix = name.toLowerCase().split(".").pop();
-  if (["jsonl", "ndjson", "json"].includes(suffix)) return readJson(text);
-  if (["csv", "tsv"].includes(suffix)) return readTable(text, suffix === "tsv" ? "\t" : null);
-  const lines = text.replace(/\r?\n$/, "").split(/\r?\n/);
-  return { columns: ["text"], records: lines.map((line) => ({ text: line })) };
-}
-
-function readJson(text) {
-  let records;
-  if (text.trimStart().startsWith("[")) {
-    records = JSON.parse(text, exactNumber);
-  } else {
-    records = text.split(/\r?\n/).flatMap((line, i) => {
-      if (!line.trim()) return [];
-      try {
-        return [JSON.parse(line, exactNumber)];
-      } catch (error) {
-        throw new Error(`Line ${i + 1} ${error instanceof RangeError ? error.message : "is not JSON."}`);
-      }
-    });
-  }
-  records.forEach((one, i) => {
-    if (one === null || typeof one !== "object" || Array.isArray(one)) {
-      throw new Error(`Record ${i + 1} is not an object.`);
-    }
-  });
-  return { columns: [...new Set(records.slice(0, 50).flatMap(Object.keys))], records };
-}
-
-// Long numbers, such as ids, are kept as strings, because numbers would be rounded.
-function exactNumber(key, value, context) {
-  if (typeof value !== "number" || Number.isSafeInteger(value) || !Number.isInteger(value)) return value;
-  if (context?.source) return context.source;
-  throw new RangeError("has a number that is too large; put it in quotes.");
-}
-
-function readTable(text, delimiter) {
-  const head = text.split(/\r?\n/, 1)[0];
-  const count = (mark) => head.split(mark).length;
-  delimiter ??= [",", ";", "\t"].reduce((a, b) => (count(b) > count(a) ? b : a));
-  const rows = cells(text, delimiter).filter((row) => row.length > 1 || row[0] !== "");
-  const width = rows[0]?.length ?? 0;
-  rows.forEach((row, i) => {
-    if (row.length > width) {
-      throw new Error(`Row ${i + 1} has ${row.length} cells, but there are ${width} columns.`);
-    }
-  });
-  return asTable(rows, !looksLikeData(rows));
-}
-
-// The records of a table, whose first row may hold the column names.
-function asTable(rows, named) {
-  const first = rows[0] ?? [];
-  const columns = named ? first : first.map((_, i) => `column ${i + 1}`);
-  const records = rows.slice(named ? 1 : 0).map((row) => Object.fromEntries(
-    columns.map((column, i) => [column, row[i] ?? ""])));
-  return { columns, records, rows, named };
-}
-
-const USUAL_NAMES = ["text", "body", "content", "title", "description", "id", "uri", "identifier",
-  "labels", "label", "tags", "tag"];
-const words = (cell) => cell.split(/\s+/).filter(Boolean).length;
-
-// As in `datasets/tables.py`: data rows have repeated cells, numbers, or sentences as long as those below.
-function looksLikeData([first = [], ...others]) {
-  const names = first.map((cell) => cell.trim()), some = others.slice(0, 100);
-  if (names.some((name) => USUAL_NAMES.includes(name.toLowerCase()))) return false;
-  if (new Set(names).size < names.length) return true;
-  const start = names[0] ? 0 : 1; // pandas numbers its columns, possibly after its index
-  return names.some((name, i) => {
-    const below = some.filter((row) => row.length > i).map((row) => row[i]);
-    const lengths = below.map(words).sort((a, b) => a - b);
-    return words(name) >= 8
-      || (name !== "" && Number.isFinite(Number(name)) && name !== String(i - start))
-      || (name !== "" && below.includes(name))
-      || (lengths.length > 0 && words(name) >= Math.max(3, lengths[lengths.length >> 1] / 2));
-  });
-}
-
-// The cells of a table; those in quotes may hold delimiters, quotes (doubled) and line ends.
-function cells(text, delimiter) {
-  const rows = [];
-  let row = [], cell = "", quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const c = text[i];
-    if (quoted) {
-      if (c !== '"') cell += c;
-      else if (text[i + 1] === '"') cell += text[++i];
-      else quoted = false;
-    } else if (c === '"' && cell === "") quoted = true;
-    else if (c === delimiter) row.push(cell), (cell = "");
-    else if (c === "\n" || c === "\r") {
-      if (c === "\r" && text[i + 1] === "\n") i++;
-      rows.push([...row, cell]);
-      row = [];
-      cell = "";
-    } else cell += c;
-  }
-  if (quoted) throw new Error("A quoted cell is not closed.");
-  if (cell !== "" || row.length) rows.push([...row, cell]);
-  return rows;
-}
-
-function decoded(bytes) {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    throw new Error("It is not UTF-8; save it with that encoding.");
-  }
-}
+// -- the file --------------------------------------------------------------------------------
 
 async function openFile(file) {
   stopJob();
   try {
     const { columns, records, rows, named } = readFile(file.name, decoded(await file.arrayBuffer()));
     if (!records.length) throw new Error("It has no rows.");
-    Object.assign(job, { name: file.name, columns, records, answers: [], rows, named });
+    Object.assign(job, { name: file.name, columns, records, rows, named });
   } catch (error) {
     banner(`${file.name} cannot be read. ${error.message}`);
     return;
@@ -135,18 +31,18 @@ async function openFile(file) {
 // The page cannot know for sure whether the first row holds the column names, so the user decides.
 function setNamed(named) {
   stopJob();
-  Object.assign(job, asTable(job.rows, named), { answers: [] });
+  Object.assign(job, asTable(job.rows, named));
   showFile();
 }
 
 function showFile() {
   $("names-row").hidden = !job.rows || job.rows.length < 2;
   if (job.rows) {
-    $("named").checked = job.named;
-    const first = job.rows[0].map((cell) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell)).join(" | ");
-    $("names-note").textContent = job.named
-      ? `The first row is not tagged: ${first}`
-      : `The first row is tagged like the others: ${first}`;
+    const seemsData = looksLikeData(job.rows), cut = (cell) => (cell.length > 40 ? `${cell.slice(0, 39)}…` : cell);
+    $(job.named ? "is-names" : "is-data").checked = true;
+    $("names-row").classList.toggle("asks", seemsData);
+    $("names-note").textContent = (seemsData ? "It looks like it: " : "It looks like column names: ")
+      + job.rows[0].map(cut).join(" | ");
   }
   const length = (column) => job.records.slice(0, 50).reduce(
     (sum, one) => sum + String(one[column] ?? "").length, 0);
@@ -158,6 +54,7 @@ function showFile() {
     named("id", "uri", "identifier") ?? job.columns.find((one) => one !== text && isId(one)) ?? "");
   $("file-name").textContent = `${job.name}: ${plural(job.records.length, "row")}`;
   $("job").hidden = false;
+  forgetAnswers();
   showJob();
 }
 
@@ -191,32 +88,65 @@ const least = () => {
 
 async function tagRows({ resume = false } = {}) {
   stopJob();
-  if (!resume) job.answers = [];
+  if (!resume) forgetAnswers();
   const running = (job.running = new AbortController());
   showJob();
-  const atOnce = Math.min(ROWS_AT_ONCE, modelFacts().max_batch);
-  const query = new URLSearchParams({ limit: $("most").value || 5, threshold: least() });
+  const most = Number($("most").value) || 5, lowest = Math.fround(least()); // as the service compares
+  const query = new URLSearchParams({ limit: Math.max(most, DOUBTED) });
+  const pending = []; // requests, in the order of their rows
+  let batch = FIRST_BATCH, next = job.answers.length;
   try {
-    while (job.answers.length < job.records.length && job.running === running) {
-      const start = job.answers.length, documents = [];
-      let size = 0;
-      for (let i = start; i < job.records.length && documents.length < atOnce; i++) {
-        const text = textOf(job.records[i]);
-        if (documents.length && size + text.length > CHARACTERS_AT_ONCE) break;
-        size += text.length;
-        documents.push({ text });
+    while (pending.length || next < job.records.length) {
+      while (pending.length < REQUESTS_AT_ONCE && next < job.records.length) {
+        const documents = documentsFrom(next, Math.min(batch, modelFacts().max_batch));
+        const request = timed(() => askPatiently(query, documents, running.signal));
+        request.catch(() => {}); // reported below, in its turn
+        pending.push(request);
+        next += documents.length;
       }
-      const answers = await askPatiently(query, documents, running.signal);
+      const { answers, took } = await pending.shift();
       if (job.running !== running) return;
-      job.answers.push(...answers);
+      if (took < QUICK) batch = Math.min(2 * batch, modelFacts().max_batch);
+      else if (took > SLOW) batch = Math.ceil(batch / 2);
+      const start = job.answers.length;
+      job.answers.push(...answers.map((one) => kept(one, most, lowest)));
+      drawTags(start);
       showJob();
     }
   } catch (error) {
+    running.abort();
     showError(error, () => tagRows({ resume: true }));
   } finally {
     if (job.running === running) job.running = null;
     showJob();
   }
+}
+
+function documentsFrom(start, most) {
+  const documents = [];
+  let size = 0;
+  for (let i = start; i < job.records.length && documents.length < most; i++) {
+    const text = textOf(job.records[i]);
+    if (documents.length && size + text.length > CHARACTERS_AT_ONCE) break;
+    size += text.length;
+    documents.push({ text });
+  }
+  return documents;
+}
+
+async function timed(request) {
+  const start = performance.now();
+  return { answers: await request(), took: performance.now() - start };
+}
+
+// What is kept of the answer to a row: its tags, and the model's doubt, 1 minus the expected F1 of
+// these tags, or of the best one if none is likely.
+function kept(answer, most, lowest) {
+  if (answer.problem) return answer;
+  const tags = answer.filter((one, i) => one.score >= lowest && i < most);
+  const sum = (ones) => ones.reduce((total, one) => total + one.score, 0);
+  const judged = tags.length ? tags : answer.slice(0, 1);
+  return { tags, doubt: 1 - (2 * sum(judged)) / (Math.max(1, judged.length) + sum(answer)) };
 }
 
 // Retry a busy service after its Retry-After time; a row that is too large gets no tags.
@@ -228,8 +158,9 @@ async function askPatiently(query, documents, signal) {
     } catch (error) {
       if (error.status === 413 && documents.length === 1) return [{ problem: error.message }];
       if (error.status === 413) {
-        const parts = await Promise.all(documents.map((one) => askPatiently(query, [one], signal)));
-        return parts.flat();
+        const half = documents.length >> 1;
+        return [...await askPatiently(query, documents.slice(0, half), signal),
+          ...await askPatiently(query, documents.slice(half), signal)];
       }
       if (!error.wait || tries >= 20) throw error;
       await new Promise((done) => setTimeout(done, 1000 * error.wait));
@@ -243,37 +174,68 @@ function stopJob() {
   job.running = null;
 }
 
+function forgetAnswers() {
+  job.answers = [];
+  job.byDoubt = false;
+  job.reviewed.clear();
+  endReview();
+  drawTable();
+}
+
+// -- the table -------------------------------------------------------------------------------
+
 function showJob() {
   const done = job.answers.length, all = job.records.length, running = job.running !== null;
   $("go").hidden = running;
   $("stop").hidden = !running;
-  $("as-csv").hidden = $("as-jsonl").hidden = running || done === 0;
+  for (const one of ["as-csv", "as-jsonl", "review"]) $(one).hidden = running || done === 0;
   const some = done < all ? ` of ${plural(done, "row")}` : "";
   $("as-csv").textContent = `Download CSV${some}`;
   $("as-jsonl").textContent = `Download JSON Lines${some}`;
   $("progress").value = all ? done / all : 0;
   $("progress-text").textContent = running || done
     ? `${number(done)} of ${number(all)} rows` : "";
-  const body = $("rows");
-  while (body.rows.length > Math.min(all, ROWS_SHOWN)) body.deleteRow(-1);
-  for (let i = body.rows.length; i < Math.min(all, ROWS_SHOWN); i++) {
-    body.append(h("tr", {}, h("th", { scope: "row" }), h("td"), h("td")));
-  }
-  [...body.rows].forEach((row, i) => {
-    const [id, text, tags] = row.cells, record = job.records[i], answer = job.answers[i];
-    id.textContent = idOf(record, i);
-    text.textContent = textOf(record).slice(0, 200);
-    tags.replaceChildren(...(answer ? tagList(answer) : []));
-  });
+  $("order-row").hidden = running || done === 0;
+  $("row-order").value = job.byDoubt ? "doubt" : "file";
+}
+
+// The tagged rows, most doubtful first; last those that are too large.
+function rowsByDoubt() {
+  const doubt = (row) => job.answers[row].doubt ?? -1;
+  return job.answers.map((_, i) => i).sort((a, b) => doubt(b) - doubt(a) || a - b);
+}
+
+function drawTable() {
+  const all = job.records.length;
+  const shown = (job.byDoubt ? rowsByDoubt() : [...job.records.keys()]).slice(0, ROWS_SHOWN);
+  $("rows").replaceChildren(...shown.map((i) => h("tr", {},
+    h("th", { scope: "row" }, idOf(job.records[i], i)),
+    h("td", {}, textOf(job.records[i]).slice(0, 200)),
+    h("td", {}, ...tagList(job.answers[i]), ...notesOn(i)))));
   $("more-rows").hidden = all <= ROWS_SHOWN;
   $("more-rows").textContent =
     `Only the first ${number(ROWS_SHOWN)} rows are shown. The download has all tagged rows.`;
 }
 
+// Only what is new: drawing every row for every batch takes longer than tagging them.
+function drawTags(start) {
+  for (let i = start; i < Math.min(job.answers.length, ROWS_SHOWN); i++) {
+    $("rows").rows[i].cells[2].replaceChildren(...tagList(job.answers[i]));
+  }
+}
+
+function notesOn(row) {
+  const notes = [];
+  if (job.byDoubt && job.answers[row].doubt !== undefined) notes.push(`doubt ${percent(job.answers[row].doubt)}`);
+  if (job.reviewed.has(row)) notes.push("reviewed");
+  return notes.length ? [h("small", {}, notes.join(", "))] : [];
+}
+
 function tagList(answer) {
+  if (!answer) return [];
   if (answer.problem) return [h("span", { class: "bad" }, answer.problem)];
-  if (!answer.length) return [h("span", { class: "quiet" }, "none")];
-  return [h("ul", { class: "chips" }, ...answer.map((one) =>
+  if (!answer.tags.length) return [h("span", { class: "quiet" }, "none")];
+  return [h("ul", { class: "chips" }, ...answer.tags.map((one) =>
     h("li", {}, h("span", {}, one.label), h("small", {}, ` ${percent(one.score)}`))))];
 }
 
@@ -281,7 +243,7 @@ function tagList(answer) {
 
 function results() {
   return job.answers.map((answer, row) => {
-    const found = answer.problem ? [] : answer, column = $("id-column").value;
+    const found = answer.tags ?? [], column = $("id-column").value;
     const name = ["row", "labels", "scores"].includes(column) ? `id (${column})` : column;
     return {
       row,
@@ -335,16 +297,23 @@ function startFiles() {
   drop.addEventListener("drop", (event) => {
     if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
   });
-  $("named").addEventListener("change", () => setNamed($("named").checked));
+  for (const one of ["is-data", "is-names"]) {
+    $(one).addEventListener("change", () => setNamed($("is-names").checked));
+  }
   $("go").addEventListener("click", () => tagRows());
   $("stop").addEventListener("click", () => (stopJob(), showJob()));
   for (const select of ["text-column", "id-column"]) {
     $(select).addEventListener("change", () => {
       stopJob();
-      if (select === "text-column") job.answers = [];
+      if (select === "text-column") forgetAnswers();
+      else drawTable();
       showJob();
     });
   }
+  $("row-order").addEventListener("change", () => {
+    job.byDoubt = $("row-order").value === "doubt";
+    drawTable();
+  });
   $("as-csv").addEventListener("click", () => download(asCsv(results()), "csv", "text/csv"));
   $("as-jsonl").addEventListener("click", () => download(
     results().map((one) => JSON.stringify(one) + "\n").join(""), "jsonl", "application/jsonl"));

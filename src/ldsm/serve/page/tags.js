@@ -8,6 +8,7 @@ const tagging = {
   unknown: new Set(), // added tags that the model does not know
   open: null, // the tag whose reasons are shown
   rows: new Map(), // the rows of the lists by tag
+  mostFrequent: 0, // the share of the training texts that have the most frequent tag
   moved: false, // whether the confidence slider was moved
   sent: false, // whether the changes were sent
   request: null,
@@ -26,7 +27,7 @@ function showKnobs() {
   $("rare-value").textContent = rare() === 0 ? "off" : `${$("rare").value}%`;
 }
 
-const suggest = later(async () => {
+async function suggestNow() {
   const text = $("text").value;
   tagging.request?.abort();
   if (!text.trim()) {
@@ -42,13 +43,35 @@ const suggest = later(async () => {
     tagging.text = text;
     banner("");
     showTags();
-    if (tagging.open !== null) explain(tagging.open);
+    noteUnknownWords(text, request.signal);
+    if (tagging.open !== null) explain(tagging.open, { again: true });
   } catch (error) {
     showError(error, suggest);
   } finally {
     if (tagging.request === request) $("results").setAttribute("aria-busy", "false");
   }
-}, 200);
+}
+
+const suggest = later(suggestNow, 200);
+
+// Say it if no word of the text is known: its tags are then the most frequent ones of the model.
+async function noteUnknownWords(text, signal) {
+  $("unknown").hidden = true;
+  const [best] = tagging.suggestions;
+  // Explanations are slow; only a score that is no better than a tag's frequency needs one.
+  if (best && best.score > tagging.mostFrequent || text.length > MAX_EXPLAINED) return;
+  try {
+    if (best) {
+      const facts = await ask(project("explain"), asForm({ text, label: best.uri }, signal));
+      if (facts.certainty > 0) return;
+    }
+    $("unknown").textContent = "The model knows no word of this text."
+      + (best ? " These are only its most frequent tags." : "");
+    $("unknown").hidden = false;
+  } catch (error) {
+    showError(error);
+  }
+}
 
 function showNothing() {
   tagging.suggestions = [];
@@ -83,6 +106,9 @@ function showTags() {
   const n = chosen.filter((one) => !tagging.removed.has(one.uri)).length;
   $("tags-title").textContent = n ? plural(n, "tag") : "Tags";
   announce(n ? `${plural(n, "tag")}: ${chosen.slice(0, 3).map((one) => one.label).join(", ")}` : "No tags");
+  [...chosen, ...shown].forEach((one, i) => {
+    tagging.rows.get(one.uri).line.dataset.key = i < 9 ? i + 1 : ""; // for reviewing
+  });
   showChanges();
 }
 
@@ -108,7 +134,8 @@ function tagRow(one, chosen) {
       tagging.open === one.uri ? closeReasons() : explain(one.uri),
     );
     row.change.addEventListener("click", () => changeTag(row.one, row.chosen));
-    row.item = h("li", {}, h("div", { class: "tag-row" }, row.button, row.change), row.why);
+    row.line = h("div", { class: "tag-row" }, row.button, row.change);
+    row.item = h("li", {}, row.line, row.why);
     tagging.rows.set(one.uri, row);
   }
   row.one = one;
@@ -136,14 +163,24 @@ function isAnother(old, text) {
   return start + end < old.length / 2;
 }
 
+function setText(value) {
+  $("text").value = value;
+  $("text").scrollTop = 0;
+  textChanged();
+}
+
+function textChanged() {
+  const text = $("text").value, words = text.trim() ? text.trim().split(/\s+/).length : 0;
+  $("count").textContent = words ? plural(words, "word") : "";
+  $("clear").hidden = !text;
+  $("thanks").textContent = "";
+  unmark(); // the marks belong to the old text
+}
+
 function startTagging() {
   const text = $("text");
   text.addEventListener("input", () => {
-    const words = text.value.trim() ? text.value.trim().split(/\s+/).length : 0;
-    $("count").textContent = words ? plural(words, "word") : "";
-    $("clear").hidden = !text.value;
-    $("thanks").textContent = "";
-    unmark(); // the marks belong to the old text
+    textChanged();
     if (tagging.sent || isAnother(tagging.text, text.value)) forgetChanges();
     suggest();
   });
@@ -179,6 +216,8 @@ async function showWelcome() {
   if (facts.problem) box.append(h("p", { class: "bad" }, facts.problem));
   try {
     const { labels } = await ask(project("labels?limit=12"));
+    const most = Math.max(...labels.map((one) => one.training_rows));
+    tagging.mostFrequent = (1.1 * most) / facts.n_training_rows; // it may have learned since
     box.append(
       h("p", { class: "quiet" }, "Its most frequent tags:"),
       h("ul", { class: "chips" }, ...labels.map((one) => h("li", {},
