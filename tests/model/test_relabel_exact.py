@@ -95,8 +95,7 @@ def drawn(draw, sort, *options):
 
 
 def scores_by_label(model, X, among=None):
-    options = {"tags" if isinstance(model, TextTagger) else "labels": among}
-    matrix = model.predict_proba(X, **options).toarray()
+    matrix = model.predict_proba(X, only=among).toarray()
     return dict(zip(model.classes_.tolist(), matrix.T, strict=True))
 
 
