@@ -1,4 +1,4 @@
-// Numbers that need not be in memory: in a file without a name, which is gone with the process
+// Numbers that need not be in memory: in a file without a name, which ends with the process
 // however that ends, and arrays that are built up either in memory or in such a file.
 #pragma once
 
@@ -58,7 +58,7 @@ class ScratchFile {
         }
     }
 
-    // The file as memory; it stays when the object is gone.
+    // The file as memory; it outlives the object.
     std::shared_ptr<void> mapped() const {
         const auto n_bytes = static_cast<size_t>(size_);
         void* data = mmap(nullptr, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

@@ -11,12 +11,12 @@ namespace ldsm {
 
 namespace {
 
-// The classifier that the held-out rows meet need not be as exact as the final one, which goes on
+// The classifier that the held-out rows meet need not be as exact as the final one, which continues
 // from it: a rougher one gives nearly the same margins and spares most of a second training.
 constexpr double kHeldOutTolerance = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Every so many of the rows without the label are looked at from the beginning.
+// One in this many of the rows without the label is active from the beginning.
 constexpr int64_t kFirstLook = 4;
 
 // Rows scaled and copied side by side: they are passed many times in random order, and where they

@@ -51,7 +51,7 @@ bool less(std::string_view a, std::string_view b) {
 
 // A name that an earlier one is equal to; -1 for none.
 int64_t repeated(const NamesView& names) {
-    const StringHash hash;  // seeded anew: no file can be made whose names collide
+    const StringHash hash;  // seeded at random: no file can be made whose names collide
     const auto is_text = [&](int64_t i) { return names.kinds == nullptr || names.kinds[i] == 0; };
     std::vector<uint64_t> hashes(static_cast<size_t>(names.n));
     for (int64_t i = 0; i < names.n; ++i) hashes[i] = hash(names[i], is_text(i));

@@ -10,7 +10,7 @@ namespace ldsm {
 
 class StringHash {
   public:
-    // Drawn anew each time.
+    // Drawn at random each time.
     StringHash() {
         std::random_device device;
         for (uint64_t& part : seed_) part = uint64_t{device()} << 32 | device();

@@ -1,4 +1,4 @@
-// A function that hands out one thing after the other: it stops at each co_yield and goes on from
+// A function that hands out one thing after the other: it stops at each co_yield and resumes from
 // there when it is asked for the next one.
 #pragma once
 
@@ -23,7 +23,7 @@ class Generator {
             return {};
         }
         void return_void() noexcept { current = nullptr; }
-        void unhandled_exception() { throw; }  // whoever asked for the next one gets it
+        void unhandled_exception() { throw; }  // passed to the caller of next()
     };
 
     Generator() = default;
@@ -36,7 +36,7 @@ class Generator {
         if (handle_) handle_.destroy();
     }
 
-    // Null: there are no more. What was handed out before is gone then.
+    // Null: there are no more. What was handed out before is no longer valid.
     T* next() {
         handle_.resume();
         return handle_.promise().current;

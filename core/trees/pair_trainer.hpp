@@ -26,7 +26,7 @@ class PairTrainer {
                   Place{Trainer(x, y, params, memory, kernels, monitor)}} {}
 
     // Trains a node to the end. Whenever a place is free beside it, the node that next() returns
-    // (null: none) is begun there; it goes on when it is due itself. Nodes must stay where they
+    // (null: none) is begun there; it continues when its own turn comes. Nodes must stay where they
     // are.
     template <typename Next>
     void train(Node& due, Next&& next) {

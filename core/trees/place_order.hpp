@@ -49,7 +49,7 @@ class PlaceOrder {
 
     // What was sorted.
     const std::vector<Block>& blocks() const { return blocks_; }
-    // Whether a block has so many of the rows that all of it may be read.
+    // Whether a block has enough of the rows to be read whole.
     static bool is_full(const Block& block) { return block.end - block.begin >= kMany; }
     // Calls take(r) for the rows of a block; those of a full one from front to back.
     template <typename Take>

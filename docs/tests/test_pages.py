@@ -80,7 +80,7 @@ def test_promises_name_existing_tests():
 
 
 def test_figures_python(tmp_path, monkeypatch):
-    """The blocks of the page go on from each other."""
+    """The blocks of the page build on each other."""
     monkeypatch.chdir(tmp_path)
     code = "".join(blocks("python", FIGURES))
     exec(compile(code, "docs/figures.md", "exec"), {})
@@ -257,7 +257,7 @@ def write_papers(name, rows, words, tag):
 
 
 def test_incremental_learning_page(tmp_path, monkeypatch, capsys):
-    """Its Python goes on from block to block; its commands learn."""
+    """Its Python continues from block to block; its commands learn."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "incremental_learning.md").read_text()
     write_papers("papers.jsonl", 700, "fishing fleet", "fisheries")
@@ -279,7 +279,7 @@ VOCABULARY = (ROOT / "docs" / "vocabulary.md").read_text()
 
 
 def test_vocabulary_page(tmp_path, monkeypatch, capsys):
-    """Its table, its command and its Python go on from each other."""
+    """Its table, its command and its Python build on each other."""
     monkeypatch.chdir(tmp_path)
     (table,), (command,), (code,) = (
         blocks(kind, VOCABULARY) for kind in ("tsv", "console", "python")

@@ -1,4 +1,4 @@
-"""Annif's own `http` backend asks a service of ours. `make test-annif` installs Annif.
+"""Annif's own `http` backend queries `ldsm serve`. `make test-annif` installs Annif.
 
 The documents are titles of works on archaeology with subjects of the YSO, from the tutorial of
 Annif.
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.annif
 
 @pytest.fixture(scope="module")
 def annif(benchmark_data, tmp_path_factory):
-    """Commands of Annif, whose project asks a service of ours."""
+    """Commands of Annif, whose project queries `ldsm serve`."""
     folder = tmp_path_factory.mktemp("annif")
     split_corpus(benchmark_data, folder)
     subjects = benchmark_data / "annif-archaeology" / "yso-archaeology.ttl"

@@ -48,7 +48,7 @@ def test_scikit_learn_contract_of_other_parameters(estimator, check):
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_contract_second_stage(estimator, check, monkeypatch):
-    """The checks' own data is too small for one, unless it is told otherwise."""
+    """The checks' own data is too small for one, unless set otherwise."""
     monkeypatch.setattr(params, "RERANK_ROWS", 0)
     monkeypatch.setattr(ranking, "FEWEST_PAIRS", 1)
     check(estimator)

@@ -40,7 +40,7 @@ class Mistake:
     problem: str  # pattern of the message
     remedy: str = ""  # pattern, as Python says it
     option: str = ""  # pattern, as the command says it; by default the same
-    warns: bool = False  # is told, and training goes on
+    warns: bool = False  # a warning is printed, and training continues
     options: dict[str, str] = field(default_factory=dict)  # that the user gave
 
 

@@ -82,7 +82,7 @@ def test_prior_accuracy_is_reported(run, here):
 def test_retraining_is_advised(run, here):
     write_lines(here / NEW, TEXTS[:900], TAGS[:900])
     done = run("learn", MODEL, NEW, "--in-place")
-    assert "train anew: 900 rows were learned since the training on 900" in done.err
+    assert "retrain the model: 900 rows were learned since the training on 900" in done.err
 
 
 def test_report_shows_updates(run, here):
@@ -221,7 +221,7 @@ def test_warm_start_holds_lock(run, here, monkeypatch):
 
 
 def killed_runs(folder, n_kills, seed):
-    """Kill so many runs at random moments; the number of files of each kind that were found."""
+    """Kill this many runs at random moments; return the number of files of each kind found."""
     old = ldsm.load(folder / MODEL).fingerprint_
     command = [sys.executable, "-m", "ldsm", "learn", MODEL, NEW, "--in-place", "--quiet"]
     saved = (folder / MODEL).read_bytes()

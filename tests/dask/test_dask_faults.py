@@ -26,7 +26,7 @@ N_LONG = 16  # trees of a fit that takes a while
 
 @contextmanager
 def once(grown, folder, act):
-    """Act in the middle of what is done here: when there are so many trees in the folder."""
+    """Act in the middle of the fit: when this many trees are in the folder."""
     ended = threading.Event()
 
     def watch():

@@ -328,7 +328,7 @@ def test_killed_writer_leaves_whole_store(tmp_path):
         data = open_store(folder, verify=True)
         assert len(np.unique(data.X.data)) == 1
     save_store(data, folder, overwrite=True)
-    assert len(os.listdir(folder)) == 6  # what the killed ones left behind is gone
+    assert len(os.listdir(folder)) == 6  # leftovers of the killed ones are removed
 
 
 def test_single_writer(tmp_path):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_file_beyond(n_bytes):
-    """As if the disk were full after so many bytes."""
+    """As if the disk were full after this many bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
     try:

@@ -1,9 +1,9 @@
-"""Fits that are killed and gone on with: a process of its own, which forks those that are to die.
+"""Fits that are killed and resumed: a process of its own, which forks those that are to die.
 
     python killed_fits.py FOLDER THREADED LOKY SEED
 
-kills so many fits of each backend at random moments, and some at chosen ones. It asserts that they
-go on as promised, and prints how many died amid their work, by backend.
+kills this many fits of each backend at random moments, and some at chosen ones. It asserts that
+they resume as promised, and prints how many died amid their work, by backend.
 """
 
 import os

@@ -15,7 +15,7 @@ def modules():
     return [m.name for m in found if "_core" not in m.name and "ldsm.annif" not in m.name]
 
 
-# Of these, at least so many examples are found.
+# The fewest examples that must be found.
 FEWEST = {"ldsm.objective": 5, "ldsm.metrics.ranking": 10, "ldsm.text.tagger": 10}
 
 

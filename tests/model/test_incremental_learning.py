@@ -113,7 +113,7 @@ def test_updated_centroids_are_means():
 def test_updates_improve_precision(rerank):
     small, grown = fitted(rerank, 800), learned(rerank, batches=4)
     assert grown.training_["rows"] == 1600
-    # The leaves of trees that are not grown anew gain little.
+    # The leaves of trees that are not regrown gain little.
     assert precision(grown) >= precision(small) - 0.02
     if rerank in ("auto", "linear"):
         gain = precision(fitted(rerank, 1600), 3) - precision(small, 3)
@@ -128,7 +128,7 @@ def calibration_error(clf):
 
 @pytest.mark.parametrize("batches", [1, 3, 16])
 def test_scores_stay_probabilities(batches):
-    """The rows double, at once or in batches that are too small to fit the blend anew."""
+    """The rows double, at once or in batches that are too small to refit the blend."""
     assert (
         calibration_error(learned("linear", batches)) < calibration_error(fitted("linear")) + 0.03
     )
@@ -305,7 +305,7 @@ def test_masses_do_not_affect_predictions(tmp_path):
     write(old, header, arrays)
     clf = ldsm.load(old)  # as of an earlier version
     assert clf.fingerprint_ == fitted().fingerprint_
-    with pytest.raises(ValueError, match="saved by an earlier version"):
+    with pytest.raises(ValueError, match="saved by an older ldsm"):
         clf.partial_fit(X[REST], Y[REST])
     assert clf.fingerprint_ == fitted().fingerprint_
     for change, what in ((np.float64(1), "type float32"), (np.float32(-1), "masses has an entry")):

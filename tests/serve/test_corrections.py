@@ -215,7 +215,7 @@ def test_append_survives_file_rotation(tmp_path):
 
 
 def test_several_append_to_one_file(tmp_path):
-    """Each opens it anew, as a process of its own would."""
+    """Each reopens it, as a separate process would."""
     path = tmp_path / "c.jsonl"
 
     def append(number):

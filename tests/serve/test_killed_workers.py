@@ -1,4 +1,4 @@
-"""A worker is killed under load: the service goes on, and no acknowledged correction is lost."""
+"""A worker is killed under load: the service continues, and no acknowledged correction is lost."""
 
 import http.client
 import itertools
@@ -36,7 +36,7 @@ def test_no_correction_is_lost(own_model):
         for _ in range(10):
             before, n_kept = served.workers(), len(kept)
             os.kill(before[0], signal.SIGKILL)
-            # The other one goes on answering, and the one that died is replaced.
+            # The other one keeps answering, and the one that died is replaced.
             wait_until(lambda n=n_kept: len(kept) > n + 8)
             wait_until(lambda old=before: set(served.workers()) - set(old))
         n_kept = len(kept)

@@ -77,7 +77,7 @@ def test_corrections_relearned_after_kill(own_model):
 
 
 def test_replaced_model_relearns_corrections(own_model, tagger):
-    """Whoever replaces the file: the corrections that it does not know are learned."""
+    """After any replacement of the file, the corrections that it does not know are learned."""
     with running(create_app([own_model], Settings(learn=True, save_every=0.1))) as client:
         correct(client, "a yacht race", "sport")
         assert settled(lambda: learned(own_model) == 1)
@@ -104,17 +104,17 @@ def of_an_earlier_version(tagger, path):
 
 
 def test_unlearnable_model_refused(own_model, tagger, tmp_path, caplog, monkeypatch):
-    # Whoever waited for it to learn would wait for ever.
+    # A caller that waited for it to learn would wait for ever.
     monkeypatch.setattr(service_module, "LEARN_WAIT", 10 * PATIENCE)
     old = tmp_path / "old.ldsm"
     of_an_earlier_version(tagger, old)
-    with pytest.raises(ValueError, match="saved by an earlier version"):
+    with pytest.raises(ValueError, match="saved by an older ldsm"):
         create_app([old], Settings(learn=True))
     # In place of another one, it answers, and corrections are kept.
     patient = Settings(learn=True, timeout=20 * PATIENCE)
     with running(create_app([own_model], patient)) as client:
         old.replace(own_model)
-        assert settled(lambda: "earlier version" in caplog.text)
+        assert settled(lambda: "older ldsm" in caplog.text)
         correct(client, "a yacht race", "sport")
         assert client.get(TAGS).json["learns"] is False
         assert "fish" in labels(client) and "sport" not in labels(client)

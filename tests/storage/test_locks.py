@@ -51,7 +51,7 @@ def test_lock_excludes_other_threads_until_released(model):
     assert not is_locked(model)
     with locked(model):
         assert is_locked(model)
-        with locked(model):  # the same thread goes on with the lock that it has
+        with locked(model):  # the same thread already holds the lock
             pass
         assert is_locked(model)
         assert not is_locked(model.with_name("other.ldsm"))

@@ -23,7 +23,7 @@ from small_classifier import XS, YS, small
 
 @pytest.fixture
 def told(monkeypatch):
-    """What the system is told about files, in order: it does as told, but when, is its business."""
+    """The system calls on files, in order."""
     calls = []
 
     def spy(name):

@@ -64,7 +64,7 @@ def test_short_texts_use_all_sub_words():
             for part in parts_of(word):
                 counts.setdefault(part, {}).setdefault(row, 0)
                 counts[part][row] += 1
-    most = dict.fromkeys(counts, 0)  # at most so many texts have it, by their words
+    most = dict.fromkeys(counts, 0)  # an upper bound on the texts that have it, by their words
     for text in texts:
         for word in set(text.split()):
             for part in set(parts_of(word)):

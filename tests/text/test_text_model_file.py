@@ -47,7 +47,7 @@ def test_tagger_round_trip(vectorizer, tmp_path):
         assert loaded.predict_sets(NEW) == tagger.predict_sets(NEW)
         assert loaded.rare_tags_ == {"rare é": 1}
         assert str(loaded.explain(NEW[0])) == str(tagger.explain(NEW[0]))
-    # Parameters too: what was fitted anew is the same again, and a second file equals the first.
+    # Parameters too: what was refitted is the same, and a second file equals the first.
     assert clone(loaded).fit(TEXTS, tags).predict(NEW) == tagger.predict(NEW)
     assert (loaded.vectorizer is None) == (vectorizer is None)
     loaded.save(tmp_path / "again.ldsm")

@@ -316,7 +316,7 @@ def test_bigrams_rank_but_do_not_match(tmp_path):
     again = ldsm.load(tmp_path / "m.ldsm")
     assert again.fingerprint_ == tagger.fingerprint_
     assert again.predict(new) == tagger.predict(new)
-    # What counts for a tag adds up to its margin, and is told in words.
+    # What counts for a tag adds up to its margin, and is explained in words.
     X = again.vectorize(new[:1])
     best = again.classifier_.explain_scores(X, 1, 10**6)[0]
     parts = sum(part for _, part in best.reasons) + best.bias

@@ -1,4 +1,4 @@
-"""Checkpoints: a fit that is killed at any moment goes on and ends with the same model."""
+"""Checkpoints: a fit that is killed at any moment resumes and ends with the same model."""
 
 import os
 import pickle
@@ -367,7 +367,7 @@ def test_command_resumes(tmp_path, capsys, data):
     done, model = train(5, "--checkpoint", trees)
     assert f"2 of 5 trees loaded from {trees}" in done.err and len(trees_in(trees)) == 5
     shutil.rmtree(trees)
-    # A former model is gone on with; the folder keeps what is new.
+    # A former model is extended; the folder keeps what is new.
     first.save(tmp_path / "m.ldsm")
     for taken in (0, 3):
         first.save(tmp_path / "m.ldsm")

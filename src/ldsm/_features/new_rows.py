@@ -26,7 +26,7 @@ ABSENT = ("auto", "negative", "unknown")
 PRIOR = ("auto", "batch")
 # A batch is skewed if its label shares differ from those of the rows so far by this many times as
 # much as those of a random batch would (random batches of eight data sets: at most 1.31), or if a
-# random batch would hardly ever have so many rows of one of its labels.
+# random batch would hardly ever have as many rows of one of its labels.
 UNLIKE, HARDLY_EVER = 1.5, 1e-6
 # A new label is not expected to be more frequent than this share of the known ones.
 USUAL = 0.99

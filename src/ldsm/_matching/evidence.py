@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._storage.strings import Strings
 from .shortlists import Shortlists
 
-# Runs of so many characters within a word are what its forms have in common. Shorter ones are found
+# The forms of a word share runs of this many characters. Shorter runs are found
 # in any string.
 LONG_RUN = 5
 # A row tells enough if all but this share of the training rows tell more.

@@ -131,7 +131,7 @@ def _lift(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
 
 
 def with_features(index: FeatureIndex, n_features: int) -> FeatureIndex:
-    """The index with new features behind its own, so many in all, which no label has yet."""
+    """The index widened to a number of features; no label has the new ones yet."""
     more = n_features - len(index.units)
     return FeatureIndex(
         np.append(index.offsets, np.full(more, index.offsets[-1])),

@@ -28,7 +28,7 @@ from .part import Part
 
 # A name counts as matched if the text has so much of it, by the weight of its sub-words.
 MATCHED = 0.8
-# The share of right matches of a label is taken to be that of all labels, until so many are seen.
+# The share of right matches of all labels counts as this many matches of each label.
 _PRIOR_MATCHES = 2.0
 _LARGEST = 1e15  # for an idf or the length of a name: their squares stay finite
 _LEAST_SHARE = 1e-3

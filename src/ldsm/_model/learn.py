@@ -1,4 +1,4 @@
-"""Let a fitted model learn from new rows: new labels get columns, and every part goes on."""
+"""Let a fitted model learn from new rows: new labels get columns, and every part is updated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .fitted import MOST_ROWS, FittedModel
 from .history import total, with_entry
 from .relabel import ascend, in_columns, without_remainder
 
-NEW_LABELS_DUE = 0.25  # of all labels: then a new training is due
+NEW_LABELS_DUE = 0.25  # of all labels: from then on the model should be retrained
 
 
 def check_options(absent: Any, prior: Any, owner: str) -> None:
@@ -50,26 +50,26 @@ def check_keeps_masses(model: FittedModel) -> None:
     """Raise an error for a model that was saved without what new rows are added to."""
     if model.second_stage is not None and model.second_stage.masses is None:
         raise ValueError(
-            "The model cannot learn: it was saved by an earlier version of ldsm, which did not "
-            "keep what new rows are added to. Train it anew."
+            "The model cannot learn: it was saved by an older ldsm and cannot be updated. "
+            "Retrain it."
         )
 
 
 def training_due(model: FittedModel) -> str | None:
-    """Why the model should be trained anew, if it should."""
+    """Why the model should be retrained, if it should."""
     training = model.training
     n_learned = total(training, "learned")
     n_new = total(training, "new_labels") - total(training, "dropped")
     n_fitted = model.n_training_rows - n_learned
     if n_learned >= n_fitted > 0:
         return (
-            f"train anew: {n_learned:,} rows were learned since the training on {n_fitted:,}; the "
-            "trees know nothing of them"
+            f"retrain the model: {n_learned:,} rows were learned since the training on "
+            f"{n_fitted:,}; the trees do not know them"
         )
     if n_new >= NEW_LABELS_DUE * model.n_labels:
         return (
-            f"train anew: {n_new:,} of {model.n_labels:,} labels are new since the training; no "
-            "tree was grown for them"
+            f"retrain the model: {n_new:,} of {model.n_labels:,} labels are new since the "
+            "training; no tree was grown for them"
         )
     return None
 

@@ -192,7 +192,7 @@ class Blend:
     # Cosines with names count no more than this: beyond it is nothing that was learned from.
     most_cosine: float = 0.0
     # The rows that it was fitted with, as a share of those that have been learned since, too: it
-    # knows labels of so many rows, and counts that only grow would be more than it has met.
+    # knows label counts of that size, and counts that only grow would exceed them.
     count_share: float = 1.0
 
     @property

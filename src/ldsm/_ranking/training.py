@@ -38,15 +38,15 @@ GAMMAS = tuple(2.0**i for i in range(-2, 9))
 FEWEST_PAIRS = 20
 # A random stream that no tree uses: those are numbered from 0.
 _HELD_OUT_STREAM = 2**63
-# A shortlist of so many labels is doubled where that finds so much more of the true ones. Beyond
-# 100, the ranker's time grows more than precision does.
+# By the length of a shortlist: how many times as many true labels twice the length must find.
+# Beyond 100, the ranker's time grows more than precision does.
 LONGER_IF = {50: 1.01, 100: 1.05}
-# Sub-words and names must find so many times as many true labels: else codes, which look like words
-# of some texts by chance, would pass for names.
+# How many times as many true labels sub-words and names must find. Otherwise codes that look like
+# words of some texts by chance would pass for names.
 MORE_BY_SPELLING = 1.005
-# For each true pair, so many false ones are enough to fit a blend.
+# False pairs per true pair; more do not improve a blend.
 FALSE_PER_TRUE = 10
-# A label counts as found in a row if it is among so many of its best.
+# A label counts as found if it is among this many best of its row.
 FOUND_AT = 5
 # A random stream of the false pairs.
 _FALSE_STREAM = 2**63 + 3
@@ -94,7 +94,7 @@ def match_training_rows(
     matchers, most = Matchers(), found(lengths[-1], Matchers())
 
     def add(least: float = 1.0, **changes: Any) -> None:
-        """Use more, if that finds at least so many times as many true labels."""
+        """Use more if that finds at least `least` times as many true labels."""
         nonlocal matchers, most
         more = replace(matchers, **changes)
         if (its := found(lengths[-1], more)) >= least * most:

@@ -44,7 +44,7 @@ from .training import (
     shared,
 )
 
-# How much the rows that are gone resist the new ones: the curvature of their loss is twice the cost
+# How firmly the former rows resist the new ones: the curvature of their loss is twice the cost
 # for each row within its margin, and all are taken to be.
 FIRMNESS = 2.0
 # The blend is fitted to so many new rows, as a share of those that it was first fitted to, and to
@@ -157,7 +157,7 @@ def _ranker(
     seed: int,
     executor: Executor,
 ) -> LabelVectors:
-    """The classifiers of labels that new rows have or list go on from their weights."""
+    """The classifiers of labels that new rows have or list, trained further from their weights."""
     ranker = stage.ranker
     assert ranker is not None and stage.masses is not None
     listed = _core.CheckedLabels(lists.indptr, lists.labels, new.y.n_labels)
@@ -203,7 +203,7 @@ def _without_unknown(pairs: LabelPairs, new: NewRows) -> LabelPairs:
 
 
 def _started(ranker: LabelVectors, labels: NDArray[np.int64], n_features: int) -> LabelVectors:
-    """With classifiers of new labels to go on from: no row so far has had them, so they say no."""
+    """With first classifiers of new labels: no row so far has had them, so they say no."""
     place = (np.arange(len(labels)), np.full(len(labels), n_features))
     no = sp.csr_array(
         (np.full(len(labels), -1, np.float32), place), shape=(len(labels), n_features + 1)
@@ -226,7 +226,7 @@ def _pairs_before(stage: SecondStage, new: NewRows) -> NDArray[np.float64]:
 def _with_stand_ins(
     stage: SecondStage, lists: Shortlists, x: FeatureArrays, new: NewRows, pairs: LabelPairs
 ) -> tuple[FeatureArrays, LabelPairs]:
-    """With rows that stand for those that are gone, where a new label has too few without it.
+    """With rows that stand in for the former ones, where a new label has too few without it.
 
     They are what the rows of its neighbours have on average: of the labels that are most often
     listed where it is given.

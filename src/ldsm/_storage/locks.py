@@ -81,7 +81,7 @@ def locked(
     timeout: float | None = None,
     waiting: Callable[[], None] = lambda: None,
 ) -> Iterator[FileLock]:
-    """Hold the lock of a file; a thread that holds it already goes on with the one it has.
+    """Hold the lock of a file; a thread that already holds it does not wait.
 
     The file need not exist. A symbolic link has the lock of its target. With `changes`, what is
     written depends on what was read: a file that somebody replaces meanwhile without the lock is

@@ -32,7 +32,7 @@ from .training import described, made_blocks
 from .vectorizer import unfitted_vectorizer, with_idf
 from .words import Counts, chosen_words, learn_words
 
-# Old and new words together are at most so many times those that the trees know.
+# The most words, old and new together, as a multiple of those that the trees know.
 MOST_WORDS = 2
 
 

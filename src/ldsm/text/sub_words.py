@@ -21,12 +21,11 @@ from .._arrays.texts import encoded, packed, unpacked, words_of
 from .._storage.strings import Strings
 from .words import LearnedWords
 
-# A sub-word of no name must occur in so many texts.
+# The fewest texts with a sub-word that is in no name.
 LEAST_TEXTS = 3
 # Those in more than this share of the texts say little, and are most of what a text has.
 MOST_SHARE = 0.1
-# More than so many a text, on average, or in all, are not kept: that would take too long, and too
-# much memory.
+# The most sub-words per text on average, and in all. More would take too long and too much memory.
 MOST_PER_TEXT = 200
 MOST_IN_ALL = 5e7
 
@@ -49,7 +48,7 @@ def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWo
     of_names = np.zeros(len(spelled), dtype=bool)
     of_names[parts[split:]] = True
     rows = np.bincount(learned.counts.indices, minlength=n_words)
-    # At most so many texts have the sub-word: a text may have two words that do.
+    # An upper bound: a text may have two words with the sub-word.
     texts = np.bincount(
         parts[:split], np.repeat(rows, np.diff(indptr[: n_words + 1])), len(spelled)
     )

@@ -147,7 +147,7 @@ def checked_settings(stored: Any, *, trust_pattern: bool) -> dict[str, Any]:
     if not trust_pattern and not is_linear(pattern):
         raise ValueError(
             f"its token pattern, {pattern[:80]!r}, might never come to an end on some text; if you "
-            "trust whoever wrote the file, Python's ldsm.load(path, trust_pattern=True) reads it"
+            "trust the author of the file, Python's ldsm.load(path, trust_pattern=True) reads it"
         )
     try:
         re.compile(pattern)

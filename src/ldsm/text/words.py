@@ -26,12 +26,12 @@ from .._storage.strings import Strings
 from ..datasets.dataset import BigramForm
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
-_CHUNK_BYTES = 1 << 21  # of texts counted together; so many for each thread are held in memory
+_CHUNK_BYTES = 1 << 21  # of texts counted together; each thread holds this much in memory
 # A bigram must occur in this many texts, and in at most this share of them: "of the" says nothing.
 LEAST_TEXTS = 3
 MOST_SHARE = 0.05
 BIGRAMS_PER_WORD = 2
-# Titles and summaries come first: so many words of a longer text count so many more times.
+# Titles and summaries come first: the first words of a longer text count several times.
 HEAD_WORDS, HEAD_MORE_TIMES = 30, 2
 
 

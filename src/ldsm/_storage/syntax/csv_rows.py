@@ -50,7 +50,7 @@ def _quoted_row(
             at += 1
             while True:
                 end = line.find('"', at)
-                if end < 0:  # the cell goes on in the next line
+                if end < 0:  # the cell continues on the next line
                     parts.append(line[at:])
                     _, line = next(rest, (0, ""))
                     if not line:
