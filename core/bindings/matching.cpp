@@ -1,4 +1,5 @@
 // Bindings for feature indexes, shortlists and their final order.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/forest.hpp"
@@ -131,16 +132,19 @@ class CheckedMatchRows {
     std::optional<In<uint8_t>> fold_;
 };
 
+using Ranking = std::pair<In<int64_t>, In<int32_t>>;  // offsets, labels
+
 // What finds labels besides the trees.
 class CheckedMatchers {
   public:
     CheckedMatchers(const std::vector<nb::object>& indexes,
                     const std::vector<nb::object>& sub_indexes,
                     std::optional<In<uint8_t>> telling_sub_words, nb::handle names,
-                    bool match_names, std::optional<In<uint8_t>> unseen)
+                    bool match_names, std::optional<In<uint8_t>> unseen, std::vector<Ranking> given)
         : telling_sub_words_(std::move(telling_sub_words)),
           match_names_(match_names),
-          unseen_(std::move(unseen)) {
+          unseen_(std::move(unseen)),
+          given_(std::move(given)) {
         for (const nb::object& index : indexes) indexes_.emplace_back(index);
         for (const nb::object& index : sub_indexes) sub_indexes_.emplace_back(index);
         if (!names.is_none()) names_.emplace(names);
@@ -158,7 +162,8 @@ class CheckedMatchers {
                 telling_sub_words_ ? telling_sub_words_->data() : nullptr,
                 names_ ? &names_->view : nullptr,
                 match_names_,
-                checked_allowed(unseen_, forest.n_known())};
+                checked_allowed(unseen_, forest.n_known()),
+                rankings(rows.trees->n_rows, forest.n_known())};
     }
     size_t n_folds() const {
         const size_t a = indexes_.size(), b = sub_indexes_.size();
@@ -175,11 +180,23 @@ class CheckedMatchers {
         }
         return out;
     }
+    std::vector<GivenRanking> rankings(int64_t n_rows, int32_t n_known) const {
+        std::vector<GivenRanking> out;
+        for (const auto& [offsets, labels] : given_) {
+            check_offsets(offsets, labels.size(), "The offsets of a ranking");
+            check_equal(static_cast<int64_t>(offsets.size()) - 1, n_rows,
+                        "A ranking must have one list per row");
+            check_range(labels, n_known, "The labels of a ranking");
+            out.push_back({offsets.data(), labels.data()});
+        }
+        return out;
+    }
     std::vector<IndexArrays> indexes_, sub_indexes_;
     std::optional<In<uint8_t>> telling_sub_words_;
     std::optional<NameArrays> names_;
     bool match_names_;
     std::optional<In<uint8_t>> unseen_;
+    std::vector<Ranking> given_;
 };
 
 // Each label must have a place of its own.
@@ -258,10 +275,12 @@ void bind_matching(nb::module_& m) {
              as_is("skip") = nb::none(), as_is("fold") = nb::none());
     nb::class_<CheckedMatchers>(m, "Matchers", "What finds labels besides the trees.")
         .def(nb::init<const std::vector<nb::object>&, const std::vector<nb::object>&,
-                      std::optional<In<uint8_t>>, nb::handle, bool, std::optional<In<uint8_t>>>(),
+                      std::optional<In<uint8_t>>, nb::handle, bool, std::optional<In<uint8_t>>,
+                      std::vector<Ranking>>(),
              "indexes"_a, "sub_indexes"_a = std::vector<nb::object>(),
              as_is("telling_sub_words") = nb::none(), "names"_a.none() = nb::none(),
-             "match_names"_a = false, as_is("unseen") = nb::none());
+             "match_names"_a = false, as_is("unseen") = nb::none(),
+             as_is("given") = std::vector<Ranking>());
     m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "rows"_a, "matchers"_a, "length"_a,
           as_is("allowed") = nb::none(), as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The candidates of each row: indptr, labels and, as far as they are known, the scores of "

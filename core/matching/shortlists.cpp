@@ -61,6 +61,17 @@ std::vector<uint8_t> allowed_if(bool unseen, const Matchers& matchers, const uin
     return out;
 }
 
+// A row's labels in a given ranking that are allowed, by their places.
+void listed(const GivenRanking& ranking, int64_t row, const uint8_t* allowed, const int32_t* places,
+            std::vector<Scored>& out) {
+    out.clear();
+    for (int64_t i = ranking.offsets[row]; i < ranking.offsets[row + 1]; ++i) {
+        const int32_t label = ranking.labels[i];
+        if (allowed == nullptr || allowed[label])
+            out.emplace_back(1.0F, places == nullptr ? label : places[label]);
+    }
+}
+
 }  // namespace
 
 ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Matchers& matchers,
@@ -84,6 +95,8 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
     if (indexed) rankings.push_back(&by_index);
     if (spelled) rankings.push_back(&by_parts);
     if (named && matchers.match_names) rankings.push_back(&by_names);
+    std::vector<std::vector<Scored>> given(matchers.given.size());
+    for (const auto& one : given) rankings.push_back(&one);
     Turns turns(forest, length);
     const auto ranked = [&](const auto& votes, const uint8_t* may, int64_t most,
                             std::vector<Scored>& out) {
@@ -106,6 +119,8 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
                     if (matchers.match_names) ranked(names, seen.data(), length, by_names);
                     out.best_cosine.push_back(names.best_cosine());
                 }
+                for (size_t i = 0; i < given.size(); ++i)
+                    listed(matchers.given[i], row, allowed, forest.places, given[i]);
                 turns.take(rankings);
                 double evidence = features.evidence().total + parts.evidence().total;
                 if (!indexed && !spelled)

@@ -33,6 +33,12 @@ struct MatchRows {
     const uint8_t* fold;           // per row, the index to ask; null: the first
 };
 
+// Labels that a matcher outside the core lists for each row, best first.
+struct GivenRanking {
+    const int64_t* offsets;  // n_rows + 1
+    const int32_t* labels;
+};
+
 // What finds labels besides the trees.
 struct Matchers {
     // One for all rows, or one per fold; none: not used.
@@ -42,9 +48,10 @@ struct Matchers {
     bool match_names;  // whether names find labels, or only score those that others find
     const uint8_t*
         unseen;  // 1 for each label without a training row, dropped ones included; or null
+    std::vector<GivenRanking> given;
 };
 
-// The best labels of the trees, of the indexes and of the names in turn, at most `length`. A
+// The best labels of each matcher in turn, at most `length`. A
 // dropped label takes its place, which stays empty. Scores of 0 mean that a matcher does not know
 // the label. Without an index, each of a row's features counts as evidence of 1. `allowed`: per
 // label, dropped ones included, or null.

@@ -202,6 +202,7 @@ class Matchers:
         names: NameIndex | None = None,
         match_names: bool = False,
         unseen: Bytes | None = None,
+        given: Sequence[tuple[Offsets, Ints]] = [],
     ) -> None: ...
 
 def shortlists(

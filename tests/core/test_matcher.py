@@ -212,6 +212,37 @@ def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
     assert n_empty > 10
 
 
+@pytest.mark.parametrize("may", [None, 3])
+def test_given_rankings_take_turns(may: int | None) -> None:
+    X, Y = problem("fours")
+    new = problem("fours", 1)[0]
+    forest, rng = make_forest(X, Y), np.random.default_rng(0)
+    trees, allowed = by_trees(forest, new, True), None
+    if may is not None:
+        allowed = (np.arange(N_LABELS) % may != 1).astype(np.uint8)
+    rankings = [
+        [rng.permutation(N_LABELS)[: rng.integers(0, 9)].tolist() for _ in new] for _ in range(2)
+    ]
+    given = [
+        (np.cumsum([0, *map(len, lists)]), np.concatenate(lists).astype(np.int32))
+        for lists in rankings
+    ]
+    x = feature_arrays(new).checked
+    indptr, labels, tree_scores, *_ = shortlists(forest, True, x, 9, [], allowed, given=given)
+    for row, (a, b) in enumerate(rows_of(indptr)):
+        others = [{k: -at for at, k in enumerate(lists[row])} for lists in rankings]
+        expected = naive_list([trees[row], *others], 9, allowed)
+        assert labels[a:b].tolist() == expected
+        assert tree_scores[a:b].tolist() == [trees[row].get(k, 0) for k in expected]
+    offsets, listed = given[0]
+    for wrong, words in (
+        ((offsets[:-1], listed[: offsets[-2]]), "one list per row"),
+        ((offsets, listed + np.int32(N_LABELS)), "labels of a ranking"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            shortlists(forest, True, x, 9, [], given=[wrong])
+
+
 def test_each_fold_has_its_index() -> None:
     X, Y = problem("weights")
     forest, values = make_forest(X, Y), unit(X)

@@ -11,15 +11,17 @@ from contextlib import contextmanager
 import joblib
 import pytest
 
-from ldsm import LdSMClassifier, _core, datasets
+from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
 from ldsm._execution.executor import JoblibExecutor, Progress, Run, ThreadExecutor
 from ldsm._features.blocks import Blocks
 from ldsm._features.training_rows import TrainingRows
-from ldsm._matching.shortlists import OutOfBag, Shortlists
+from ldsm._matching.matchers import OutOfBag
+from ldsm._matching.part import Training
+from ldsm._matching.shortlists import Shortlists
 from ldsm._ranking import ranker
-from ldsm._ranking.training import FILL_TO, held_out_rows, match_training_rows
+from ldsm._ranking.training import match_training_rows
 from patience import PATIENCE
 
 
@@ -118,14 +120,14 @@ def trained(executor):
     x, y = feature_arrays(data.X), label_arrays(data.Y)
     rows = TrainingRows(Blocks.of(x), y)
     forest = LdSMClassifier(3, rerank=None, random_state=0).fit(data).forest_
-    oob = OutOfBag(forest, rows.blocks, 0, 0.8, True, executor)
-    matching = match_training_rows(oob, rows, 0, with_index=True)
-    assert matching.matchers.index is not None
-    lists = _core.CheckedLabels(matching.lists.indptr, matching.lists.labels, y.n_labels)
-    pairs = _core.label_pairs(lists, y.checked, fill_to=FILL_TO, seed=0)
+    training = Training(rows, {}, 0, executor, compress=True)
+    oob = OutOfBag(forest, rows.blocks, 0, 0.8, True, executor, training.folds)
+    matching = match_training_rows(oob, training, with_others=True)
+    assert "index" in matching.matchers.trained
+    pairs = ranker.label_pairs(matching.lists.indptr, matching.lists.labels, y, 0)
     assert len(ranker.label_ranges(pairs[0])) > 10
     vectors, margins = ranker.train_ranker(
-        executor, x, pairs, held_out=held_out_rows(1300, 0), cost=1.0, compress=True, seed=0
+        executor, x, pairs, held_out=training.held_out, cost=1.0, compress=True, seed=0
     )
     found = arrays_of(matching.lists), arrays_of(matching.held), vectors.arrays().values()
     return [*map(bits, found), bits([margins])]

@@ -13,9 +13,12 @@ import ldsm.classifier
 from ldsm import LdSMClassifier, datasets, metrics
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
+from ldsm._execution.executor import ThreadExecutor
 from ldsm._features.blocks import Blocks
 from ldsm._features.new_rows import NewRows
-from ldsm._matching.feature_index import train_index, unit_masses, with_rows
+from ldsm._features.training_rows import TrainingRows
+from ldsm._matching.feature_index import FeatureIndex, unit_masses, with_rows
+from ldsm._matching.part import Training
 from ldsm._model import learn
 from ldsm._model.inputs import new_rows
 from ldsm._ranking import updating as stage_learning
@@ -79,14 +82,19 @@ def test_leaves_count_new_rows():
             assert after.node_entropy[node] == pytest.approx(-np.sum(share * np.log(share)))
 
 
+def trained_index(x, y):
+    training = Training(TrainingRows(Blocks.of(x), y), {}, 0, ThreadExecutor(1), compress=False)
+    return FeatureIndex.train("index", training).whole
+
+
 def test_updated_index_matches_full_training():
     """Fewer labels than a feature keeps: then only rounding differs."""
-    whole = train_index(feature_arrays(X), label_arrays(Y), 0).whole
+    whole = trained_index(feature_arrays(X), label_arrays(Y))
     first, rest = (feature_arrays(X[part]) for part in (FIRST, REST))
     labels = [label_arrays(Y[part]) for part in (FIRST, REST)]
     masses = unit_masses(first).astype(np.float32)
     new = NewRows(Blocks.of(rest), labels[1], labels[0].counts, 800)
-    index = with_rows(train_index(first, labels[0], 0).whole, masses, rest, new, 0)
+    index = with_rows(trained_index(first, labels[0]), masses, rest, new, 0)
 
     def dense(index):
         shape = (len(index.units), N_LABELS)

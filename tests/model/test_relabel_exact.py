@@ -10,6 +10,7 @@ import pytest
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._ranking.blend import KINDS, UNSEEN_TERMS, Blend
+from ldsm._ranking.centroids import Centroids
 from ldsm.classifier import hold_model
 from ldsm.text.fitted import fitted_text, hold_text
 from text_corpus import titles
@@ -67,8 +68,8 @@ def tagger(kind, unseen, draw):
         unseen=tuple(rng.normal(size=len(UNSEEN_TERMS)).tolist()) if known else (),
         most_cosine=0.9,
     )
-    # Any vectors will do for centroids.
-    parts = {part: stage.parts.get(part, stage.ranker) for part in blend.needs}
+    centroids = Centroids(**stage.ranker.arrays())  # any vectors will do
+    parts = {part: {**stage.parts, "centroids": centroids}[part] for part in blend.needs}
     telling = stage.telling_sub_words if "sub_index" in parts else None
     match_names = "names" in blend.needs and bool(rng.integers(2))
     stage = replace(stage, blend=blend, match_names=match_names, masses=None, parts=parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,26 +11,37 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
-from .._arrays.labels import LabelArrays
 from .._features.blocks import READS, Layout
 from .._features.new_rows import NewRows
 from .._storage.fields import Array, Sizes, Table
 from .._storage.gaps import check_order
 from .._trees.columns import Moved
 from .._trees.forest import narrowed
-from .part import LARGEST, Part, Update
+from .part import (
+    FOLDS,
+    LARGEST,
+    MORE_BY_SPELLING,
+    Cancel,
+    Folded,
+    Matcher,
+    TrainedMatcher,
+    Training,
+    Update,
+)
+from .shortlists import Shortlists
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Index = TypeVar("Index", bound="FeatureIndex")
 KEPT_LABELS = 64  # per feature
-FOLDS = 4  # a training row is matched by an index that has not seen its fold
-# A random stream that no tree uses, and no other part of a fit.
-_FOLD_STREAM = 2**63 + 1
 PRIOR_MASS = (
     2.0  # as in the core: so much of each feature is taken to lie in rows without the label
 )
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureIndex(Part):
+class FeatureIndex(Matcher):
     """For each feature its most associated labels; a weight is a code times the feature's unit."""
 
     offsets: NDArray[np.int64]  # n_features + 1
@@ -46,50 +57,56 @@ class FeatureIndex(Part):
         Array("units", (np.float32,), ("features",), bounds=(0, LARGEST)),
         since=2,
     )
+    IN_CORE: ClassVar = True
+
+    @classmethod
+    def train(cls, name: str, training: Training) -> TrainedMatcher[Self] | None:
+        """In one pass over the rows."""
+        data = training.data
+        if not data.blocks.has(name):
+            return None
+        x = data.blocks.read_by(name)
+        *parts, whole = (
+            cls(offsets, narrowed(labels, data.n_labels - 1), codes, units)
+            for offsets, labels, codes, units in _core.train_feature_indexes(
+                x.checked, data.y.checked, training.folds, n_folds=FOLDS, keep=KEPT_LABELS
+            )
+        )
+        return Folded(whole, tuple(parts), training.folds)
 
     def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
         if verify:
             check_order(name, self.offsets, self.labels, sizes["known"], "label", "feature")
 
-    def relabelled(self, moved: Moved) -> FeatureIndex:
-        lists = moved.indexed.within(self.offsets, self.labels, self.codes)
-        return FeatureIndex(*lists, self.units)
+    def scores(self, x: FeatureArrays, lists: Shortlists, cancel: Cancel = None) -> None:
+        return None
 
-    def widened(self, name: str, before: Layout, after: Layout) -> FeatureIndex:
+    def relabelled(self, moved: Moved) -> Self:
+        lists = moved.indexed.within(self.offsets, self.labels, self.codes)
+        return type(self)(*lists, self.units)
+
+    def widened(self, name: str, before: Layout, after: Layout) -> Self:
         more = after.width_for(name) - before.width_for(name)
         return with_features(self, after.width_for(name)) if more else self
 
-    def learned(self, name: str, update: Update) -> FeatureIndex:
+    def learned(self, name: str, update: Update) -> Self:
         (block,) = READS[name]
         x, new = update.new.x.read_by(name), update.new
-        return with_rows(self, update.masses[block], x, new, update.seed)
+        return with_rows(self, update.masses_before[block], x, new, update.seed)
 
 
-@dataclass(frozen=True, eq=False)
-class FoldedIndex:
-    """An index of all rows, and for each fold of the rows one that has not seen it."""
+class SubWordIndex(FeatureIndex):
+    """An index of sub-words."""
 
-    whole: FeatureIndex
-    parts: tuple[FeatureIndex, ...]
-    folds: NDArray[np.uint8]  # of each row
+    WORTH: ClassVar = MORE_BY_SPELLING
 
-
-def train_index(x: FeatureArrays, y: LabelArrays, seed: int) -> FoldedIndex:
-    """Learn the index in one pass over the rows."""
-    folds = np.zeros(x.n_rows, dtype=np.uint8)
-    for bit in range(FOLDS.bit_length() - 1):
-        half = _core.bag_mask(seed, _FOLD_STREAM + bit, x.n_rows, 0.5)
-        folds |= half << np.uint8(bit)
-    *parts, whole = (
-        FeatureIndex(offsets, narrowed(labels, y.n_labels - 1), codes, units)
-        for offsets, labels, codes, units in _core.train_feature_indexes(
-            x.checked, y.checked, folds, n_folds=FOLDS, keep=KEPT_LABELS
-        )
-    )
-    return FoldedIndex(whole, tuple(parts), folds)
+    @classmethod
+    def train(cls, name: str, training: Training) -> TrainedMatcher[Self] | None:
+        form = training.data.sub_word_form
+        return super().train(name, training) if form is not None and form.indexed else None
 
 
-# -- learning on ------------------------------------------------------------------------------
+# -- incremental learning ---------------------------------------------------------------------
 
 
 def unit_values(x: FeatureArrays) -> NDArray[np.float64]:
@@ -106,8 +123,8 @@ def unit_masses(x: FeatureArrays) -> NDArray[np.float64]:
 
 
 def with_rows(
-    index: FeatureIndex, masses: NDArray[np.float32], x: FeatureArrays, new: NewRows, seed: int
-) -> FeatureIndex:
+    index: Index, masses: NDArray[np.float32], x: FeatureArrays, new: NewRows, seed: int
+) -> Index:
     """The index with new rows of its features `x` added; `masses` are those of the rows before.
 
     What a feature did not keep of the rows before, or has rounded off, is lost: close to, but not
@@ -123,17 +140,17 @@ def with_rows(
         keep=KEPT_LABELS,
         seed=seed,
     )
-    return FeatureIndex(offsets, narrowed(labels, new.y.n_labels - 1), codes, units)
+    return type(index)(offsets, narrowed(labels, new.y.n_labels - 1), codes, units)
 
 
 def _lift(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
     return np.where(counts > 0, (n_rows / np.maximum(counts, 1)) ** 0.25, 0.0)
 
 
-def with_features(index: FeatureIndex, n_features: int) -> FeatureIndex:
+def with_features(index: Index, n_features: int) -> Index:
     """The index widened to a number of features; no label has the new ones yet."""
     more = n_features - len(index.units)
-    return FeatureIndex(
+    return type(index)(
         np.append(index.offsets, np.full(more, index.offsets[-1])),
         index.labels,
         index.codes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,11 @@ from .._storage.strings import Strings
 from .._trees.columns import Moved, NewColumns, Numbers
 from .._trees.forest import narrowed
 from ..datasets.dataset import SubWordForm
-from .part import Part
+from .part import MORE_BY_SPELLING, Cancel, Matcher, Scores, TrainedMatcher, Training
+from .shortlists import Shortlists
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # A name counts as matched if the text has so much of it, by the weight of its sub-words.
 MATCHED = 0.8
@@ -35,7 +39,7 @@ _LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class NameIndex(Part):
+class NameIndex(Matcher):
     """For each sub-word the names that have it; one or more names for each label."""
 
     offsets: NDArray[np.int64]  # n_sub_words + 1
@@ -64,6 +68,17 @@ class NameIndex(Part):
         Array("right", (np.int64,), ("counted",)),
         since=2,
     )
+    IN_CORE: ClassVar = True
+    WORTH: ClassVar = MORE_BY_SPELLING
+
+    @classmethod
+    def train(cls, name: str, training: Training) -> TrainedMatcher[NameIndex] | None:
+        """Of the names alone; matches are counted on shortlists."""
+        data = training.data
+        if data.sub_word_form is None or not data.blocks.has(name) or not data.with_names:
+            return None
+        labels = data.y.classes.tolist()
+        return TrainedMatcher(name_index(labels, data.sub_word_form, data.label_synonyms))
 
     def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
         n_labels, n_known, n_names = sizes["labels"], sizes["known"], len(self.owners)
@@ -112,6 +127,23 @@ class NameIndex(Part):
             text.offsets,
             *(_sums(matches, moved) for matches in (self.matched, self.right)),
         )
+
+    def scores(
+        self, x: FeatureArrays, lists: Shortlists, cancel: Cancel = None
+    ) -> NDArray[np.float32]:
+        return self.odds(lists.labels)
+
+    @classmethod
+    def held_scores(
+        cls,
+        name: str,
+        trained: TrainedMatcher[Self],
+        training: Training,
+        truth: NDArray[np.bool_],
+    ) -> Scores:
+        lists = training.held
+        assert lists is not None and lists.coverages is not None
+        return trained.whole.odds_without(lists.labels, lists.coverages, truth)
 
     def odds(self, labels: NDArray[np.int32]) -> NDArray[np.float32]:
         """Log-odds that a label is right if its name is matched."""

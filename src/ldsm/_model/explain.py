@@ -204,16 +204,7 @@ class RowExplainer:
         stage = self.model.second_stage
         if stage is None or stage.ranker is None:
             return None, []
-        features, stored = stage.ranker.vector(column)
-        row = self.row.read_by("ranker")
-        weights = np.zeros(row.n_features + 1)
-        weights[features] = stored
-        values = row.values.astype(np.float64)
-        length = np.sqrt(np.sum(values**2))
-        products = weights[row.indices] * values / (length if length > 0 else 1.0)
-        strongest = np.lexsort((row.indices, -np.abs(products)))[:most]
-        reasons = [(int(row.indices[i]), float(products[i])) for i in strongest if products[i]]
-        return float(weights[row.n_features]), reasons
+        return stage.ranker.reasons(self.row.read_by("ranker"), column, most)
 
 
 def explain_paths(model: FittedModel, row: Blocks, max_reasons: int) -> list[TreePath]:

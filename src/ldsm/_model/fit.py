@@ -16,7 +16,8 @@ from sklearn.utils import check_random_state
 from .._execution.executor import Executor, JoblibExecutor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
 from .._features.training_rows import TrainingRows
-from .._matching.shortlists import OutOfBag
+from .._matching.matchers import OutOfBag
+from .._matching.part import Training
 from .._ranking.training import match_training_rows, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
@@ -112,6 +113,7 @@ def fit_model(
     matching, stage = None, None
     kind = rerank_kind(settings, data.n_rows)
     if params.subsample < 1:
+        training = Training(data, settings, seed, threads, params.compress)
         oob = OutOfBag(
             forest,
             data.blocks,
@@ -119,16 +121,14 @@ def fit_model(
             params.subsample,
             scores_by_rows(settings["leaf_scores"]),
             threads,
+            training.folds,
             None if data.y.counts.all() else (data.y.counts > 0).astype(np.uint8),
         )
-        with_index = kind in (AUTO, "linear")
-        matching = match_training_rows(oob, data, seed, with_index=with_index)
-    if kind is not None and matching is not None:
-        stage = train_second_stage(
-            kind, data, matching, settings, seed, threads, compress=params.compress
-        )
+        matching = match_training_rows(oob, training, with_others=kind in (AUTO, "linear"))
+        if kind is not None:
+            stage = train_second_stage(kind, training, matching)
     seconds = time.perf_counter() - started
-    training = {
+    facts = {
         "seed": seed,
         "rows": data.n_rows,
         "features": data.n_features,
@@ -138,7 +138,7 @@ def fit_model(
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
     if checkpoint is not None:
-        training["trees_from_checkpoint"] = n_taken
+        facts["trees_from_checkpoint"] = n_taken
     model = FittedModel(
         forest,
         stage,
@@ -148,7 +148,7 @@ def fit_model(
         settings["leaf_scores"],
         params,
         seed,
-        training,
+        facts,
         data.feature_names,
         layout=data.blocks.layout,
     )

@@ -20,7 +20,8 @@ from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks, Layout
-from .._matching.shortlists import Shortlists, match
+from .._matching.matchers import match
+from .._matching.shortlists import Shortlists
 from .._ranking.saved_form import stage_hashed
 from .._ranking.stage import SHORTLIST, SecondStage
 from .._storage.fields import (
@@ -205,9 +206,7 @@ class FittedModel:
             allowed = np.append(allowed, np.zeros(self.forest.n_dropped, np.uint8))
         if stage is None:
             length = max(least, SHORTLIST)
-            return match(
-                self.forest, x, length, None, by_rows=by_rows, allowed=allowed, cancel=cancel
-            )
+            return match(self.forest, x, length, by_rows=by_rows, allowed=allowed, cancel=cancel)
         lists = stage.shortlists(self.forest, x, by_rows=by_rows, allowed=allowed, cancel=cancel)
         return stage.or_most_frequent(lists, allowed)
 

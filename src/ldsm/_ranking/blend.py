@@ -5,13 +5,14 @@ likelihood, and the distance to the label's centroid, each alone and times the l
 because all of them are less reliable for labels with few rows. It is fitted on held-out pairs, so
 that its scores are calibrated.
 
-Only this module knows the kinds of blend: `SIGNALS` and `KINDS`.
+Only this module knows the kinds of blend: `SIGNALS`, `OPTIONS` and `KINDS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -30,9 +31,7 @@ class Listed:
 
     lists: Shortlists
     label_counts: NDArray[Any]  # by label
-    margins: NDArray[np.float32] | None = None  # by the ranker
-    distances: NDArray[np.float64] | None = None  # squared, to the label's centroid
-    name_odds: NDArray[np.float32] | None = None
+    scores: Mapping[str, NDArray[Any]]  # by the parts of a model that compute them, by name
     most_cosine: float = 0.0
 
     @property
@@ -72,6 +71,14 @@ class Kind(NamedTuple):
     calibrates: bool = False  # only turns its one signal into a probability; keeps the order
 
 
+class Option(NamedTuple):
+    """What may be added to a linear blend."""
+
+    name: str
+    terms: tuple[str, ...]
+    part: str | None = None  # that the signals come from, by its name in `PARTS`
+
+
 BASE, TREES, NAME, FREQUENCY = "base", "trees", "name", "frequency"
 SIGNALS: Mapping[str, Signal] = {
     "t": Signal("tree log-odds", TREES),
@@ -87,32 +94,35 @@ SIGNALS: Mapping[str, Signal] = {
     "k": Signal("cosine with the name", NAME, lambda listed: listed.cosines),
     "d": Signal("cosine below the row's best", NAME, lambda listed: listed.below_best),
     # How often the name's match was right.
-    "r": Signal("log-odds of the name", NAME, lambda listed: listed.name_odds),
+    "r": Signal("log-odds of the name", NAME, lambda listed: listed.scores.get("names")),
 }
 # The stages that an explanation shows, in this order.
 SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
 _LINEAR = ("", "t", "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
-_INDEXED = (*_LINEAR, "w", "wc", "wm", "wz", "tw", "n", "nm")
-_SUB_WORDS = ("s", "ss", "sc", "sm", "ts")
 _NAMES = ("k", "kk", "o", "ooo", "ok", "kc", "km", "d", "r", "ro", "rooo", "rk")
-_TAIL = ("q", "qc")
+# What may be added to a linear blend, in the order in which it is tried.
+OPTIONS = (
+    Option("index", ("w", "wc", "wm", "wz", "tw", "n", "nm"), "index"),
+    Option("subwords", ("s", "ss", "sc", "sm", "ts"), "sub_index"),
+    Option("names", _NAMES, "names"),
+    Option("tail", ("q", "qc"), "centroids"),
+)
+
+
+def with_option(kind: str, option: Option) -> str:
+    """The name of a linear kind with one more option."""
+    return f"{kind}+{option.name}"
 
 
 def _linear_kinds() -> Iterator[tuple[str, Kind]]:
-    """Linear blends with all choices of further parts."""
-    parts = (
-        ("index", _INDEXED[len(_LINEAR) :], "index"),
-        ("subwords", _SUB_WORDS, "sub_index"),
-        ("names", _NAMES, "names"),
-        ("tail", _TAIL, "centroids"),
-    )
-    for chosen in product((False, True), repeat=len(parts)):
-        used = [part for part, wanted in zip(parts, chosen, strict=True) if wanted]
-        name = "+".join(["linear", *(part[0] for part in used)])
-        terms = sum((part[1] for part in used), _LINEAR)
-        if all(chosen[1:3]):
+    """Linear blends with all choices of options."""
+    for chosen in product((False, True), repeat=len(OPTIONS)):
+        used = [option for option, wanted in zip(OPTIONS, chosen, strict=True) if wanted]
+        terms = sum((option.terms for option in used), _LINEAR)
+        if {"subwords", "names"} <= {option.name for option in used}:
             terms = (*terms, "ks", "os")
-        yield name, Kind(terms, ("ranker", *(part[2] for part in used)))
+        needs = ("ranker", *(option.part for option in used if option.part is not None))
+        yield reduce(with_option, used, "linear"), Kind(terms, needs)
 
 
 KINDS: Mapping[str, Kind] = {
@@ -156,8 +166,8 @@ class Pairs:
         return cls(
             np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file
             listed.label_counts[lists.labels],
-            listed.margins,
-            listed.distances,
+            listed.scores.get("ranker"),
+            listed.scores.get("centroids"),
             lists.index_scores,
             lists.sub_scores,
             "".join(found),

@@ -1,10 +1,10 @@
-"""One sparse vector of features per label: the weights of the ranker, or centroids."""
+"""One sparse vector of features per label: what the ranker and the centroids have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,13 @@ from .._arrays.features import FeatureArrays
 from .._arrays.lists import replaced_lists, taken_lists
 from .._execution.threads import CancelFlag
 from .._features.blocks import MAIN, Layout
-from .._matching.part import LARGEST, Part
+from .._matching.part import LARGEST, Scorer
 from .._storage.fields import Array, Sizes, Table
 from .._storage.gaps import check_order
 from .._trees.columns import Moved
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 NO_UNITS = np.zeros(0, np.float32)
 FEW_ROWS = 4  # are answered feature by feature
@@ -28,7 +31,7 @@ Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelVectors(Part):
+class LabelVectors(Scorer):
     """One sparse vector per label; feature number D is a constant 1.
 
     Exact vectors have float weights and numbers of features. Compressed ones have the gaps between
@@ -64,7 +67,7 @@ class LabelVectors(Part):
                 raise ValueError(f"its {name} has a weight that is not finite")
 
     @classmethod
-    def concatenated(cls, parts: Sequence[Sequence[NDArray[Any]]]) -> LabelVectors:
+    def concatenated(cls, parts: Sequence[Sequence[NDArray[Any]]]) -> Self:
         """The vectors of consecutive labels from the arrays of each part."""
         ends = np.cumsum([0] + [part[0][-1] for part in parts])
         offsets = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
@@ -74,9 +77,7 @@ class LabelVectors(Part):
         )
 
     @classmethod
-    def packed(
-        cls, matrix: sp.csr_array, n_features: int, *, prune: float, compress: bool
-    ) -> LabelVectors:
+    def packed(cls, matrix: sp.csr_array, n_features: int, *, prune: float, compress: bool) -> Self:
         """The rows of a matrix, features ascending, without what is smaller than `prune`."""
         values = matrix.data.astype(np.float32)
         kept = np.abs(values) >= max(prune, np.finfo(np.float32).tiny)
@@ -87,13 +88,13 @@ class LabelVectors(Part):
     def is_compressed(self) -> bool:
         return bool(self.weights.dtype == np.int8)
 
-    def taken(self, labels: NDArray[np.int64]) -> LabelVectors:
+    def taken(self, labels: NDArray[np.int64]) -> Self:
         """The vectors of the given labels, in their order."""
         offsets, entries = taken_lists(self.offsets, labels)
         units = self.units[labels] if len(self.units) else self.units
-        return LabelVectors(offsets, self.features[entries], self.weights[entries], units)
+        return type(self)(offsets, self.features[entries], self.weights[entries], units)
 
-    def replaced(self, labels: NDArray[np.int64], others: LabelVectors) -> LabelVectors:
+    def replaced(self, labels: NDArray[np.int64], others: Self) -> Self:
         """With other vectors for the given labels, which ascend."""
         offsets, (features, weights) = replaced_lists(
             self.offsets,
@@ -105,9 +106,9 @@ class LabelVectors(Part):
         units = self.units.copy()
         if len(units):
             units[labels] = others.units
-        return LabelVectors(offsets, features, weights, units)
+        return type(self)(offsets, features, weights, units)
 
-    def relabelled(self, moved: Moved) -> LabelVectors:
+    def relabelled(self, moved: Moved) -> Self:
         columns, units = moved.columns, self.units
         if not columns.only_adds:
             return self.taken(columns.source)
@@ -115,18 +116,18 @@ class LabelVectors(Part):
         lengths = columns.taken(np.diff(self.offsets), 0)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         units = columns.taken(units, 0) if len(units) else units
-        return LabelVectors(offsets, self.features, self.weights, units)
+        return type(self)(offsets, self.features, self.weights, units)
 
-    def widened(self, name: str, before: Layout, after: Layout) -> LabelVectors:
+    def widened(self, name: str, before: Layout, after: Layout) -> Self:
         return self.with_room(before[MAIN], after[MAIN] - before[MAIN], after.width_for(name))
 
-    def with_room(self, at: int, more: int, n_features: int) -> LabelVectors:
+    def with_room(self, at: int, more: int, n_features: int) -> Self:
         """The same vectors among `n_features`, of which `more` new ones are numbered from `at`."""
         owner, features = self.entries()
         behind = features >= at
         if not self.is_compressed:
             shifted = (features + more * behind).astype(np.int32)
-            return LabelVectors(self.offsets, shifted, self.weights, self.units)
+            return type(self)(self.offsets, shifted, self.weights, self.units)
         # Only the gap before the first feature behind them grows.
         first = behind.copy()
         first[1:] &= ~behind[:-1] | (owner[1:] != owner[:-1])
@@ -134,12 +135,12 @@ class LabelVectors(Part):
         widest = _core.widest_gap(n_features)
         if gaps.max(initial=0) <= widest:
             gaps = gaps.astype(np.min_scalar_type(widest))
-            return LabelVectors(self.offsets, gaps, self.weights, self.units)
+            return type(self)(self.offsets, gaps, self.weights, self.units)
         real = self.weights != 0
         shifted = (features + more * behind)[real].astype(np.int32)
         offsets = _offsets(real, self.offsets)
         encoded = _core.encode_codes(offsets, shifted, self.weights[real], n_features)
-        return LabelVectors(*encoded, self.units)
+        return type(self)(*encoded, self.units)
 
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The label and the feature of each weight."""

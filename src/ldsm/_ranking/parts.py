@@ -1,20 +1,15 @@
-"""The registry of the parts of a second stage."""
+"""The registry of the parts of a second stage: matchers and scorers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .._matching.feature_index import FeatureIndex
-from .._matching.names import NameIndex
-from .._matching.part import Part
-from .label_vectors import LabelVectors
+from .._matching.matchers import MATCHERS
+from .._matching.part import Part, Scorer
+from .centroids import Centroids
+from .ranker import Ranker
 
-# Saving, relabelling, updating and inspecting go through the parts of a model and need no other
-# list. What a part reads is in `READS`.
-PARTS: Mapping[str, type[Part]] = {
-    "index": FeatureIndex,
-    "sub_index": FeatureIndex,
-    "names": NameIndex,
-    "ranker": LabelVectors,
-    "centroids": LabelVectors,
-}
+SCORERS: Mapping[str, type[Scorer]] = {"ranker": Ranker, "centroids": Centroids}
+# Training, saving, relabelling, updating and inspecting go through the parts of a model and need no
+# other list. What a part reads is in `READS`, what its scores are used for in `SIGNALS`.
+PARTS: Mapping[str, type[Part]] = {**MATCHERS, **SCORERS}

@@ -1,6 +1,9 @@
 """The ranker: a linear classifier for each label, trained range by range of labels.
 
-What a label's classifier becomes does not depend on its range.
+What a label's classifier becomes does not depend on its range. To learn from new rows, classifiers
+take a proximal step: they fit these and stay close to what they were, the closer the more rows have
+said so. A new label of which there are examples only starts from a classifier that says no to every
+row.
 """
 
 from __future__ import annotations
@@ -12,12 +15,20 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.features import FeatureArrays
+from .._arrays.features import FeatureArrays, feature_arrays
+from .._arrays.labels import LabelArrays
+from .._arrays.matrices import label_csr
 from .._execution.executor import Control, Executor
 from .._execution.threads import state_of
+from .._features.blocks import BIGRAMS, MAIN
+from .._features.new_rows import NewRows
+from .._matching.feature_index import FeatureIndex, mean_rows
+from .._matching.part import Cancel, Scores, Trained, Training, Update
+from .._matching.shortlists import Shortlists
 from .label_vectors import LabelVectors
 
 # Chosen on held-out training rows (docs/tuning.md).
@@ -26,12 +37,190 @@ COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0
 MAX_EPOCHS = 30
 PRUNE = 0.1
+# A label that fewer rows list learns from others, too, up to this number.
+FILL_TO = 50
+# How firmly the former rows resist the new ones: the curvature of their loss is twice the cost
+# for each row within its margin, and all are taken to be.
+FIRMNESS = 2.0
 # Ranges of fewer pairs are not worth a thread; each range scales all rows for itself.
 RANGE_PAIRS, MOST_RANGES = 16_384, 64
 
 # By label, the rows that its classifier learns from: offsets, rows, whether they have the label.
 LabelPairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
-Trained = tuple[Sequence[NDArray[Any]], NDArray[np.float32]]
+Range = tuple[Sequence[NDArray[Any]], NDArray[np.float32]]
+
+
+class Ranker(LabelVectors):
+    """The weights of the classifiers; the last feature's is the bias."""
+
+    @classmethod
+    def train(cls, name: str, training: Training) -> Trained:
+        """On all rows; the margins of held-out pairs are those before it has seen their rows."""
+        data, lists, held = training.data, training.lists, training.held
+        assert lists is not None and held is not None
+        x = data.blocks.read_by(name)
+        pairs = offsets, rows, _ = label_pairs(lists.indptr, lists.labels, data.y, training.seed)
+        ranker, margins = train_ranker(
+            training.executor,
+            x,
+            pairs,
+            held_out=training.held_out,
+            cost=_cost(x),
+            compress=training.compress,
+            seed=training.seed,
+        )
+        # The core returns the held-out pairs by label, but shortlists are by row.
+        held_out = training.held_out[rows].view(bool)
+        labels = np.repeat(np.arange(data.n_labels), np.diff(offsets))[held_out]
+        key = pair_keys(rows[held_out], labels, data.n_labels)
+        order = np.argsort(key)
+        held_rows = np.repeat(training.held_rows, np.diff(held.indptr))
+        wanted = pair_keys(held_rows, held.labels, data.n_labels)
+        return Trained(margins[order[np.searchsorted(key, wanted, sorter=order)]], lambda: ranker)
+
+    def scores(self, x: FeatureArrays, lists: Shortlists, cancel: Cancel = None) -> Scores:
+        """The margins."""
+        return self.products(x, lists.indptr, lists.labels, cancel)
+
+    def learned(self, name: str, update: Update) -> Ranker:
+        """The classifiers of labels that new rows have or list, trained further."""
+        new, lists, seed = update.new, update.lists, update.seed
+        assert lists is not None
+        x = new.x.read_by(name)
+        pairs = _without_unknown(label_pairs(lists.indptr, lists.labels, new.y, seed), new)
+        cost = _cost(x)  # not of the averages that stand in for rows
+        x, (offsets, rows, positive) = self._with_stand_ins(x, update, pairs)
+        labels = np.flatnonzero(np.diff(offsets))
+        if not len(labels):
+            return self
+        trained, _ = train_ranker(
+            update.executor,
+            x,
+            (offsets, rows, positive),
+            cost=cost,
+            compress=self.is_compressed,
+            seed=seed,
+            start=self._start(update, cost, x.n_features),
+        )
+        return self.replaced(labels, trained.taken(labels))
+
+    def reasons(
+        self, row: FeatureArrays, label: int, most: int | None
+    ) -> tuple[float, list[tuple[int, float]]]:
+        """The bias of a label's classifier, and its strongest contributions in one row."""
+        features, stored = self.vector(label)
+        weights = np.zeros(row.n_features + 1)
+        weights[features] = stored
+        values = row.values.astype(np.float64)
+        length = np.sqrt(np.sum(values**2))
+        products = weights[row.indices] * values / (length if length > 0 else 1.0)
+        strongest = np.lexsort((row.indices, -np.abs(products)))[:most]
+        reasons = [(int(row.indices[i]), float(products[i])) for i in strongest if products[i]]
+        return float(weights[row.n_features]), reasons
+
+    # -- incremental learning -----------------------------------------------------------------
+
+    def _start(self, update: Update, cost: float, n_features: int) -> RankerStart:
+        new, examples = update.new, update.new.of_unknown_frequency
+        masses = [update.masses[MAIN], update.masses[BIGRAMS]]
+        mass = np.concatenate(masses).astype(np.float64)
+        # The squares of a unit row's values add up to 1.
+        squares = (mass * (new.n_before / max(mass.sum(), 1e-9))).astype(np.float32)
+        n_pairs = _pairs_before(update.length, new)
+        # Had a new label been known, it would have been trained on a share of the rows before. A
+        # batch that shows how often it occurs has its own rows without it.
+        share = np.select([new.known, examples], [1.0, n_pairs / max(1, new.n_before)], 0.0)
+        return RankerStart(
+            self._started(np.flatnonzero(examples), n_features),
+            squares,
+            FIRMNESS * cost * share,
+            FIRMNESS * cost * np.where(share > 0, n_pairs, 0.0),
+        )
+
+    def _started(self, labels: NDArray[np.int64], n_features: int) -> Ranker:
+        """With first classifiers of new labels: no row so far has had them, so they say no."""
+        place = (np.arange(len(labels)), np.full(len(labels), n_features))
+        no = sp.csr_array(
+            (np.full(len(labels), -1, np.float32), place), shape=(len(labels), n_features + 1)
+        )
+        packed = self.packed(no, n_features, prune=0, compress=self.is_compressed)
+        return self.replaced(labels, packed)
+
+    def _with_stand_ins(
+        self, x: FeatureArrays, update: Update, pairs: LabelPairs
+    ) -> tuple[FeatureArrays, LabelPairs]:
+        """With rows that stand in for the former ones, where a new label has too few without it.
+
+        They are what the rows of its neighbours have on average: of the labels that are most often
+        listed where it is given.
+        """
+        new, lists = update.new, update.lists
+        assert lists is not None
+        offsets, rows, positive = pairs
+        owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
+        without = np.bincount(owner[positive == 0], minlength=new.y.n_labels)
+        known = new.known
+        wanting = np.flatnonzero(~known & (new.y.counts > 0) & (without < FILL_TO))
+        if not len(wanting) or not known.any():
+            return x, pairs
+        given = label_csr(new.y.indptr, new.y.indices, new.y.n_labels)[:, wanting].T
+        near = sp.csr_array(given @ label_csr(lists.indptr, lists.labels, new.y.n_labels))
+        chosen: list[NDArray[np.int64]] = []
+        for i, label in enumerate(wanting.tolist()):
+            part = slice(near.indptr[i], near.indptr[i + 1])
+            others, times = near.indices[part], near.data[part]
+            times = times * known[others]
+            order = np.lexsort((others, -times))[: FILL_TO - int(without[label])]
+            chosen.append(others[order[times[order] > 0]].astype(np.int64))
+        neighbours = np.unique(np.concatenate(chosen))
+        stand_ins = self._means(neighbours, update, x.n_features)
+        extra = np.concatenate([np.searchsorted(neighbours, others) for others in chosen])
+        of = np.repeat(wanting, [len(others) for others in chosen])
+        owner = np.concatenate([owner, of])
+        order = np.argsort(owner, kind="stable")
+        rows = np.concatenate([rows, (x.n_rows + extra).astype(np.int32)])[order]
+        positive = np.concatenate([positive, np.zeros(len(extra), np.uint8)])[order]
+        offsets = offsets + np.concatenate(
+            [[0], np.cumsum(np.bincount(of, minlength=new.y.n_labels))]
+        )
+        joined = feature_arrays(sp.vstack([x.matrix(), stand_ins], format="csr"))
+        return joined, (offsets.astype(np.int64), rows, positive)
+
+    def _means(self, labels: NDArray[np.int64], update: Update, n_features: int) -> sp.csr_array:
+        """What the rows of some labels have on average, one row each."""
+        centroids, index = update.parts.get("centroids"), update.parts.get("index")
+        if isinstance(centroids, LabelVectors):
+            return sp.csr_array(centroids.taken(labels).matrix(n_features)[:, :n_features])
+        if not isinstance(index, FeatureIndex):
+            # The trees alone find labels: only what speaks for a label is known of its rows.
+            means = self.taken(labels).matrix(n_features)[:, :n_features]
+            return sp.csr_array(means.maximum(0))
+        new = update.new
+        means = mean_rows(index, update.masses[MAIN], labels, new.counts_before, new.n_before)
+        shape = (len(labels), n_features)
+        return sp.csr_array((means.data, means.indices, means.indptr), shape=shape)
+
+
+def _cost(x: FeatureArrays) -> float:
+    return COST_BINARY if x.is_binary else COST
+
+
+def label_pairs(
+    indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    y: LabelArrays,
+    seed: int,
+    *,
+    fill_to: int = FILL_TO,
+) -> LabelPairs:
+    """By label, the rows that list it, at least `fill_to`, and whether they have it."""
+    listed = _core.CheckedLabels(indptr, labels, y.n_labels)
+    return _core.label_pairs(listed, y.checked, fill_to=fill_to, seed=seed)
+
+
+def pair_keys(rows: NDArray[Any], labels: NDArray[Any], n_labels: int) -> NDArray[np.int64]:
+    """One number per (row, label) pair."""
+    return np.asarray(rows * np.int64(n_labels) + labels)
 
 
 class RankerStart(NamedTuple):
@@ -63,7 +252,7 @@ class RankerTask:
         start = None if self.start is None else _core.RankerStart(*self.start)
         return _core.CheckedPairs(*self.pairs, self.x.n_rows), start
 
-    def __call__(self, part: tuple[int, int], control: Control) -> Trained:
+    def __call__(self, part: tuple[int, int], control: Control) -> Range:
         """The vectors, as arrays, and the margins of held-out pairs, by label."""
         pairs, start = self._checked
         return _core.train_ranker(
@@ -87,7 +276,7 @@ def train_ranker(
     seed: int,
     held_out: NDArray[np.uint8] | None = None,
     start: RankerStart | None = None,
-) -> tuple[LabelVectors, NDArray[np.float32]]:
+) -> tuple[Ranker, NDArray[np.float32]]:
     """The classifiers of all labels, and the margins of held-out pairs, by label."""
     params = {
         "cost": cost,
@@ -98,7 +287,7 @@ def train_ranker(
     }
     task = RankerTask(x, pairs, params, seed, held_out, start)
     trained = executor.map(task, label_ranges(pairs[0]), name="label range")
-    vectors = LabelVectors.concatenated([arrays for arrays, _ in trained])
+    vectors = Ranker.concatenated([arrays for arrays, _ in trained])
     return vectors, np.concatenate([margins for _, margins in trained])
 
 
@@ -108,3 +297,23 @@ def label_ranges(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
     targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
     return list(pairwise(cuts.tolist()))
+
+
+def _without_unknown(pairs: LabelPairs, new: NewRows) -> LabelPairs:
+    """Without rows that lack a label that the model knows, where that says nothing."""
+    offsets, rows, positive = pairs
+    owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
+    kept = (positive > 0) | new.lacks[rows] | ~new.known[owner]
+    offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+    return offsets.astype(np.int64), rows[kept], positive[kept]
+
+
+def _pairs_before(length: int, new: NewRows) -> NDArray[np.float64]:
+    """About how many rows each label has been trained on: those that list it are the more.
+
+    For new labels, how many it would have been, had they been known.
+    """
+    counts = np.where(new.known, new.counts_before, new.y.counts)
+    per_row = new.counts_before.sum() / max(1, new.n_before)
+    about = np.clip(counts * (length / max(per_row, 1e-9)), FILL_TO, max(1, new.n_before))
+    return np.where(counts > 0, about, 0.0)

@@ -14,14 +14,15 @@ from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
+from .._matching.matchers import match
 from .._matching.names import NameIndex
-from .._matching.part import Part
-from .._matching.shortlists import Shortlists, match
+from .._matching.part import Part, Scores
+from .._matching.shortlists import Shortlists
 from .._trees.forest import Forest
 from .blend import Blend, Listed, Pairs
-from .label_vectors import LabelVectors
+from .centroids import Centroids
+from .ranker import Ranker
 
-Scores = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=Part)
 SHORTLIST = 100  # labels per row, unless more are found worth having
 
@@ -71,12 +72,12 @@ class SecondStage:
         return _of_kind(NameIndex, self.parts.get("names"))
 
     @property
-    def ranker(self) -> LabelVectors | None:
-        return _of_kind(LabelVectors, self.parts.get("ranker"))
+    def ranker(self) -> Ranker | None:
+        return _of_kind(Ranker, self.parts.get("ranker"))
 
     @property
-    def centroids(self) -> LabelVectors | None:
-        return _of_kind(LabelVectors, self.parts.get("centroids"))
+    def centroids(self) -> Centroids | None:
+        return _of_kind(Centroids, self.parts.get("centroids"))
 
     def masses_of(self, x: Blocks) -> dict[str, NDArray[np.float64]]:
         """By block, the mass of each feature in some rows; of sub-words only for their index."""
@@ -105,11 +106,9 @@ class SecondStage:
             forest,
             x,
             self.length,
-            self.index,
+            self.parts,
             by_rows=by_rows,
-            sub_index=self.sub_index,
             telling_sub_words=self.telling_sub_words,
-            names=self.names,
             match_names=self.match_names,
             unseen=unseen,
             allowed=allowed,
@@ -149,25 +148,20 @@ class SecondStage:
         cancel: CancelFlag | None = None,
         *,
         n_training_rows: int | None = None,
-        name_odds: NDArray[np.float32] | None = None,
+        known: Mapping[str, Scores] | None = None,
     ) -> Pairs:
         """The signals of the labels on each row's shortlist.
 
-        Given the number of training rows, also how far they can be relied on. `name_odds` are those
-        of rows whose matches of names have been counted.
+        Given the number of training rows, also how far they can be relied on. `known` scores of
+        parts are taken as they are.
         """
-        indptr, labels = lists.indptr, lists.labels
-        margins = distances = None
-        if self.ranker is not None:
-            margins = self.ranker.products(x.read_by("ranker"), indptr, labels, cancel)
-        if self.centroids is not None:
-            rows = x.read_by("centroids")
-            distances = self.centroids.squared_distances(rows, indptr, labels, cancel)
-        if name_odds is None and self.names is not None:
-            name_odds = self.names.odds(labels)
-        most = self.blend.most_cosine
+        scores = dict(known or {})
+        for name, part in self.parts.items():
+            if name not in scores:
+                own = part.scores(x.read_by(name), lists, cancel)
+                scores |= {} if own is None else {name: own}
         counts = self.blend.counts(self.label_counts)
-        pairs = Pairs.of(Listed(lists, counts, margins, distances, name_odds, most))
+        pairs = Pairs.of(Listed(lists, counts, scores, self.blend.most_cosine))
         if self.evidence is None or n_training_rows is None or self.evidence.suffices(lists):
             return pairs
         certainty = self.evidence.certainty(lists)
@@ -187,7 +181,7 @@ class SecondStage:
         cancel: CancelFlag | None = None,
         *,
         n_training_rows: int,
-    ) -> Scores:
+    ) -> NDArray[np.float32]:
         """Probabilities of the labels on each row's shortlist."""
         pairs = self.pairs(x, lists, cancel, n_training_rows=n_training_rows)
         return self.blend.probabilities(pairs)

@@ -7,7 +7,7 @@ continues with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,34 +16,35 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.labels import LabelArrays
-from .._execution.executor import Control, Executor, ThreadExecutor
-from .._features.training_rows import TrainingRows
+from .._execution.executor import Control, ThreadExecutor
 from .._matching.evidence import Evidence, long_runs
-from .._matching.feature_index import train_index
-from .._matching.names import name_index
-from .._matching.shortlists import Matchers, OutOfBag, Shortlists
+from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
+from .._matching.part import Part, Scores, Trained, TrainedMatcher, Training
+from .._matching.shortlists import Shortlists
 from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
-from .blend import Blend, Listed, Pairs, fit_blend, fit_unseen, rounded, tail_scores
-from .label_vectors import LabelVectors
-from .ranker import COST, COST_BINARY, LabelPairs, train_ranker
+from .blend import (
+    OPTIONS,
+    Blend,
+    Listed,
+    Option,
+    Pairs,
+    fit_blend,
+    fit_unseen,
+    rounded,
+    tail_scores,
+    with_option,
+)
+from .parts import SCORERS
+from .ranker import pair_keys
 from .stage import SHORTLIST, SecondStage
 
-# Chosen on held-out training rows (docs/tuning.md).
-FILL_TO = 50
-CENTROID_PRUNE = 0.01
-HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 2500
 GAMMAS = tuple(2.0**i for i in range(-2, 9))
 # A blend cannot be fitted to fewer true or fewer false held-out pairs.
 FEWEST_PAIRS = 20
-# A random stream that no tree uses: those are numbered from 0.
-_HELD_OUT_STREAM = 2**63
 # By the length of a shortlist: how many times as many true labels twice the length must find.
 # Beyond 100, the ranker's time grows more than precision does.
 LONGER_IF = {50: 1.01, 100: 1.05}
-# How many times as many true labels sub-words and names must find. Otherwise codes that look like
-# words of some texts by chance would pass for names.
-MORE_BY_SPELLING = 1.005
 # False pairs per true pair; more do not improve a blend.
 FALSE_PER_TRUE = 10
 # A label counts as found if it is among this many best of its row.
@@ -59,124 +60,83 @@ class Matching:
     lists: Shortlists  # of all training rows
     held: Shortlists  # of those that are held out, with all scores
     length: int
-    matchers: Matchers
+    matchers: TrainedMatchers
 
 
-def match_training_rows(
-    oob: OutOfBag, data: TrainingRows, seed: int, *, with_index: bool
-) -> Matching:
+def match_training_rows(oob: OutOfBag, training: Training, *, with_others: bool) -> Matching:
     """Shortlists of the training rows.
 
-    With `with_index`, held-out rows decide whether an index finds more of their labels than the
-    trees alone, whether sub-words and names find more still, and whether longer lists find many
-    more.
+    With `with_others`, held-out rows decide which matchers besides the trees find more of their
+    labels, and whether longer lists find many more.
     """
-    sample = np.flatnonzero(held_out_rows(data.n_rows, seed))
-
-    def matching(length: int, matchers: Matchers) -> Matching:
-        length = min(length, data.n_labels)
-        lists = oob.match(length, matchers)
-        if matchers.names is not None:
-            truth = shared(lists, data.y)
-            assert lists.coverages is not None
-            names = matchers.names.counted(lists.labels, lists.coverages, truth)
-            matchers, lists = replace(matchers, names=names), replace(lists, coverages=None)
-        return Matching(lists, oob.match(length, matchers, sample), length, matchers)
-
-    if not with_index:
-        return matching(SHORTLIST, Matchers())
-    y = data.y.take(sample)
+    data = training.data
+    y = data.y.take(training.held_rows)
     lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
 
-    def found(length: int, matchers: Matchers) -> int:
-        return int(shared(oob.match(length, matchers, sample), y).sum())
+    def found(length: int, matchers: TrainedMatchers) -> int:
+        return int(shared(oob.match(length, matchers, training.held_rows), y).sum())
 
-    matchers, most = Matchers(), found(lengths[-1], Matchers())
-
-    def add(least: float = 1.0, **changes: Any) -> None:
-        """Use more if that finds at least `least` times as many true labels."""
-        nonlocal matchers, most
-        more = replace(matchers, **changes)
-        if (its := found(lengths[-1], more)) >= least * most:
+    form = data.sub_word_form
+    matchers = TrainedMatchers(telling_sub_words=None if form is None else long_runs(form.words))
+    if not with_others:
+        return _matched(oob, training, SHORTLIST, matchers)
+    most = found(lengths[-1], matchers)
+    for name, kind in MATCHERS.items():
+        if (trained := kind.train(name, training)) is None:
+            continue
+        more = matchers.plus(name, trained)
+        if (its := found(lengths[-1], more)) >= kind.WORTH * most:
             matchers, most = more, its
-
-    add(index=train_index(data.blocks.read_by("index"), data.y, seed))
-    if (form := data.sub_word_form) is not None and data.blocks.has("sub_index"):
-        if form.indexed:
-            add(
-                MORE_BY_SPELLING,
-                sub_index=train_index(data.blocks.read_by("sub_index"), data.y, seed),
-                telling_sub_words=long_runs(form.words),
-            )
-        if data.with_names:
-            names = name_index(data.y.classes.tolist(), form, data.label_synonyms)
-            matchers = replace(matchers, names=names)
-            add(MORE_BY_SPELLING, match_names=True)
+        elif name == "names":
+            # They score the labels that others find.
+            matchers = replace(more, match_names=False)
     length, so_far = lengths[0], found(lengths[0], matchers)
     for longer in lengths[1:]:
-        more = most if longer == lengths[-1] else found(longer, matchers)
-        if length >= data.n_labels or more < LONGER_IF[length] * so_far:
+        n_found = most if longer == lengths[-1] else found(longer, matchers)
+        if length >= data.n_labels or n_found < LONGER_IF[length] * so_far:
             break
-        length, so_far = longer, more
-    return matching(length, matchers)
+        length, so_far = longer, n_found
+    return _matched(oob, training, length, matchers)
 
 
-def train_second_stage(
-    rerank: str,
-    data: TrainingRows,
-    matching: Matching,
-    settings: Mapping[str, Any],
-    seed: int,
-    executor: Executor,
-    *,
-    compress: bool,
-) -> SecondStage | None:
-    """The second stage, or None if "auto" has too little to learn from.
+def _matched(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> Matching:
+    data = training.data
+    length = min(length, data.n_labels)
+    lists = oob.match(length, matchers)
+    if matchers.names is not None:
+        assert lists.coverages is not None
+        names = matchers.names.counted(lists.labels, lists.coverages, shared(lists, data.y))
+        matchers = matchers.plus("names", TrainedMatcher(names))
+        lists = replace(lists, coverages=None)
+    return Matching(lists, oob.match(length, matchers, training.held_rows), length, matchers)
 
-    `settings` are the estimator's parameters; the result does not depend on the executor.
-    """
-    training = _Training(data, matching, settings, seed, executor, compress=compress)
-    if not training.can_blend:
+
+def train_second_stage(rerank: str, training: Training, matching: Matching) -> SecondStage | None:
+    """The second stage, or None if "auto" has too little to learn from."""
+    stage = _StageTraining(training, matching)
+    if not can_blend(stage.truth):
         if rerank == AUTO:
             return None
         raise ValueError(
             f"rerank={rerank!r} needs at least {FEWEST_PAIRS} true and {FEWEST_PAIRS} false labels "
-            f"on the out-of-bag shortlists of held-out rows. Got {training.truth.sum()} and "
-            f"{(~training.truth).sum()}: use rerank='auto' or None, or more rows or trees."
+            f"on the out-of-bag shortlists of held-out rows. Got {stage.truth.sum()} and "
+            f"{(~stage.truth).sum()}: use rerank='auto' or None, or more rows or trees."
         )
     if rerank == "tail":
-        return training.tail_stage()
-    return training.linear_stage(choose=rerank == AUTO)
+        return stage.tail_stage()
+    return stage.linear_stage(choose=rerank == AUTO)
 
 
-def held_out_rows(n_rows: int, seed: int, share: float = HELD_OUT_SHARE) -> NDArray[np.uint8]:
-    """1 for each row that the blend is fitted on, of at most the given share."""
-    share = min(share, HELD_OUT_ROWS / n_rows)
-    return _core.bag_mask(seed, _HELD_OUT_STREAM, n_rows, share)
-
-
-class _Training:
+class _StageTraining:
     """What all kinds of second stage share: the shortlists and the held-out pairs."""
 
-    def __init__(
-        self,
-        data: TrainingRows,
-        matching: Matching,
-        settings: Mapping[str, Any],
-        seed: int,
-        executor: Executor,
-        *,
-        compress: bool,
-    ) -> None:
-        self.data, self.y, self.matching = data, data.y, matching
-        self.x = data.blocks.read_by("ranker")  # and by the centroids
-        self.settings, self.seed, self.compress = settings, seed, compress
-        self.executor = executor
-        self.held_out = held_out_rows(data.n_rows, seed)
-        self.held_rows = np.flatnonzero(self.held_out)
+    def __init__(self, training: Training, matching: Matching) -> None:
+        self.training = replace(training, lists=matching.lists, held=matching.held)
+        self.data, self.y, self.matching = training.data, training.data.y, matching
+        self.settings, self.held_rows = training.settings, training.held_rows
         self.held = matching.held
         self.truth = shared(self.held, self.y.take(self.held_rows))
-        self.weights = blend_weights(self.truth, seed)
+        self.weights = blend_weights(self.truth, training.seed)
         self.most_cosine = self._most_cosine()
         self.cross_fitted: dict[str, NDArray[np.float64]] = {}  # precision by kind of blend
 
@@ -186,47 +146,54 @@ class _Training:
             return 0.0
         return float(f"{np.quantile(self.held.cosines[self.truth], 0.99):.6g}")
 
-    @property
-    def can_blend(self) -> bool:
-        return can_blend(self.truth)
-
     # -- the paper's tail scores --------------------------------------------------------------
 
     def tail_stage(self) -> SecondStage:
         share, gamma = self.settings["tail_blend"], self.settings["tail_gamma"]
-        pairs = self._held_pairs(distances=self._held_distances())
+        centroids = SCORERS["centroids"].train("centroids", self.training)
+        pairs = self._held_pairs(centroids=centroids.held_scores)
         if gamma == AUTO:
-            propensities = propensities_from_counts(self.y.counts, self.x.n_rows)
+            propensities = propensities_from_counts(self.y.counts, self.data.n_rows)
             gain = None if propensities is None else 1 / propensities[self.held.labels]
             worth = [self._precision(tail_scores(pairs, share, g), gain).mean() for g in GAMMAS]
             gamma = GAMMAS[int(np.argmax(worth))]
         blend = self._fitted("tail", pairs, tree_share=share, gamma=float(gamma))
-        return self._stage(blend, pairs)
+        return self._stage(blend, pairs, {"centroids": centroids})
 
     # -- the linear ranker --------------------------------------------------------------------
 
     def linear_stage(self, *, choose: bool) -> SecondStage:
-        """With `choose`, the blend has the centroids too if it clearly gains from them."""
+        """With `choose`, the blend has further options too if it clearly gains from them."""
         matchers = self.matching.matchers
-        ranker, margins = self._ranker()
-        kind = "linear" if matchers.index is None else "linear+index"
-        if matchers.sub_index is not None:
-            kind = f"{kind}+subwords"
-        distances = self._held_distances() if choose else None
-        pairs = self._held_pairs(margins=margins, distances=distances)
-        # Lists that names have filled are scored by them, too.
-        if self._have_names() and (
-            matchers.match_names or self._gains(f"{kind}+names", kind, pairs)
-        ):
-            kind = f"{kind}+names"
-        if choose and self._gains(f"{kind}+tail", kind, pairs):
-            kind = f"{kind}+tail"
+        chosen = SCORERS if choose else {"ranker": SCORERS["ranker"]}
+        trained = {name: part.train(name, self.training) for name, part in chosen.items()}
+        pairs = self._held_pairs(**{name: part.held_scores for name, part in trained.items()})
+        kind = "linear"
+        for option in OPTIONS:
+            richer = with_option(kind, option)
+            if self._is_needed(option) or (
+                self._is_possible(option, trained, choose=choose)
+                and self._gains(richer, kind, pairs)
+            ):
+                kind = richer
         blend = replace(self._fitted(kind, pairs), most_cosine=self.most_cosine)
         if matchers.names is not None and not self.y.counts.all():
             blend = replace(blend, unseen=self._unseen(pairs))
         if "names" not in blend.needs:
             blend = replace(blend, most_cosine=0.0)
-        return self._stage(blend, pairs, ranker)
+        return self._stage(blend, pairs, trained)
+
+    def _is_needed(self, option: Option) -> bool:
+        """Whether it is about a matcher that finds labels: lists are scored by what fills them."""
+        matchers = self.matching.matchers
+        if option.part == "names":
+            return matchers.match_names and self._have_names()
+        return option.part in matchers.trained
+
+    def _is_possible(self, option: Option, trained: Collection[str], *, choose: bool) -> bool:
+        if option.part == "names":
+            return self._have_names()
+        return choose if option.part is None else option.part in trained
 
     def _have_names(self) -> bool:
         """Whether there is something to learn from about names: true labels that are named."""
@@ -246,23 +213,22 @@ class _Training:
         weights = 1 / np.sqrt(pairs.label_counts[used])
         return rounded(fit_unseen(pairs[used], truth, weights))
 
-    def _stage(self, blend: Blend, pairs: Pairs, ranker: LabelVectors | None = None) -> SecondStage:
+    def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> SecondStage:
         matchers = self.matching.matchers
-        trained: dict[str, Any] = {**matchers.parts, "ranker": ranker}
-        if "centroids" in blend.needs:
-            trained["centroids"] = self._centroids()
+        parts: dict[str, Part] = {**matchers.parts}
+        parts |= {name: one.whole() for name, one in trained.items() if name in blend.needs}
         stage = SecondStage(
             blend,
             self.y.counts,
             self.matching.length,
-            {name: trained[name] for name in blend.needs},
+            {name: parts[name] for name in blend.needs},
             match_names="names" in blend.needs and matchers.match_names,
-            telling_sub_words=matchers.telling_sub_words,
+            telling_sub_words=matchers.telling_sub_words if "sub_index" in parts else None,
             tested=self._tested(blend.probabilities(pairs)),
         )
         evidence = Evidence.of(
             self.held,
-            stage.base_rates(self.x.n_rows),
+            stage.base_rates(self.data.n_rows),
             indexed=stage.index is not None or stage.sub_index is not None,
         )
         masses = stage.masses_of(self.data.blocks)
@@ -287,58 +253,14 @@ class _Training:
         rank[order] = np.arange(len(row)) - np.repeat(self.held.indptr[:-1], lengths)
         return rank
 
-    def _ranker(self) -> tuple[LabelVectors, NDArray[np.float32]]:
-        """The ranker of all rows, and the held-out margins of a ranker trained without them."""
-        pairs = offsets, rows, _ = self._label_pairs(self.matching.lists, FILL_TO)
-        ranker, margins = train_ranker(
-            self.executor,
-            self.x,
-            pairs,
-            held_out=self.held_out,
-            cost=COST_BINARY if self.x.is_binary else COST,
-            compress=self.compress,
-            seed=self.seed,
-        )
-        # The core returns the held-out pairs by label, but shortlists are by row.
-        held = self.held_out[rows].view(bool)
-        labels = np.repeat(np.arange(self.y.n_labels), np.diff(offsets))[held]
-        key = rows[held] * np.int64(self.y.n_labels) + labels
-        order = np.argsort(key)
-        wanted = _keys(self.held_rows, self.held.indptr, self.held.labels, self.y.n_labels)
-        return ranker, margins[order[np.searchsorted(key, wanted, sorter=order)]]
-
     # -- helpers ------------------------------------------------------------------------------
 
-    def _label_pairs(self, lists: Shortlists | LabelArrays, fill_to: int) -> LabelPairs:
-        labels = lists.labels if isinstance(lists, Shortlists) else lists.indices
-        checked = _core.CheckedLabels(lists.indptr, labels, self.y.n_labels)
-        return _core.label_pairs(checked, self.y.checked, fill_to=fill_to, seed=self.seed)
-
-    def _centroids(self, left_out: NDArray[np.uint8] | None = None) -> LabelVectors:
-        return LabelVectors(
-            *_core.train_centroids(
-                self.x.checked,
-                _core.CheckedPairs(*self._label_pairs(self.y, 0), self.x.n_rows),
-                left_out=left_out,
-                min_rows=self.settings["tail_min_rows"],
-                prune=CENTROID_PRUNE,
-                compress=self.compress,
-            )
-        )
-
-    def _held_distances(self) -> NDArray[np.float64]:
-        """Distances of the held-out pairs to the centroids of the other rows."""
-        return self._centroids(self.held_out).squared_distances(
-            self.x.take(self.held_rows), self.held.indptr, self.held.labels
-        )
-
-    def _held_pairs(self, **signals: Any) -> Pairs:
-        held, names = self.held, self.matching.matchers.names
-        if names is not None:
-            assert held.coverages is not None
-            odds = names.odds_without(held.labels, held.coverages, self.truth)
-            signals |= {"name_odds": odds, "most_cosine": self.most_cosine}
-        return Pairs.of(Listed(held, self.y.counts, **signals))
+    def _held_pairs(self, **scores: Scores) -> Pairs:
+        """The signals of held-out pairs, by parts that have not seen their rows."""
+        for name, trained in self.matching.matchers.trained.items():
+            own = MATCHERS[name].held_scores(name, trained, self.training, self.truth)
+            scores |= {} if own is None else {name: own}
+        return Pairs.of(Listed(self.held, self.y.counts, scores, self.most_cosine))
 
     def _gains(self, richer: str, kind: str, pairs: Pairs) -> bool:
         """Whether a richer blend, which costs memory and time, gains more than a standard error."""
@@ -405,13 +327,6 @@ def blend_weights(truth: NDArray[np.bool_], seed: int) -> NDArray[np.float64]:
 def shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
     """Which labels of some rows' lists are among the rows' own."""
     rows = np.arange(y.n_rows)
-    listed = _keys(rows, lists.indptr, lists.labels, y.n_labels)
-    own = _keys(rows, y.indptr, y.indices, y.n_labels)
+    listed = pair_keys(np.repeat(rows, np.diff(lists.indptr)), lists.labels, y.n_labels)
+    own = pair_keys(np.repeat(rows, np.diff(y.indptr)), y.indices, y.n_labels)
     return np.isin(listed, own, assume_unique=True)
-
-
-def _keys(
-    rows: NDArray[np.int64], indptr: NDArray[np.int64], labels: NDArray[np.int32], n_labels: int
-) -> NDArray[np.int64]:
-    """One number per (row, label) pair."""
-    return np.asarray(np.repeat(rows, np.diff(indptr)) * np.int64(n_labels) + labels)

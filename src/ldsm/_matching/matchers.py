@@ -1,0 +1,231 @@
+"""The registry of matchers, and how they, with the trees, make the shortlists of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._execution.executor import Control, Executor
+from .._execution.threads import CancelFlag
+from .._features.blocks import Blocks
+from .._trees.forest import Forest
+from .feature_index import FeatureIndex, SubWordIndex
+from .names import NameIndex
+from .part import Matcher, Part, Ranking, TrainedMatcher
+from .shortlists import Shortlists
+
+# In the order in which they are tried.
+MATCHERS: Mapping[str, type[Matcher]] = {
+    "index": FeatureIndex,
+    "sub_index": SubWordIndex,
+    "names": NameIndex,
+}
+_CHUNK = 512  # rows; a multiple of 8, so that chunks of packed bits start at whole bytes
+
+
+def match(
+    forest: Forest,
+    x: Blocks,
+    length: int,
+    parts: Mapping[str, Part] | None = None,
+    *,
+    by_rows: bool,
+    allowed: NDArray[np.uint8] | None = None,
+    cancel: CancelFlag | None = None,
+    **others: Any,
+) -> Shortlists:
+    """The shortlists of new rows, at most `length` labels, by the trees and those of `parts`.
+
+    `others`: see ``_core.Matchers``.
+    """
+    found = {name: part for name, part in (parts or {}).items() if isinstance(part, Matcher)}
+    rankings = [
+        matcher.ranked(x.read_by(name), length, allowed, cancel)
+        for name, matcher in found.items()
+        if not matcher.IN_CORE
+    ]
+    known = _Known.of({name: (part,) for name, part in found.items()}, rankings, **others)
+    return _matched(forest, x, length, known, by_rows, allowed, cancel)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What ``_core.Matchers`` are made of."""
+
+    indexes: Sequence[Any] = ()
+    sub_indexes: Sequence[Any] = ()
+    telling_sub_words: NDArray[np.uint8] | None = None
+    names: Any = None
+    match_names: bool = False
+    unseen: NDArray[np.uint8] | None = None
+    given: Sequence[Ranking] = ()
+
+    @classmethod
+    def of(
+        cls,
+        found: Mapping[str, Sequence[Matcher]],
+        given: Sequence[Ranking],
+        telling_sub_words: NDArray[np.uint8] | None = None,
+        **others: Any,
+    ) -> _Known:
+        """From each matcher, or one for each fold, and the rankings of those outside the core."""
+        return cls(
+            indexes=found.get("index", ()),
+            sub_indexes=found.get("sub_index", ()),
+            telling_sub_words=telling_sub_words if "sub_index" in found else None,
+            names=next(iter(found.get("names", ())), None),
+            given=given,
+            **others,
+        )
+
+
+def _matched(
+    forest: Forest,
+    x: Blocks,
+    length: int,
+    known: _Known,
+    by_rows: bool,
+    allowed: NDArray[np.uint8] | None,
+    cancel: CancelFlag | None,
+    **masks: Any,
+) -> Shortlists:
+    # Words that were learned after the trees had grown are known to the index alone.
+    own, indexed = x.read_by("trees").leading(forest.n_features), None
+    if known.indexes and len(known.indexes[0].units) != forest.n_features:
+        indexed = x.read_by("index").checked
+    named, sub_words = known.names is not None, None
+    if named or known.sub_indexes:
+        sub_words = x.read_by("sub_index").checked
+    rows = _core.MatchRows(own.checked, indexed, sub_words, **masks)
+    matchers = _core.Matchers(**vars(known))
+    found = _core.shortlists(forest, by_rows, rows, matchers, length, allowed, cancel)
+    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *of_rows = found
+    best, most_telling, evidence = of_rows
+    return Shortlists(
+        indptr,
+        labels,
+        tree_scores,
+        index_scores if known.indexes else None,
+        sub_scores if known.sub_indexes else None,
+        coverages if named else None,
+        cosines if named else None,
+        np.repeat(best, np.diff(indptr)) if named else None,
+        most_telling,
+        evidence,
+    )
+
+
+@dataclass(frozen=True)
+class TrainedMatchers:
+    """What finds labels besides the trees, for training rows and for new ones."""
+
+    trained: Mapping[str, TrainedMatcher[Any]] = field(default_factory=dict)
+    match_names: bool = True  # whether names find labels, or only score those that others find
+    telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
+
+    def plus(self, name: str, trained: TrainedMatcher[Any]) -> TrainedMatchers:
+        return replace(self, trained={**self.trained, name: trained})
+
+    @property
+    def names(self) -> NameIndex | None:
+        return self.trained["names"].whole if "names" in self.trained else None
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """What new rows are matched by, by name."""
+        return {name: trained.whole for name, trained in self.trained.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBag:
+    """Matches training rows by what has never seen them: trees out of bag, matchers out of fold."""
+
+    forest: Forest
+    x: Blocks
+    seed: int
+    subsample: float
+    by_rows: bool
+    executor: Executor
+    folds: NDArray[np.uint8]  # of the rows
+    allowed: NDArray[np.uint8] | None = None  # 1 for each label that a list may hold; None: all
+
+    def match(
+        self,
+        length: int,
+        matchers: TrainedMatchers,
+        rows: NDArray[np.int64] | None = None,
+    ) -> Shortlists:
+        """The shortlists of some rows, or of all: then with the scores that all rows need.
+
+        A row that every tree saw has no tree scores.
+        """
+        n_rows, n_trees = self.x.n_rows, self.forest.n_trees
+        # One bit per row and tree, to keep the masks of a large forest small.
+        masks = (_core.bag_mask(self.seed, t, n_rows, self.subsample) for t in range(n_trees))
+        bags = np.stack([np.packbits(self._chosen(mask, rows)) for mask in masks])
+        task = _OutOfBagTask(
+            self.forest,
+            self.x if rows is None else self.x.take(rows),
+            bags,
+            self._chosen(self.folds, rows),
+            matchers,
+            length,
+            self.by_rows,
+            self.allowed,
+            rows,
+        )
+        chunks = range(-(-task.x.n_rows // _CHUNK))
+        return Shortlists.joined(self.executor.map(task, chunks, name="shortlist chunk"))
+
+    @staticmethod
+    def _chosen(numbers: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:
+        return numbers if rows is None else numbers[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _OutOfBagTask:
+    """Matches a chunk of training rows, by its number."""
+
+    forest: Forest
+    x: Blocks
+    bags: NDArray[np.uint8]  # bits, trees x rows: which have seen which
+    folds: NDArray[np.uint8]
+    matchers: TrainedMatchers
+    length: int
+    by_rows: bool
+    allowed: NDArray[np.uint8] | None
+    rows: NDArray[np.int64] | None  # their numbers; None: all, without what only a blend needs
+
+    def __call__(self, chunk: int, control: Control) -> Shortlists:
+        start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, self.x.n_rows)
+        bags, folds = self.bags[:, start // 8 : (stop + 7) // 8], self.folds[start:stop]
+        x, matchers = self.x.rows(start, stop), self.matchers
+        rows = np.arange(start, stop) if self.rows is None else self.rows[start:stop]
+        rankings = [
+            trained.ranked(x.read_by(name), rows, self.length, self.allowed, control.cancel)
+            for name, trained in matchers.trained.items()
+            if not trained.whole.IN_CORE
+        ]
+        known = _Known.of(
+            {name: trained.for_core() for name, trained in matchers.trained.items()},
+            rankings,
+            telling_sub_words=matchers.telling_sub_words,
+            match_names=matchers.match_names,
+        )
+        lists = _matched(
+            self.forest,
+            x,
+            self.length,
+            known,
+            self.by_rows,
+            self.allowed,
+            control.cancel,
+            skip=np.ascontiguousarray(np.unpackbits(bags, axis=1, count=stop - start).T),
+            fold=folds if known.indexes or known.sub_indexes else None,
+        )
+        return lists.brief() if self.rows is None else lists
