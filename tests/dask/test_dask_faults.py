@@ -11,7 +11,7 @@ import pytest
 from distributed import Client
 
 import ldsm.dask
-from dask_clusters import Spoilt, cluster, remote_cluster, small, trees_in
+from dask_clusters import Failing, Spoilt, cluster, remote_cluster, small, trees_in
 from ldsm import datasets
 from ldsm.dask import ClusterError, tasks, workers
 from patience import PATIENCE
@@ -137,6 +137,28 @@ def test_failing_tree_is_named(deadly, message, store, tmp_path):
     resumed = small().fit(datasets.open_store(store), checkpoint_dir=folder)
     assert resumed.training_["trees_from_checkpoint"] == len(kept)
     assert resumed.fingerprint_ == small().fit(datasets.open_store(store)).fingerprint_
+
+
+@pytest.mark.parametrize(
+    "function, part",
+    [("shortlists", "Shortlist chunk"), ("train_ranker", "Label range")],
+)
+def test_second_stage_on_workers(function, part, store, tmp_path):
+    """It runs there: its failure is named, and another worker takes over from one that dies."""
+    expected = small().fit(datasets.open_store(store)).fingerprint_
+    with cluster(2) as client:
+        client.register_plugin(Failing(function), name="failing")
+        message = rf"{part} \d+ failed on worker tcp.*no room for {function}.*trees are kept in"
+        with pytest.raises(ClusterError, match=message):
+            ldsm.dask.fit(client, store, small(), tmp_path / "trees")
+        client.unregister_worker_plugin("failing")
+        client.restart()
+        client.register_plugin(Failing(function, tmp_path / "died"))
+        fitted = ldsm.dask.fit(client, store, small(), tmp_path / "trees")
+    assert (tmp_path / "died").exists()
+    assert fitted.training_["trees_from_checkpoint"] == fitted.forest_.n_trees
+    assert fitted.fingerprint_ == expected
+    assert all(name.name[0] != "." for name in (tmp_path / "trees").iterdir())
 
 
 def test_cluster_without_workers(store, tmp_path, monkeypatch):

@@ -106,6 +106,28 @@ async def _work(address):
         await worker.finished()
 
 
+class Failing(WorkerPlugin):
+    """On every worker, a function of the core fails; a worker that creates `dies_once` dies."""
+
+    def __init__(self, name, dies_once=None):
+        self.name = name
+        self.dies_once = dies_once
+
+    def setup(self, worker):
+        real = getattr(_core, self.name)
+
+        def failing(*arguments, **options):
+            if self.dies_once is None:
+                raise MemoryError(f"no room for {self.name}")
+            try:
+                os.close(os.open(self.dies_once, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return real(*arguments, **options)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(_core, self.name, failing)
+
+
 class Spoilt(WorkerPlugin):
     """On every worker, also one that comes later, the trees of some numbers go wrong."""
 

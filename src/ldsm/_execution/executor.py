@@ -148,21 +148,20 @@ class Executor(ABC):
         parts: Sequence[Part],
         *,
         name: str = "part",
-        kept: str = "",
         progress: Progress | None = None,
     ) -> list[Result]:
         """The results of `task(part, control)`, in the order of the parts.
 
-        `name` is the kind of part, such as "tree", for errors and lists of tasks. `kept` is a
-        sentence for errors on the results that are saved. An error or Ctrl-C ends all tasks.
+        `name` is the kind of part, such as "tree", for errors and lists of tasks. An error or
+        Ctrl-C ends all tasks.
         """
         run = Run.of(len(parts))
         with run.reporting(progress), run.cancel_on_error():
-            return self._map(task, parts, run, name, kept) if parts else []
+            return self._map(task, parts, run, name) if parts else []
 
     @abstractmethod
     def _map(
-        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
     ) -> list[Result]: ...
 
 
@@ -177,7 +176,7 @@ class JoblibExecutor(Executor):
         return worker_count(self.n_jobs)
 
     def _map(
-        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
     ) -> list[Result]:
         return _by_joblib(task, parts, run, self.at_once, prefer="threads")
 
@@ -194,7 +193,7 @@ class ThreadExecutor(Executor):
         return 1 if workers == 1 else min(workers, int(joblib.cpu_count()))
 
     def _map(
-        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str, kept: str
+        self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
     ) -> list[Result]:
         # With one part, skip asking for the number of processors, which is slow.
         workers = 1 if len(parts) == 1 else min(self.at_once, len(parts))

@@ -25,7 +25,10 @@ MATCHERS: Mapping[str, type[Matcher]] = {
     "sub_index": SubWordIndex,
     "names": NameIndex,
 }
-_CHUNK = 512  # rows; a multiple of 8, so that chunks of packed bits start at whole bytes
+# Rows per part: few for a small set, so that all threads get some. Multiples of 8, so that chunks
+# of packed bits start at whole bytes.
+_FEW_ROWS, _MANY_ROWS = 512, 2048
+_MANY_FROM = 16_384
 
 
 def match(
@@ -151,6 +154,7 @@ class OutOfBag:
     subsample: float
     by_rows: bool
     executor: Executor
+    threads: Executor  # for a few rows, which are not worth sending
     folds: NDArray[np.uint8]  # of the rows
     allowed: NDArray[np.uint8] | None = None  # 1 for each label that a list may hold; None: all
 
@@ -179,8 +183,11 @@ class OutOfBag:
             self.allowed,
             rows,
         )
-        chunks = range(-(-task.x.n_rows // _CHUNK))
-        return Shortlists.joined(self.executor.map(task, chunks, name="shortlist chunk"))
+        size = _MANY_ROWS if task.x.n_rows > _MANY_FROM else _FEW_ROWS
+        starts = range(0, task.x.n_rows, size)
+        chunks = [(start, min(start + size, task.x.n_rows)) for start in starts]
+        executor = self.executor if rows is None else self.threads
+        return Shortlists.joined(executor.map(task, chunks, name="shortlist chunk"))
 
     @staticmethod
     def _chosen(numbers: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:
@@ -189,7 +196,7 @@ class OutOfBag:
 
 @dataclass(frozen=True, eq=False)
 class _OutOfBagTask:
-    """Matches a chunk of training rows, by its number."""
+    """Matches a chunk of training rows, (first, one past the last)."""
 
     forest: Forest
     x: Blocks
@@ -201,8 +208,8 @@ class _OutOfBagTask:
     allowed: NDArray[np.uint8] | None
     rows: NDArray[np.int64] | None  # their numbers; None: all, without what only a blend needs
 
-    def __call__(self, chunk: int, control: Control) -> Shortlists:
-        start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, self.x.n_rows)
+    def __call__(self, chunk: tuple[int, int], control: Control) -> Shortlists:
+        start, stop = chunk
         bags, folds = self.bags[:, start // 8 : (stop + 7) // 8], self.folds[start:stop]
         x, matchers = self.x.rows(start, stop), self.matchers
         rows = np.arange(start, stop) if self.rows is None else self.rows[start:stop]

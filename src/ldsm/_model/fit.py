@@ -51,8 +51,8 @@ def fit_model(
     """Grow the trees that are missing, then train the second stage on all of them.
 
     `settings` are the estimator's parameters, checked. The trees of a `former` model of the same
-    data are kept, and more are added to them. Trees are grown by the `executor`, by default
-    joblib's; the rest is done in threads. All else is as in `LdSMClassifier.fit`.
+    data are kept, and more are added to them. The `executor` runs the parts of every stage; by
+    default joblib grows the trees, and threads do the rest. All else is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
     if data.n_features > MOST_FEATURES:
@@ -87,8 +87,9 @@ def fit_model(
             checkpoint_dir, trees, params, seed=seed, seed_given=seed_given
         )
         seed = checkpoint.seed
-    executor = executor or JoblibExecutor(settings["n_jobs"])
     threads = ThreadExecutor(settings["n_jobs"])
+    stages = executor or threads
+    executor = executor or JoblibExecutor(settings["n_jobs"])
     work = TreeWork(
         trees,
         params,
@@ -113,13 +114,14 @@ def fit_model(
     matching, stage = None, None
     kind = rerank_kind(settings, data.n_rows)
     if params.subsample < 1:
-        training = Training(data, settings, seed, threads, params.compress)
+        training = Training(data, settings, seed, stages, params.compress)
         oob = OutOfBag(
             forest,
             data.blocks,
             seed,
             params.subsample,
             scores_by_rows(settings["leaf_scores"]),
+            stages,
             threads,
             training.folds,
             None if data.y.counts.all() else (data.y.counts > 0).astype(np.uint8),

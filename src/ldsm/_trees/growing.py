@@ -82,16 +82,12 @@ def grow_forest(
     numbers = range(first_tree, first_tree + n_trees)
     checkpoint, max_nodes = work.checkpoint, work.params.max_nodes
     trees = {} if checkpoint is None else checkpoint.finished(numbers)
-    n_taken, kept = len(trees), ""
+    n_taken = len(trees)
     missing = [number for number in numbers if number not in trees]
     if checkpoint is not None and missing:
         check_writable(checkpoint.folder)  # an error now rather than after the first tree
-        kept = (
-            f"Finished trees are kept in {checkpoint.folder!r}: the same fit continues from there, "
-            "with or without Dask."
-        )
     progress = callback and Progress(callback, max_nodes * n_trees, n_taken * max_nodes)
-    grown = executor.map(work, missing, name="tree", kept=kept, progress=progress)
+    grown = executor.map(work, missing, name="tree", progress=progress)
     for number, result in zip(missing, grown, strict=True):
         if isinstance(result, Receipt):
             assert checkpoint is not None

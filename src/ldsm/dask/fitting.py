@@ -1,4 +1,4 @@
-"""Grow trees on the workers of a cluster, into a checkpoint folder."""
+"""Fit a model on the workers of a cluster, through a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def fit(
 
     There is one task per tree, named ``ldsm-tree-00007-...``. A worker opens the store, grows the
     tree and writes it to `checkpoint_dir`; if it dies, another worker starts that tree again. The
-    out-of-bag scores and the second stage are computed by the driver, in `n_jobs` threads.
+    second stage has one task per chunk of rows, which makes their shortlists, and one per range of
+    labels, which trains their classifiers. Workers map what they need for it from the folder. The
+    driver trains the indexes and fits the blend, in `n_jobs` threads.
 
     Parameters
     ----------
@@ -74,7 +76,12 @@ def fit(
         data,
         callback=callback,
         checkpoint_dir=folder,
-        executor=DaskExecutor(client),
+        executor=DaskExecutor(
+            client,
+            folder,
+            f"Finished trees are kept in {folder!r}: the same fit continues from there, with or "
+            "without Dask.",
+        ),
     )
 
 

@@ -253,7 +253,7 @@ class _Job:
         n_done = sum(_length(self.rows(chunk)) for chunk in done)
         progress = None if callback is None else Progress(callback, self.n_rows, n_done)
         task = _BlockTask(self, work)
-        return DaskExecutor(client).map(task, chunks, name=name, kept=kept, progress=progress)
+        return DaskExecutor(client, kept=kept).map(task, chunks, name=name, progress=progress)
 
 
 def _begin(output_dir: PathLike, job: _Job) -> str:
