@@ -32,7 +32,7 @@ def measure(
     test: Any,
     settings: dict[str, Any],
     *,
-    trees: list[int],
+    trees: list[Any],
     threads: int = 1,
     seed: int = 0,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -58,7 +58,7 @@ def measure(
         stage = clf.second_stage_
         points.append(
             {
-                "trees": number,
+                "trees": clf.forest_.n_trees,
                 "in_effect": clf.tree_params_.as_dict(),
                 "train_seconds": seconds,
                 "predict_ms_per_row": 1e3 * min(passes) / test.X.shape[0],

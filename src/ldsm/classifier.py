@@ -55,8 +55,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_estimators : int, default=20
-        Number of trees. More trees are more accurate; cost grows in proportion.
+    n_estimators : int or "auto", default="auto"
+        Number of trees. More trees are more accurate; cost grows in proportion. "auto": with a
+        linear second stage as many, in steps of 4, as shortlists gain from, at most 20; else 20.
     arity : int in [2, 8], default=2
         Number of children per node (the paper's M).
     max_nodes : int or "auto", default="auto"
@@ -167,7 +168,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_estimators: int = 20,
+        n_estimators: int | str = "auto",
         *,
         arity: int = 2,
         max_nodes: int | str = "auto",

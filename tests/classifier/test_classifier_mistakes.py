@@ -18,7 +18,7 @@ def test_predict_before_fit():
     [
         ("arity", 1, r"an int in \[2, 8\]"),
         ("arity", 2.5, r"an int in \[2, 8\]"),
-        ("n_estimators", 0, r"an int in \[1, 1000000\]"),
+        ("n_estimators", 0, r"'auto' or an int in \[1, 1000000\]"),
         ("max_nodes", "many", r"'auto' or an int in \[1, 2147483632\]"),
         ("n_epochs", 10**400, r"'auto' or an int in \[1, 1000000\]"),
         ("learning_rate", 0.0, "'auto' or a float > 0"),

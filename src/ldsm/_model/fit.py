@@ -16,13 +16,23 @@ from sklearn.utils import check_random_state
 from .._execution.executor import Executor, JoblibExecutor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
 from .._features.training_rows import TrainingRows
+from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import OutOfBag
 from .._matching.part import Training
-from .._ranking.training import match_training_rows, train_second_stage
+from .._ranking.training import match_training_rows, n_found, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
+from .._trees.forest import Forest
+from .._trees.forest_size import grow_enough
 from .._trees.growing import TreeWork, grow_forest, report_on_stderr
-from .._trees.params import AUTO, check_warm_start, rerank_kind, resolve, scores_by_rows
+from .._trees.params import (
+    AUTO,
+    MOST_TREES,
+    check_warm_start,
+    rerank_kind,
+    resolve,
+    scores_by_rows,
+)
 from .._trees.training_data import TrainingData
 from .._wording import argument
 from .fitted import MOST_FEATURES, FittedModel
@@ -98,24 +108,12 @@ def fit_model(
         None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
         executor.at_once,
     )
-    n_missing = settings["n_estimators"] - first_tree
-    if former is not None and n_missing == 0:
-        forest, n_taken = former.forest, 0
-    else:
-        forest, n_taken = grow_forest(
-            work,
-            executor,
-            first_tree=first_tree,
-            n_trees=n_missing,
-            callback=callback or (report_on_stderr if settings["verbose"] else None),
-        )
-        if former is not None:
-            forest = former.forest.extended(forest)
-    matching, stage = None, None
     kind = rerank_kind(settings, data.n_rows)
-    if params.subsample < 1:
-        training = Training(data, settings, seed, stages, params.compress)
-        oob = OutOfBag(
+    training = Training(data, settings, seed, stages, params.compress)
+    index = None
+
+    def out_of_bag(forest: Forest) -> OutOfBag:
+        return OutOfBag(
             forest,
             data.blocks,
             seed,
@@ -126,7 +124,33 @@ def fit_model(
             training.folds,
             None if data.y.counts.all() else (data.y.counts > 0).astype(np.uint8),
         )
-        matching = match_training_rows(oob, training, with_others=kind in (AUTO, "linear"))
+
+    report = callback or (report_on_stderr if settings["verbose"] else None)
+    n_trees = settings["n_estimators"]
+    if n_trees == AUTO and params.subsample < 1 and kind in (AUTO, "linear"):
+        index = FeatureIndex.train("index", training)
+        forest, n_taken = grow_enough(
+            work,
+            executor,
+            lambda some: n_found(out_of_bag(some), training, index),
+            former=None if former is None else former.forest,
+            callback=report,
+        )
+    else:
+        n_missing = max(0, (MOST_TREES if n_trees == AUTO else n_trees) - first_tree)
+        if former is not None and n_missing == 0:
+            forest, n_taken = former.forest, 0
+        else:
+            forest, n_taken = grow_forest(
+                work, executor, first_tree=first_tree, n_trees=n_missing, callback=report
+            )
+            if former is not None:
+                forest = former.forest.extended(forest)
+    matching, stage = None, None
+    if params.subsample < 1:
+        matching = match_training_rows(
+            out_of_bag(forest), training, with_others=kind in (AUTO, "linear"), index=index
+        )
         if kind is not None:
             stage = train_second_stage(kind, training, matching)
     seconds = time.perf_counter() - started

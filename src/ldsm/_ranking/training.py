@@ -18,6 +18,7 @@ from .. import _core
 from .._arrays.labels import LabelArrays
 from .._execution.executor import Control, ThreadExecutor
 from .._matching.evidence import Evidence, long_runs
+from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
 from .._matching.part import Part, Scores, Trained, TrainedMatcher, Training
 from .._matching.shortlists import Shortlists
@@ -63,18 +64,36 @@ class Matching:
     matchers: TrainedMatchers
 
 
-def match_training_rows(oob: OutOfBag, training: Training, *, with_others: bool) -> Matching:
+def n_found(oob: OutOfBag, training: Training, index: TrainedMatcher[FeatureIndex] | None) -> int:
+    """How many labels of held-out rows are on shortlists by the trees and an index."""
+    matchers = TrainedMatchers()
+    if index is not None:
+        matchers = matchers.plus("index", index)
+    return _found(oob, training, SHORTLIST, matchers)
+
+
+def _found(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> int:
+    y = training.data.y.take(training.held_rows)
+    return int(shared(oob.match(length, matchers, training.held_rows), y).sum())
+
+
+def match_training_rows(
+    oob: OutOfBag,
+    training: Training,
+    *,
+    with_others: bool,
+    index: TrainedMatcher[FeatureIndex] | None = None,
+) -> Matching:
     """Shortlists of the training rows.
 
     With `with_others`, held-out rows decide which matchers besides the trees find more of their
-    labels, and whether longer lists find many more.
+    labels, and whether longer lists find many more. The `index` is given if it is trained already.
     """
     data = training.data
-    y = data.y.take(training.held_rows)
     lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
 
     def found(length: int, matchers: TrainedMatchers) -> int:
-        return int(shared(oob.match(length, matchers, training.held_rows), y).sum())
+        return _found(oob, training, length, matchers)
 
     form = data.sub_word_form
     matchers = TrainedMatchers(telling_sub_words=None if form is None else long_runs(form.words))
@@ -82,7 +101,8 @@ def match_training_rows(oob: OutOfBag, training: Training, *, with_others: bool)
         return _matched(oob, training, SHORTLIST, matchers)
     most = found(lengths[-1], matchers)
     for name, kind in MATCHERS.items():
-        if (trained := kind.train(name, training)) is None:
+        known = index if name == "index" else None
+        if (trained := known or kind.train(name, training)) is None:
             continue
         more = matchers.plus(name, trained)
         if (its := found(lengths[-1], more)) >= kind.WORTH * most:

@@ -176,15 +176,19 @@ class Forest:
         """Whether weights are a byte each, multiples of a unit."""
         return len(self.weight_units) > 0
 
-    def extended(self, more: Forest) -> Forest:
+    def extended(self, more: Forest, folder: str | None = None) -> Forest:
         """This forest followed by the trees of `more`.
 
         Parameters
         ----------
         more : Forest
             Of the same arity, features and labels.
+        folder : str, optional
+            As in `from_trees`.
         """
-        arrays = {name: _join(name, [getattr(self, name), getattr(more, name)]) for name in ARRAYS}
+        arrays = {
+            name: _join(name, [getattr(self, name), getattr(more, name)], folder) for name in ARRAYS
+        }
         return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
 
     def trees(self, start: int, stop: int) -> Forest:

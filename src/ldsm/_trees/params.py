@@ -26,6 +26,8 @@ LEAST_MEMORY = 1 << 20
 SUBSAMPLE = 0.7
 # With fewer rows, a blend cannot be fitted: "auto" then means the trees alone.
 RERANK_ROWS = 500
+# Trees, unless the data show that fewer do; beyond it, hardly anything is gained (docs/tuning.md).
+MOST_TREES = 20
 # Step sizes of "auto", chosen on held-out training rows (docs/tuning.md).
 RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
 
@@ -121,7 +123,7 @@ class Flag:
 Rule = Number | NonZero | Choice | Flag
 _AUTO = Choice((AUTO,))
 CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
-    "n_estimators": (Number(1, 1_000_000, integer=True),),
+    "n_estimators": (_AUTO, Number(1, 1_000_000, integer=True)),
     "arity": (Number(2, 8, integer=True),),
     "max_nodes": (_AUTO, Number(1, 2**31 - 16, integer=True)),
     "min_split_labels": (_AUTO, Number(1, 2**62, integer=True)),
@@ -191,9 +193,11 @@ def scores_by_rows(leaf_scores: str) -> bool:
     return leaf_scores == "probability"
 
 
-def check_warm_start(n_estimators: int, grown: int, now: TreeParams, before: TreeParams) -> None:
+def check_warm_start(
+    n_estimators: int | str, grown: int, now: TreeParams, before: TreeParams
+) -> None:
     """Raise an error unless trees can be added to the `grown` ones."""
-    if n_estimators < grown:
+    if isinstance(n_estimators, numbers.Integral) and n_estimators < grown:
         raise ValueError(
             f"{parameter('n_estimators', 'LdSMClassifier')} must be an int >= {grown}, the number "
             f"of trees already grown, with {argument('warm_start', True)}. "

@@ -19,12 +19,12 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import metrics
+from .._trees.params import AUTO
 from .._wording import percent
 from ..classifier import LdSMClassifier
 from ..datasets import Dataset, load_stdlib_docs
 from ..evaluation import Evaluation
 from ..text import TextTagger
-from .options.estimator import defaults
 from .options.output import OverwriteOption, check_output
 from .screen import Report, Screen
 from .serve import run_service
@@ -71,9 +71,10 @@ def demo(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")
     ] = 8000,
-    trees: Annotated[int, typer.Option(min=1, help="Number of trees.")] = defaults()[
-        "n_estimators"
-    ],
+    trees: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of trees; by default as many as improve the model."),
+    ] = None,
     n_jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores.")] = -1,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the held-out rows and the trees.")] = 0,
 ) -> None:
@@ -92,8 +93,9 @@ def demo(
         f"{len(corpus):,} {corpus.source}, {corpus.n_labels:,} tags: {len(train):,} to learn from, "
         f"{len(test):,} held out"
     )
-    tagger = TextTagger(LdSMClassifier(n_estimators=trees, n_jobs=n_jobs, random_state=seed))
-    with screen.progress(f"learning with {trees} trees") as report:
+    classifier = LdSMClassifier(trees or AUTO, n_jobs=n_jobs, random_state=seed)
+    tagger = TextTagger(classifier)
+    with screen.progress(f"learning with {trees} trees" if trees else "learning") as report:
         tagger.fit(train, callback=report)
     methods = _compare(screen, tagger, train, test, n_jobs)
     asked = [tag for tag in tagger.classes_.tolist() if tag.startswith(ASKED)]
