@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Forest", "LdSMClassifier", "TextTagger", "datasets", "load", "metrics", "objective"]
 
-# Imported on first use: nobody waits for what they do not need, and the command can answer Ctrl-C
-# while it still imports.
+# Imported on first use, so that programs start quickly and Ctrl-C works during imports.
 _HOMES = {
     "Forest": "_trees",
     "LdSMClassifier": "classifier",

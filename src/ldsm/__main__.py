@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run a command; Ctrl-C is answered even while the program is still being loaded."""
+    """Run a command; Ctrl-C works even while the program is still loading."""
     try:
         from .cli.main import main as run
 
@@ -16,7 +16,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         if sys.stderr is not None:
             sys.stderr.write("error: interrupted.\n")
-        os._exit(130)  # libraries that are half imported must not be asked to clean up
+        os._exit(130)  # half-imported libraries must not run their clean-up
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ def load(
         False: map the file instead, which takes milliseconds for any size, and check each part when
         it is used. A damaged file may then give wrong results, but does not crash. Meant for large
         models that were verified before, and for many processes that share one. Do not change the
-        file in place while the model is in use: a file that becomes shorter ends the process with
-        a bus error, which no program can prevent. `save` replaces it as a whole, which is safe.
+        file in place while the model is in use: if the file is truncated, the system kills the
+        process with a bus error. `save` replaces it as a whole, which is safe.
     trust_pattern : bool, default=False
-        A tagger whose vectorizer has a `token_pattern` of its own may hold one that never comes to
-        an end on some text. Without this, only patterns are loaded that are certain to be fast: one
-        character after the other and then a run of one kind, such as ``\\b\\w\\w+\\b``, ``\\S+`` or
+        A tagger whose vectorizer has its own `token_pattern` may contain one that never finishes on
+        some text. By default, only patterns that are certain to be fast are loaded: single
+        characters followed by a run of one kind, such as ``\\b\\w\\w+\\b``, ``\\S+`` or
         ``[a-z]{3,}``.
 
     Returns

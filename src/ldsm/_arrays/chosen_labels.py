@@ -1,4 +1,4 @@
-"""The labels that one request may predict: all, only some, or all without some."""
+"""The labels that one request may predict: all, only some, or all but some."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class FeatureArrays:
 
     @classmethod
     def joined(cls, parts: Sequence[FeatureArrays]) -> FeatureArrays:
-        """Features of the same rows as one, those of each part numbered on from the last."""
+        """The features of several parts of the same rows, numbered consecutively."""
         if len(parts) == 1:
             return parts[0]
         indptr = np.sum([part.indptr for part in parts], axis=0)
@@ -121,11 +121,10 @@ class FeatureArrays:
         )
 
     def apart_from(self, X: Any) -> FeatureArrays:
-        """The same rows, with copies of the offsets and feature numbers that are those of `X`.
+        """The same rows, with offsets and feature numbers copied if they share memory with `X`.
 
-        The core follows these without looking again, while a callback, or another thread, may
-        change what belongs to the user. A changed value does no harm, and what cannot be written
-        to, such as a file, is not copied.
+        The core relies on them, but a callback or another thread may change the user's arrays.
+        Changed values do no harm. Read-only arrays, such as those of a file, are not copied.
         """
         theirs = [getattr(X, name, None) for name in ("indptr", "indices")]
         shared = any(
@@ -191,7 +190,7 @@ def canonical_arrays(X: Any) -> FeatureArrays | None:
 def arrays_if_canonical(
     indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], n_features: int
 ) -> FeatureArrays | None:
-    """The core's arrays of those of a CSR matrix; None unless they are in canonical form."""
+    """The arrays of a CSR matrix as the core reads them; None unless they are in canonical form."""
     if indices.dtype != np.int32:
         if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
             return None

@@ -24,5 +24,5 @@ class FrozenArrays:
         return sum(array.nbytes for array in self.arrays().values())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Only the arrays: what was derived from them is made again, read-only as before.
+        # Only the arrays. What was derived from them is recomputed, read-only as before.
         return type(self), tuple(self.arrays().values())

@@ -20,7 +20,7 @@ _SHARE = 0.5  # of the joined labels must be made of parts that occur elsewhere
 
 @dataclass(frozen=True)
 class Joined:
-    """How many labels seem to be joined by a separator, and two of them."""
+    """The number of labels that a separator seems to join, and two examples."""
 
     separator: str
     count: int
@@ -82,7 +82,7 @@ def warn_if_joined(classes: NDArray[Any]) -> None:
 
 
 def _often_separated(labels: Sequence[object]) -> Joined | None:
-    """A separator that names hardly ever have, in half of the labels: worth a warning."""
+    """The separator that half of the labels have, if it is rare in names."""
     names = sorted(label for label in labels if isinstance(label, str))
     for separator in _NOT_IN_NAMES:
         joined = [name for name in names if len(_parts(name, separator)) > 1]

@@ -67,7 +67,7 @@ class LabelArrays:
         return LabelArrays(indptr, indices, self.classes, self.form)
 
     def in_columns(self, number: Mapping[Any, int], classes: NDArray[Any]) -> LabelArrays:
-        """The same labels among `classes`, where `number` tells the column of each."""
+        """The same labels among `classes`, where `number` gives the column of each."""
         column = np.array([number[label] for label in self.classes.tolist()], dtype=np.int32)
         columns = column[self.indices]
         rows = np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
@@ -166,9 +166,9 @@ def known_labels(
 
 
 def in_classes(labels: LabelArrays, classes: Any) -> LabelArrays:
-    """The labels in the columns of `classes`: all that there are, sorted where they can be.
+    """The labels in the columns of `classes`, which lists all labels; sorted if possible.
 
-    The columns of a matrix stay; there must be as many classes.
+    The columns of a matrix keep their places, so `classes` must be their numbers.
     """
     try:
         chosen = list(classes)

@@ -1,4 +1,4 @@
-"""Lists of numbers one behind the other, told apart by offsets: take some, or put others there."""
+"""Concatenated lists of numbers, divided by offsets: take some of them, or replace some."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def replaced_lists(
     new_offsets: Offsets,
     new_values: tuple[NDArray[Any], ...],
 ) -> tuple[Offsets, tuple[NDArray[Any], ...]]:
-    """Offsets and values with other ones for the given lists, which ascend.
+    """Offsets and values with the given lists replaced; their numbers ascend.
 
-    What lies between them is copied in one piece each: little is done for a few of many lists.
+    What lies between two of them is copied in one piece, so few of many lists are replaced fast.
     """
     lengths = np.diff(offsets)
     lengths[lists] = np.diff(new_offsets)
     out = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    # Lists that follow each other are one piece, too.
+    # Consecutive lists are one piece, too.
     first = np.flatnonzero(np.diff(lists, prepend=-2) > 1)
     after = np.append(first[1:], len(lists))[: len(first)]
     begins, ends = offsets[lists[first]], offsets[lists[after - 1] + 1]

@@ -34,7 +34,7 @@ def unpacked(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]
 
 
 def word_characters(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """1 for each character, by its number, that words are made of; as many as the text needs."""
+    """1 for each character that can be part of a word, by its number, up to those of the text."""
     beyond = len(text) > 0 and int(text.max()) >= 0xF0  # four bytes each
     return _word_characters(_LAST if beyond else _BMP)
 

@@ -1,8 +1,8 @@
-"""A batch of new rows, and what may be concluded from it.
+"""A batch of new rows, and what it shows.
 
 A batch shows what labels look like. It shows how often they occur only if its labels are
-distributed like those of the rows so far. And a label that a row lacks may be wrong for the row, or
-may just not have been given.
+distributed like those of earlier rows. A label that a row lacks may be wrong for the row, or may
+just be missing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from scipy.special import gammaln, pdtrc
 from .._arrays.labels import LabelArrays
 from .blocks import Blocks
 
-# What it means that a row lacks a label that the model knows.
+# What it means if a row lacks a known label.
 ABSENT = ("auto", "negative", "unknown")
-# Whether scores are fitted to a batch whose labels are distributed unlike those of the rows so far.
+# Whether scores are fitted to a batch whose labels are distributed unlike those of earlier rows.
 PRIOR = ("auto", "batch")
-# A batch is skewed if its label shares differ from those of the rows so far by this many times as
-# much as those of a random batch would (random batches of eight data sets: at most 1.31), or if a
-# random batch would hardly ever have as many rows of one of its labels.
+# A batch is skewed if its label shares differ from those of earlier rows by more than this multiple
+# of the difference expected of a random batch (random batches of eight data sets: at most 1.31), or
+# if a random batch would hardly ever have as many rows of one of its labels.
 UNLIKE, HARDLY_EVER = 1.5, 1e-6
 # A new label is not expected to be more frequent than this share of the known ones.
 USUAL = 0.99
@@ -53,7 +53,7 @@ class NewRows:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """The labels that the model has learned from rows before."""
+        """The labels of earlier rows."""
         return self.counts_before > 0
 
     @cached_property
@@ -63,9 +63,9 @@ class NewRows:
 
     @cached_property
     def is_skewed(self) -> bool:
-        """Whether the labels that the model knows are distributed unlike those of the rows so far.
+        """Whether known labels are distributed unlike those of earlier rows.
 
-        A batch with none of them is.
+        A batch without known labels is skewed, too.
         """
         counts, before = self.y.counts[self.known], self.counts_before[self.known]
         n = int(counts.sum())
@@ -80,10 +80,10 @@ class NewRows:
 
     @cached_property
     def of_unknown_frequency(self) -> NDArray[np.bool_]:
-        """The new labels of which the batch shows examples, but not how often they occur.
+        """The new labels of which the batch has examples without showing how often they occur.
 
-        They have a larger share of its rows than nearly all known labels have of the rows so far,
-        or the batch is skewed.
+        Their share of the batch is larger than the share of earlier rows that nearly all known
+        labels have, or the batch is skewed.
         """
         shares = self.counts_before[self.known] / max(1, self.n_before)
         usual = np.quantile(shares, USUAL) if len(shares) else 1.0
@@ -97,10 +97,10 @@ class NewRows:
 
     @cached_property
     def lacks(self) -> NDArray[np.bool_]:
-        """By row: whether the labels that it lacks, of those the model knows, are wrong for it.
+        """By row: whether the known labels that it lacks are wrong for it.
 
-        By default they are, unless the row has new labels alone: then it is an example of these,
-        and nobody may have looked for others.
+        By default they are, unless the row has only new labels: it may be no more than an example
+        of these.
         """
         if self.absent != "auto":
             return np.full(self.y.n_rows, self.absent == "negative")
@@ -113,10 +113,10 @@ class NewRows:
 
 
 def without_copies(x: Blocks, y: LabelArrays) -> tuple[Blocks, LabelArrays]:
-    """The rows, those with the same features and the same labels once.
+    """The rows without copies, which have the same features and the same labels.
 
-    A copy shows nothing that the row has not shown: neither what labels look like, nor, as a batch
-    does not, how often they occur.
+    A copy does not show any better what labels look like, and a batch does not show how often rows
+    occur.
     """
     rows = different_rows(x, y)
     return (x, y) if len(rows) == x.n_rows else (x.take(rows), y.take(rows))
@@ -139,7 +139,7 @@ def _by_row(indptr: NDArray[np.int64], values: NDArray[Any]) -> Iterator[bytes]:
 
 
 def _mean_deviation(mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far counts of independent events (Poisson) are from their mean, on average."""
+    """The mean absolute deviation of counts of independent events (Poisson)."""
     whole = np.floor(mean)
     with np.errstate(divide="ignore"):
         logarithm = (whole + 1) * np.log(mean) - mean - gammaln(whole + 1)

@@ -1,1 +1,1 @@
-"""Matching: which labels come into question for a row, its shortlist."""
+"""Matching: finds the candidate labels of a row, its shortlist."""

@@ -1,9 +1,8 @@
-"""How much a row tells of labels, and how far its scores can therefore be relied on.
+"""How much evidence a row has, and how far its scores can therefore be trusted.
 
-A blend is fitted to rows like those of the training data. For a row that tells next to nothing,
-such as a text of one stop word, it would extrapolate. The score of such a row lies between the
-blend's and the label's base rate, the share of the training rows that have it: see
-`Evidence.certainty`.
+A blend is fitted to rows like those of the training data. For a row with hardly any evidence, such
+as a text of one stop word, it would extrapolate. The scores of such a row lie between the blend's
+and the label's base rate, which is its share of the training rows (see `Evidence.certainty`).
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from .shortlists import Shortlists
 # The forms of a word share runs of this many characters. Shorter runs are found
 # in any string.
 LONG_RUN = 5
-# A row tells enough if all but this share of the training rows tell more.
+# A row has enough evidence if at most this share of the training rows has less.
 LEAST_SHARE = 0.01
-# By how much of its name a label is not yet found: as in the core.
+# Up to this share of its name, a label does not count as found; as in the core.
 LEAST_COVERAGE = 0.25
 
 
 class Evidence(NamedTuple):
-    """Measures of what rows tell; a feature tells as much as its largest weight in the index."""
+    """Measures of evidence; the evidence of a feature is its largest weight in the index."""
 
-    nothing: float  # what a feature tells that goes with all labels alike
-    telling: float  # what the most telling feature of a usual row tells, sub-words apart
-    enough: float  # what all features of nearly every row tell together
+    nothing: float  # of a feature that goes with all labels alike
+    telling: float  # of the best feature of a usual row, sub-words aside
+    enough: float  # of all features of a row together: nearly every row has as much
 
     @classmethod
     def of(cls, held: Shortlists, base_rates: NDArray[np.float64], indexed: bool) -> Evidence:
@@ -50,15 +49,15 @@ class Evidence(NamedTuple):
         return cls(*(float(f"{number:.6g}") for number in numbers))
 
     def suffices(self, lists: Shortlists) -> bool:
-        """Whether every row tells enough: usual rows do."""
+        """Whether every row has enough evidence, as usual rows have."""
         assert lists.evidence is not None
         return not (lists.evidence < np.float32(self.enough)).any()
 
     def certainty(self, lists: Shortlists) -> NDArray[np.float32]:
-        """How far the scores of each row can be relied on, from 0 (it tells nothing) to 1.
+        """How far the scores of each row can be trusted, from 0 (no evidence) to 1.
 
-        Fully, if the row's most telling feature tells as much as that of a usual row, or if all its
-        features together tell as much as those of nearly every row.
+        Fully, if the row's best feature has as much evidence as that of a usual row, or if all its
+        features together have as much as those of nearly every row.
         """
         assert lists.most_telling is not None and lists.evidence is not None
         certainty = lists.evidence / np.float32(self.enough)
@@ -71,9 +70,9 @@ class Evidence(NamedTuple):
 def with_name_matches(
     certainty: NDArray[np.float32], lists: Shortlists, label_counts: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """The certainty of each pair: a label whose name the row has is sure by that alone.
+    """The certainty of each pair: the name of a label in the row is enough.
 
-    One without training rows is known, and listed, by its name only.
+    A label without training rows is listed only because of its name.
     """
     pairs = np.repeat(certainty, np.diff(lists.indptr))
     if lists.coverages is None:
@@ -88,7 +87,7 @@ def long_runs(sub_words: Strings) -> NDArray[np.uint8]:
     data, offsets = np.asarray(sub_words.data), np.asarray(sub_words.offsets)
     characters = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
     long = np.diff(characters[offsets]) == LONG_RUN
-    blank = np.append(data == ord(" "), True)  # behind the last one is nothing
+    blank = np.append(data == ord(" "), True)  # nothing follows the last one
     whole = blank[offsets[:-1]] & blank[offsets[1:] - 1]
     return np.asarray(long & ~whole, dtype=np.uint8)
 
@@ -96,7 +95,7 @@ def long_runs(sub_words: Strings) -> NDArray[np.uint8]:
 def most_frequent(
     label_counts: NDArray[np.int64], length: int, allowed: NDArray[np.uint8] | None
 ) -> NDArray[np.int32]:
-    """The labels of most training rows, ascending."""
+    """The labels with the most training rows, ascending."""
     order = np.argsort(-label_counts, kind="stable")
     able = label_counts[order] > 0
     if allowed is not None:
@@ -105,7 +104,7 @@ def most_frequent(
 
 
 def replaced(lists: Shortlists, rows: NDArray[np.bool_], labels: NDArray[np.int32]) -> Shortlists:
-    """The shortlists with the same labels, which nothing is known of, for each of some rows."""
+    """The shortlists, where some rows get the same labels, without scores."""
     lengths = np.diff(lists.indptr)
     kept = np.repeat(~rows, lengths)
     lengths = np.where(rows, len(labels), lengths)

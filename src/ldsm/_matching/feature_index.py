@@ -35,14 +35,12 @@ if TYPE_CHECKING:
 
 Index = TypeVar("Index", bound="FeatureIndex")
 KEPT_LABELS = 64  # per feature
-PRIOR_MASS = (
-    2.0  # as in the core: so much of each feature is taken to lie in rows without the label
-)
+PRIOR_MASS = 2.0  # as in the core: the mass of each feature assumed in rows without the label
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureIndex(Matcher):
-    """For each feature its most associated labels; a weight is a code times the feature's unit."""
+    """For each feature the labels that go with it most. A weight is a code times the unit."""
 
     offsets: NDArray[np.int64]  # n_features + 1
     labels: NDArray[Any]  # ascending within a feature; the narrowest type that holds them
@@ -127,8 +125,8 @@ def with_rows(
 ) -> Index:
     """The index with new rows of its features `x` added; `masses` are those of the rows before.
 
-    What a feature did not keep of the rows before, or has rounded off, is lost: close to, but not
-    quite the index of all rows.
+    What was dropped or rounded off before is lost, so the result is close to the index of all rows,
+    but not equal.
     """
     offsets, labels, codes, units = _core.extend_feature_index(
         index,
@@ -148,7 +146,7 @@ def _lift(counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
 
 
 def with_features(index: Index, n_features: int) -> Index:
-    """The index widened to a number of features; no label has the new ones yet."""
+    """The index with room for more features; these have no labels yet."""
     more = n_features - len(index.units)
     return type(index)(
         np.append(index.offsets, np.full(more, index.offsets[-1])),
@@ -165,7 +163,7 @@ def mean_rows(
     counts: NDArray[np.int64],
     n_rows: int,
 ) -> sp.csr_array:
-    """What the rows of some labels have on average, as far as the index tells: a row for each."""
+    """The mean rows of some labels, as far as the index knows them: one row for each."""
     place = np.full(len(counts), -1, dtype=np.int64)
     place[labels] = np.arange(len(labels))
     own = place[index.labels]

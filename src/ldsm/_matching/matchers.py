@@ -146,7 +146,7 @@ class TrainedMatchers:
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Matches training rows by what has never seen them: trees out of bag, matchers out of fold."""
+    """Matches training rows with what never saw them: trees out of bag, matchers out of fold."""
 
     forest: Forest
     x: Blocks

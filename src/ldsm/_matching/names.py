@@ -1,7 +1,7 @@
 """A matcher: labels whose names have sub-words in common with the text.
 
-It knows labels that no training row has. How much a match is worth, the blend learns; how often the
-match of a label's name was right, training rows tell.
+It also finds labels without training rows. The blend learns how much a match is worth. Training
+rows show how often the match of a label's name was right.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from .shortlists import Shortlists
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# A name counts as matched if the text has so much of it, by the weight of its sub-words.
+# A name counts as matched if the text has at least this share of it, by the weight of its
+# sub-words.
 MATCHED = 0.8
 # The share of right matches of all labels counts as this many matches of each label.
 _PRIOR_MATCHES = 2.0
@@ -40,7 +41,7 @@ _LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class NameIndex(Matcher):
-    """For each sub-word the names that have it; one or more names for each label."""
+    """For each sub-word the names that contain it; one or more names for each label."""
 
     offsets: NDArray[np.int64]  # n_sub_words + 1
     names: NDArray[np.int32]  # ascending within a sub-word
@@ -50,8 +51,8 @@ class NameIndex(Matcher):
     # The names as bytes, empty for dropped labels; none if they are those of the labels.
     text: NDArray[np.uint8]
     text_offsets: NDArray[np.int64]
-    # By label: on how many shortlists of training rows its name was matched, and the row had it.
-    # If labels were dropped, the last entry is the sum of theirs.
+    # By label: on how many shortlists of training rows its name matched, and how many of these rows
+    # had it. If labels were dropped, the last entry is the sum of theirs.
     matched: NDArray[np.int64]
     right: NDArray[np.int64]
 
@@ -73,7 +74,7 @@ class NameIndex(Matcher):
 
     @classmethod
     def train(cls, name: str, training: Training) -> TrainedMatcher[NameIndex] | None:
-        """Of the names alone; matches are counted on shortlists."""
+        """From the names alone; matches are counted later, on shortlists."""
         data = training.data
         if data.sub_word_form is None or not data.blocks.has(name) or not data.with_names:
             return None
@@ -164,14 +165,14 @@ class NameIndex(Matcher):
         share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
         yes = right + _PRIOR_MATCHES * share
         no = matched - right + _PRIOR_MATCHES * (1 - share)
-        # A damaged file may have matched fewer than were right.
+        # A damaged file may claim fewer matches than right ones.
         odds = np.log(np.maximum(yes, 1e-9) / np.maximum(no, 1e-9))
         return np.asarray(odds, dtype=np.float32)
 
     def counted(
         self, labels: NDArray[np.int32], coverages: NDArray[np.float32], truth: NDArray[np.bool_]
     ) -> NameIndex:
-        """With the matches on the shortlists of training rows."""
+        """With the matches counted on the shortlists of training rows."""
         n, seen = len(self.matched), coverages >= MATCHED
         return replace(
             self,
@@ -180,11 +181,11 @@ class NameIndex(Matcher):
         )
 
     def plus(self, more: NameIndex) -> NameIndex:
-        """With the matches of others added, which have the same names."""
+        """With the matches of another index of the same names added."""
         return replace(self, matched=self.matched + more.matched, right=self.right + more.right)
 
     def spelled_out(self, labels: Sequence[str]) -> NameIndex:
-        """With the names themselves, if they have been those of the labels until now."""
+        """With the names stored, if they were the labels themselves until now."""
         if len(self.text_offsets) > 1:
             return self
         names = Strings.pack(labels)
@@ -204,7 +205,8 @@ class NameIndex(Matcher):
     def best_match(self, row: FeatureArrays, label: int) -> tuple[str | None, float] | None:
         """The name of a label that matches a row of sub-words best, and how much of it the row has.
 
-        The name is None if it is the label itself. None: nothing of any name.
+        The name is None if it is the label itself. The result is None if the row has nothing of any
+        name.
         """
         bounds = [self.offsets[row.indices + i].tolist() for i in (0, 1)]
         parts = [self.names[a:b] for a, b in zip(*bounds, strict=True)]
@@ -225,7 +227,7 @@ class NameIndex(Matcher):
 
 
 def _sums(matches: Numbers, moved: Moved) -> Numbers:
-    """By label; then, if any are dropped, of all of these together."""
+    """By label; if labels were dropped, the last entry is for all of these together."""
     own = moved.columns.taken(matches, 0)
     return np.append(own, matches.sum() - own.sum()) if moved.n_dropped else own
 

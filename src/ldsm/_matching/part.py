@@ -29,11 +29,11 @@ from .shortlists import Shortlists
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LARGEST = 1e30  # for a number of a file: products with any float32, and their sums, stay finite
+LARGEST = 1e30  # of numbers in a file: products with any float32, and their sums, stay finite
 FOLDS = 4  # a training row is matched by a matcher that has not seen its fold
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 2500
-# How many times as many true labels sub-words and names must find. Otherwise codes that look like
-# words of some texts by chance would pass for names.
+# Sub-words and names must find this many times as many true labels. Otherwise codes that happen to
+# look like words of some texts would pass for names.
 MORE_BY_SPELLING = 1.005
 # Random streams that no tree uses: those are numbered from 0.
 _HELD_OUT_STREAM, _FOLD_STREAM = 2**63, 2**63 + 1
@@ -129,7 +129,7 @@ class Part(FrozenArrays):
         raise NotImplementedError
 
     def widened(self, name: str, before: Layout, after: Layout) -> Self:
-        """The same with room for new features of the main block, of which nothing is known."""
+        """The same with room for new features of the main block, which are not learned yet."""
         return self
 
     def learned(self, name: str, update: Update) -> Self:
@@ -145,7 +145,7 @@ class Matcher(Part):
 
     @classmethod
     def train(cls, name: str, training: Training) -> TrainedMatcher[Self] | None:
-        """The matcher of some training rows; None if they have nothing for it."""
+        """The matcher of some training rows; None if they have nothing that it reads."""
         raise NotImplementedError
 
     def ranked(
@@ -166,7 +166,7 @@ class Matcher(Part):
         training: Training,
         truth: NDArray[np.bool_],
     ) -> Scores | None:
-        """`scores` of held-out pairs, by what has not seen their rows; `truth`: which are right."""
+        """`scores` of held-out pairs, by what has not seen them; `truth`: which are right."""
         assert training.held is not None
         if cls.IN_CORE:
             return None
@@ -182,7 +182,7 @@ Kind = TypeVar("Kind", bound=Matcher)
 class TrainedMatcher(Generic[Kind]):
     """A matcher of all training rows, which answers for them as if it had not seen them.
 
-    This one learns nothing from rows.
+    This class is for matchers that learn nothing from rows.
     """
 
     whole: Kind
@@ -204,7 +204,7 @@ class TrainedMatcher(Generic[Kind]):
 
 @dataclass(frozen=True, eq=False)
 class Folded(TrainedMatcher[Kind]):
-    """One that is trained again for each fold of the rows, without that fold."""
+    """A matcher that was also trained without each fold of the rows."""
 
     parts: tuple[Kind, ...]  # by fold
     folds: NDArray[np.uint8]  # by row
@@ -255,7 +255,7 @@ class Trained(NamedTuple):
     """A scorer that was trained."""
 
     held_scores: Scores  # of held-out pairs, by one that has not seen their rows
-    whole: Callable[[], Scorer]  # makes the one of all rows
+    whole: Callable[[], Scorer]  # trains the scorer of all rows
 
 
 class Scorer(Part):

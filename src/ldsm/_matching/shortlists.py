@@ -31,7 +31,7 @@ class Shortlists:
     coverages: Floats | None = None  # how much of the label's name the row has
     cosines: Floats | None = None  # of the row with the name
     best_cosine: Floats | None = None  # the largest of any label of the row
-    # By row: how much its most telling feature, sub-words apart, and all features tell of labels.
+    # By row: the evidence of its best feature, sub-words aside, and of all features together.
     most_telling: Floats | None = None
     evidence: Floats | None = None
 
@@ -70,7 +70,7 @@ class Shortlists:
         return Shortlists(self.indptr, self.labels, self.tree_scores, coverages=self.coverages)
 
     def without_scores(self) -> Shortlists:
-        """The same labels, as they would stand on the list of a row that nothing is known of."""
+        """The same labels with scores of 0, as on the list of a row without evidence."""
         scores = [field.name for field in fields(self)][2:]
         known = {name: values for name in scores if (values := getattr(self, name)) is not None}
         changes: dict[str, Any] = {name: np.zeros_like(values) for name, values in known.items()}

@@ -52,9 +52,9 @@ class LabelScore:
         The name of the label that the row matches best, and how much of it the row has, from 0 to
         1. None if names are not used, or nothing of the name is there.
     certainty : float
-        How far the row tells enough to rely on the stages, from 0 to 1; the label's frequency
-        counts for the rest. At 0 nothing is known of the row: the score is the share of the
-        training rows that have the label.
+        How far the row has enough evidence to rely on the stages, from 0 to 1; the label's
+        frequency counts for the rest. At 0, the score is the share of the training rows that have
+        the label.
     """
 
     label: Any
@@ -72,9 +72,9 @@ class LabelScore:
 
 
 class RowExplainer:
-    """Explains the scores of one row. Its shortlist is made once, for all that is asked.
+    """Explains the scores of one row. Its shortlist is computed once, for all questions.
 
-    The methods that take `max_reasons` give as many features for each label at most.
+    `max_reasons` is the maximum number of features that explain a label.
     """
 
     def __init__(self, model: FittedModel, row: Blocks) -> None:
@@ -83,19 +83,19 @@ class RowExplainer:
         self.model, self.row = model, row
 
     def best(self, k: int, max_reasons: int) -> list[LabelScore]:
-        """The k best labels; fewer if not as many have a score."""
+        """The k best labels; fewer if fewer have a score."""
         Number(1, integer=True).check("k", k)
         _check_reasons(max_reasons)
         return [self._listed(i, max_reasons) for i in self._order[:k]]
 
     def among(self, columns: Sequence[int], max_reasons: int) -> list[LabelScore]:
-        """Those of some labels that have a score, best first."""
+        """The given labels that have a score, best first."""
         _check_reasons(max_reasons)
         wanted, labels = set(columns), self._lists.labels
         return [self._listed(i, max_reasons) for i in self._order if labels[i] in wanted]
 
     def label(self, column: int, max_reasons: int) -> LabelScore:
-        """One label. If it is no candidate, its score is 0, but features may speak for it."""
+        """One label. If it is not listed, its score is 0, but features may speak for it."""
         _check_reasons(max_reasons)
         place = self.place(column)
         if place is None:
@@ -107,7 +107,7 @@ class RowExplainer:
         found = np.flatnonzero(self._lists.labels[self._order] == column)
         return int(found[0]) + 1 if len(found) else None
 
-    # -- what is made once ------------------------------------------------------------------------
+    # -- computed once ----------------------------------------------------------------------------
 
     @cached_property
     def _lists(self) -> Shortlists:
@@ -144,8 +144,7 @@ class RowExplainer:
         shares = stage.blend.shares(pairs)
         if len(self._lists.labels) > 1:
             return _relative(shares, {name: part.mean() for name, part in shares.items()})
-        # There is nothing to compare it with but itself, on a row that no leaf and no feature says
-        # anything about.
+        # A single candidate is compared with itself on a row without leaves and features.
         empty = stage.pairs(self.row.without_features(), self._lists.without_scores())
         return _relative(shares, stage.blend.shares(empty))
 
@@ -208,7 +207,7 @@ class RowExplainer:
 
 
 def explain_paths(model: FittedModel, row: Blocks, max_reasons: int) -> list[TreePath]:
-    """The row's way through every tree."""
+    """The row's path through every tree."""
     return explain_row(
         model.forest,
         row.read_by("trees"),

@@ -58,9 +58,9 @@ _SHOWN_CHANGES = 10  # the last ones
 
 
 def shown_history(model: FittedModel) -> dict[str, str]:
-    """What has been changed since the training: when, and what, in words.
+    """The changes since the training in words, by time.
 
-    A file can hold anything: entries of another form are passed over.
+    A file can hold anything, so entries of another form are skipped.
     """
     history = model.training.get("history")
     shown: dict[str, str] = {}

@@ -39,7 +39,7 @@ from .fitted import MOST_FEATURES, FittedModel
 from .names import LabelNames
 from .relabel import aligned
 
-_FEATURE_BYTES = 24  # the least that growing a tree takes for each feature
+_FEATURE_BYTES = 24  # the minimum per feature for growing a tree
 
 
 class Fit(NamedTuple):
@@ -74,7 +74,7 @@ def fit_model(
     trees = TrainingData(data.blocks.read_by("trees"), data.y, data.store)
     if former is not None:
         stage = former.second_stage
-        # Label names count only if they have been of use before.
+        # Label names are used only if they were used before.
         data = replace(data, with_names=stage is not None and stage.names is not None)
         trees = replace(trees, x=trees.x.leading(former.forest.n_features))
     params = resolve(settings, trees.x, len(data.y.indices))

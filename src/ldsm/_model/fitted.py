@@ -44,8 +44,8 @@ from ..metrics.propensities import propensities_from_counts
 from .names import LabelNames
 from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 
-# Prediction keeps some bytes for each feature, whether or not the model uses it: a file, or a
-# matrix, that claims more is refused.
+# Prediction needs some bytes for each feature, used or not. A file or a matrix that claims more
+# features is refused.
 MOST_FEATURES = 2**28
 MOST_ROWS = 2**48  # more than any training set has; sums of such counts stay in range
 # Fewer rows are not worth using threads.
@@ -72,7 +72,7 @@ MODEL = Table(
     Array("label_counts", (np.int64,), ("labels",), bounds=(0, MOST_ROWS)),
     Array("thresholds", (np.float32,), ("labels",), bounds=(-_FLOAT32, _FLOAT32), default=None),
     Names("feature_names", unique=False, default=None),
-    # The places of dropped labels, and the order of the others if it is not that of now.
+    # The places of dropped labels, and the first order of the others if it has changed.
     Array("forest.label_order", (np.int32,), ("labels",), default=None, since=2),
     Array("forest.dropped_places", (np.int32,), ("dropped",), default=None, since=2),
 )
@@ -202,7 +202,7 @@ class FittedModel:
         Without a second stage they are the best labels of the trees, at least `least`.
         """
         stage, by_rows = self.second_stage, self.by_rows
-        if allowed is not None:  # labels that were dropped then compete no more than others
+        if allowed is not None:  # dropped labels are excluded, too
             allowed = np.append(allowed, np.zeros(self.forest.n_dropped, np.uint8))
         if stage is None:
             length = max(least, SHORTLIST)

@@ -1,6 +1,6 @@
 """The history of a model: what has been changed since the training, entry by entry.
 
-A file can hold anything under that name: what is no count is passed over.
+A file can hold anything under that name, so whatever is not a count is skipped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def with_entry(training: Mapping[str, Any], what: Mapping[str, int]) -> list[Any
 
 
 def total(training: Mapping[str, Any], name: str) -> int:
-    """How many were, say, "learned" in all."""
+    """The total of one kind of change, such as "learned"."""
     history = training.get("history")
     entries = history if type(history) is list else []
     return sum(

@@ -37,8 +37,8 @@ def training_rows(
 ) -> TrainingRows:
     """The rows of a `fit` from X and y.
 
-    X must have the features of the `former` model, if there is one. `classes` are all labels, if
-    there may be some that no row has.
+    X must have the features of the `former` model, if there is one. `classes` lists all labels, if
+    some may have no rows.
     """
     if isinstance(X, TrainingRows):
         warn_if_joined(X.y.classes)
@@ -109,7 +109,7 @@ def rows_of_one_label(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Blocks,
     is_dataset = isinstance(X, Dataset)
     X, y, names = _unpacked(X, y)
     labels, x = label_arrays(y, names), new_rows(estimator, X)
-    # A Dataset holds a matrix of labels, whatever the number for each row.
+    # A Dataset holds a matrix of labels, however many each row has.
     single = labels.form == "single" or (is_dataset and (np.diff(labels.indptr) == 1).all())
     if not single or labels.n_rows != x.n_rows:
         raise ValueError(f"y must hold one label for each of the {x.n_rows} rows of X.")

@@ -36,7 +36,7 @@ def check_can_learn(model: FittedModel) -> None:
     """Raise an error for a model that new rows cannot be added to."""
     if not model.verified:
         raise ValueError(
-            "A model that was loaded with verify=False cannot learn: what is in it was not "
+            "A model that was loaded with verify=False cannot learn: its content was not "
             "checked. Load it with verify=True."
         )
     if model.n_training_rows > MOST_ROWS // 2:
@@ -47,7 +47,7 @@ def check_can_learn(model: FittedModel) -> None:
 
 
 def check_keeps_masses(model: FittedModel) -> None:
-    """Raise an error for a model that was saved without what new rows are added to."""
+    """Raise an error for a model that was saved without what an update needs."""
     if model.second_stage is not None and model.second_stage.masses is None:
         raise ValueError(
             "The model cannot learn: it was saved by an older ldsm and cannot be updated. "
@@ -104,7 +104,7 @@ def learned(
     if stage is None or stage.ranker is None:
         forest = with_rows(forest, x.read_by("trees"), y)
     else:
-        # What the splits were made for tells labels apart better than rows that came later; but
+        # The rows that the splits were made for separate labels better than later rows do. But
         # labels that no leaf knows would hardly be found.
         forest = with_labels(forest, x.read_by("trees"), y, counts == 0)
     if stage is not None:
@@ -138,7 +138,7 @@ def learned(
 
 
 def with_words(model: FittedModel, more: int) -> FittedModel:
-    """The model with this number of new words, of which nothing is known yet.
+    """The model with room for this number of new words, which are not learned yet.
 
     The trees do not see them; index and linear classifiers can learn them.
     """

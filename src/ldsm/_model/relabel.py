@@ -1,12 +1,12 @@
-"""Give the labels of a fitted model other columns: forget some, rename them, make room for more.
+"""Move the labels of a fitted model to other columns: drop some, rename some, make room for more.
 
-Every part of a model that knows labels by their numbers is changed here, and nothing else of it.
+Every part of a model that refers to labels by number is changed here, and nothing else.
 
-A dropped label is never an answer, but it had a part in the answers about others: it took places on
-shortlists, its name may have been the best match of a text, and it was counted in leaves. So that
-all other scores stay what they were, bit for bit, matchers keep so much of it as these need, under
-a number behind those of the labels (`Forest.places`). Its name, its vectors, its counts and its
-threshold go. The rest goes when the model next learns, which changes scores anyway.
+A dropped label is never predicted again, but other scores depend on it: it took places on
+shortlists, its name may have been the best match of a text, and it was counted in leaves. To keep
+these scores, bit for bit, matchers keep what they depend on, under a number above those of the
+labels (`Forest.places`). The name, vectors, counts and threshold of the label are removed at once,
+and the rest when the model next learns, which changes scores anyway.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def in_order(model: FittedModel, order: Numbers, classes: NDArray[Any]) -> Fitte
 
 
 def aligned(model: FittedModel, classes: NDArray[Any]) -> FittedModel:
-    """The model without what is left of dropped labels, its columns in the order of `classes`.
+    """The model without any data of dropped labels, its columns in the order of `classes`.
 
-    Where these are other labels than its own, the order stays.
+    If these are not its own labels, the order stays.
     """
     model = without_remainder(model)
     number = {label: i for i, label in enumerate(model.classes.tolist())}
@@ -94,7 +94,7 @@ def aligned(model: FittedModel, classes: NDArray[Any]) -> FittedModel:
 
 
 def without_remainder(model: FittedModel) -> FittedModel:
-    """The model without what is left of dropped labels; other scores may change a little."""
+    """The model without any data of dropped labels; other scores may change a little."""
     if not model.forest.n_dropped:
         return model
     same = NewColumns(np.arange(model.n_labels), model.n_labels)
@@ -104,16 +104,16 @@ def without_remainder(model: FittedModel) -> FittedModel:
 def in_columns(
     model: FittedModel, columns: NewColumns, classes: NDArray[Any], *, exactly: bool = False
 ) -> FittedModel:
-    """The same model with its labels in other columns; new labels know nothing yet.
+    """The same model with its labels in other columns; new labels are not learned yet.
 
-    With `exactly`, so much of dropped labels is kept that all other scores stay as they are; there
-    must be no new labels then. Otherwise nothing is left of them.
+    With `exactly`, the data of dropped labels that other scores depend on are kept; there must be
+    no new labels then. Otherwise nothing is kept.
     """
     moved = _moved(model, columns) if exactly else Moved.without_dropped(model.forest, columns)
     counts = columns.taken(model.label_counts, 0)
     threshold: Any = model.threshold
     if isinstance(threshold, np.ndarray):
-        # A new label had no part in the tuning: what is usual for others is the best guess.
+        # A new label was not tuned: the median of the others is the best guess.
         usual = np.median(threshold.astype(np.float64))  # a sum of two may overflow float32
         threshold = columns.taken(threshold, usual)
     stage = model.second_stage
@@ -128,11 +128,11 @@ def in_columns(
 
 
 def _moved(model: FittedModel, columns: NewColumns) -> Moved:
-    """With so much of dropped labels as the scores of others need.
+    """Keeps the data of dropped labels that other scores depend on.
 
-    Their names: one of them may be the best match of a text. Their counts in leaves and their
-    entries of indexes, if lists are not long enough for all labels: there they take the places of
-    others. Their counts, too, if leaves divide by the sum of all counts.
+    These are their names, because one may be the best match of a text; their counts in leaves and
+    their entries in indexes, if lists are too short for all labels, because they take places there;
+    and their counts if leaves divide by the sum of all counts.
     """
     forest, stage = model.forest, model.second_stage
     cut = stage is not None and stage.length < forest.n_known
@@ -150,9 +150,10 @@ def _moved(model: FittedModel, columns: NewColumns) -> Moved:
 
 
 def _needed_bins(forest: Forest, gone: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which entries of histograms decide scores of labels that are not gone.
+    """Which histogram entries the scores of the remaining labels depend on.
 
-    Their own do. And a leaf must not become empty if its parent would answer in its place.
+    These are their own entries, and those of a leaf that would become empty, because then its
+    parent would answer in its place.
     """
     own = ~gone[forest.histogram_labels]
     node = np.repeat(np.arange(forest.n_nodes), np.diff(forest.histogram_offsets))

@@ -181,7 +181,7 @@ def model_from_state(
 
 
 def _places(described: Mapping[str, Any], n_labels: int) -> NDArray[np.int32]:
-    """The places of all labels, dropped ones last; none if they are the order of the labels."""
+    """The places of all labels, dropped ones last; empty if they are the order of the labels."""
     order, dropped = described["forest.label_order"], described["forest.dropped_places"]
     if order is None and dropped is None:
         return np.zeros(0, np.int32)

@@ -13,7 +13,7 @@ from .relabel import without_remainder
 
 
 def typical_rows(model: FittedModel, labels: NDArray[np.int64]) -> Blocks | None:
-    """What the rows of some labels have on average; None for a model without an index."""
+    """The mean rows of some labels; None for a model without an index."""
     model = without_remainder(model)
     stage = model.second_stage
     if stage is None or stage.index is None or stage.masses is None:
@@ -24,9 +24,10 @@ def typical_rows(model: FittedModel, labels: NDArray[np.int64]) -> Blocks | None
 
 
 def changed_answers(before: FittedModel, after: FittedModel, most: int) -> tuple[int, int] | None:
-    """How many of the most frequent labels' typical rows have another best label now, of how many.
+    """The number of typical rows whose best label has changed, and the number of all compared.
 
-    None if there is nothing to tell by. `after` has learned further rows, and perhaps features.
+    These are the rows of the most frequent labels. None without such rows. `after` has learned
+    further rows, and perhaps features.
     """
     labels = before.fill_order[:most].astype(np.int64)
     labels = labels[before.label_counts[labels] > 0]

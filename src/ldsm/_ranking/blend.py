@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Listed:
-    """What is known of the labels on some rows' shortlists, whether these are new or held out."""
+    """What is known about the labels on shortlists, of new rows or of held-out ones."""
 
     lists: Shortlists
     label_counts: NDArray[Any]  # by label
@@ -199,10 +199,11 @@ class Blend:
     gamma: float = 0.0  # likewise
     # For labels without a training row, one for each of UNSEEN_TERMS; none: such have no score.
     unseen: tuple[float, ...] = ()
-    # Cosines with names count no more than this: beyond it is nothing that was learned from.
+    # Cosines with names are limited to this, because the blend was fitted to hardly any larger
+    # ones.
     most_cosine: float = 0.0
-    # The rows that it was fitted with, as a share of those that have been learned since, too: it
-    # knows label counts of that size, and counts that only grow would exceed them.
+    # The number of rows when it was fitted, as a share of their number now. It was fitted to label
+    # counts of that size, which growing counts would exceed.
     count_share: float = 1.0
 
     @property
@@ -298,7 +299,7 @@ def fit_blend(
     tree_share: float = 1.0,
     gamma: float = 0.0,
 ) -> Blend:
-    """Fit a blend of the given kind to pairs, true or false, that count as much as `weights` say.
+    """Fit a blend of the given kind to pairs, true or false, that have these weights.
 
     A calibrating blend never reverses the order of its signal.
     """

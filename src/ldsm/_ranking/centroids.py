@@ -50,10 +50,10 @@ class Centroids(LabelVectors):
         return self.squared_distances(x, lists.indptr, lists.labels, cancel)
 
     def learned(self, name: str, update: Update) -> Centroids:
-        """The means of all rows of each label: those before, as they are rounded, and new ones."""
+        """The means of all rows of each label, from rounded means of earlier rows and new rows."""
         x, new = update.new.x.read_by(name), update.new
-        # A label of too few rows so far has no centroid: what its rows were is not known. A mean of
-        # fewer than it takes would reveal them.
+        # A label of too few rows so far has no centroid, so these rows are not known. A mean of
+        # fewer rows than the minimum would reveal them.
         known = np.where(np.diff(self.offsets) > 0, new.counts_before, 0)
         labels = np.flatnonzero((new.y.counts > 0) & (known + new.y.counts >= update.min_rows))
         before, counts = self.taken(labels), known[labels]

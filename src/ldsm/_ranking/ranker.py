@@ -1,9 +1,9 @@
 """The ranker: a linear classifier for each label, trained range by range of labels.
 
 What a label's classifier becomes does not depend on its range. To learn from new rows, classifiers
-take a proximal step: they fit these and stay close to what they were, the closer the more rows have
-said so. A new label of which there are examples only starts from a classifier that says no to every
-row.
+take a proximal step: they fit these rows and stay close to their old weights, the closer the more
+rows they have learned. A new label that has only examples starts from a classifier that rejects
+every row.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0
 MAX_EPOCHS = 30
 PRUNE = 0.1
-# A label that fewer rows list learns from others, too, up to this number.
+# A label that fewer rows list also learns from others, up to this number.
 FILL_TO = 50
-# How firmly the former rows resist the new ones: the curvature of their loss is twice the cost
-# for each row within its margin, and all are taken to be.
+# How firmly the former rows resist the new ones: the curvature of their loss is twice the cost for
+# each row within its margin, and all are assumed to be.
 FIRMNESS = 2.0
 # Ranges of fewer pairs are not worth a thread; each range scales all rows for itself.
 RANGE_PAIRS, MOST_RANGES = 16_384, 64
@@ -127,8 +127,8 @@ class Ranker(LabelVectors):
         # The squares of a unit row's values add up to 1.
         squares = (mass * (new.n_before / max(mass.sum(), 1e-9))).astype(np.float32)
         n_pairs = _pairs_before(update.length, new)
-        # Had a new label been known, it would have been trained on a share of the rows before. A
-        # batch that shows how often it occurs has its own rows without it.
+        # A known label would have been trained on a share of the earlier rows. A batch that shows
+        # how often the label occurs has its own rows without it.
         share = np.select([new.known, examples], [1.0, n_pairs / max(1, new.n_before)], 0.0)
         return RankerStart(
             self._started(np.flatnonzero(examples), n_features),
@@ -138,7 +138,7 @@ class Ranker(LabelVectors):
         )
 
     def _started(self, labels: NDArray[np.int64], n_features: int) -> Ranker:
-        """With first classifiers of new labels: no row so far has had them, so they say no."""
+        """With first classifiers of new labels: no earlier row had them, so they reject all."""
         place = (np.arange(len(labels)), np.full(len(labels), n_features))
         no = sp.csr_array(
             (np.full(len(labels), -1, np.float32), place), shape=(len(labels), n_features + 1)
@@ -149,10 +149,10 @@ class Ranker(LabelVectors):
     def _with_stand_ins(
         self, x: FeatureArrays, update: Update, pairs: LabelPairs
     ) -> tuple[FeatureArrays, LabelPairs]:
-        """With rows that stand in for the former ones, where a new label has too few without it.
+        """With stand-ins for earlier rows, where a new label has too few rows without it.
 
-        They are what the rows of its neighbours have on average: of the labels that are most often
-        listed where it is given.
+        A stand-in is the mean row of a neighbour, one of the labels most often listed with the new
+        one.
         """
         new, lists = update.new, update.lists
         assert lists is not None
@@ -187,12 +187,12 @@ class Ranker(LabelVectors):
         return joined, (offsets.astype(np.int64), rows, positive)
 
     def _means(self, labels: NDArray[np.int64], update: Update, n_features: int) -> sp.csr_array:
-        """What the rows of some labels have on average, one row each."""
+        """The mean rows of some labels, one row each."""
         centroids, index = update.parts.get("centroids"), update.parts.get("index")
         if isinstance(centroids, LabelVectors):
             return sp.csr_array(centroids.taken(labels).matrix(n_features)[:, :n_features])
         if not isinstance(index, FeatureIndex):
-            # The trees alone find labels: only what speaks for a label is known of its rows.
+            # Only the trees find labels: no more is known of a label's rows than its classifier.
             means = self.taken(labels).matrix(n_features)[:, :n_features]
             return sp.csr_array(means.maximum(0))
         new = update.new
@@ -300,7 +300,7 @@ def label_ranges(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _without_unknown(pairs: LabelPairs, new: NewRows) -> LabelPairs:
-    """Without rows that lack a label that the model knows, where that says nothing."""
+    """Without pairs of a row and a known label that it lacks, where the lack means nothing."""
     offsets, rows, positive = pairs
     owner = np.repeat(np.arange(new.y.n_labels), np.diff(offsets))
     kept = (positive > 0) | new.lacks[rows] | ~new.known[owner]
@@ -309,9 +309,9 @@ def _without_unknown(pairs: LabelPairs, new: NewRows) -> LabelPairs:
 
 
 def _pairs_before(length: int, new: NewRows) -> NDArray[np.float64]:
-    """About how many rows each label has been trained on: those that list it are the more.
+    """The approximate number of rows that each label was trained on, most of which only list it.
 
-    For new labels, how many it would have been, had they been known.
+    For new labels, the number if they had been known.
     """
     counts = np.where(new.known, new.counts_before, new.y.counts)
     per_row = new.counts_before.sum() / max(1, new.n_before)

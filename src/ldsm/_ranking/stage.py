@@ -32,18 +32,18 @@ class SecondStage:
     """Makes and rescores shortlists; trained in ``ldsm._ranking.training``."""
 
     blend: Blend
-    # Training rows per label. Copies of a row that were learned with it do not count: the blend
-    # would take a label of many rows to be one that other rows have, too.
+    # Training rows per label. Copies of a row that were learned with it do not count, because the
+    # blend would take their labels to be frequent in other rows, too.
     label_counts: NDArray[np.int64]
     length: int  # of a shortlist
     parts: Mapping[str, Part]  # those that the blend needs, by their names in `PARTS`
     match_names: bool = False  # whether names find labels, or only score those that others find
-    # How far the blend's scores of a row are relied on. Models of earlier versions do not have it:
+    # How far the blend's scores of a row are trusted. Models of earlier versions do not have it:
     # their scores are the blend's for every row.
     evidence: Evidence | None = None
     telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
-    # What new rows are added to: by block, the mass of each feature in the rows so far. Predictions
-    # do not depend on it. Models of earlier versions lack it and cannot be updated.
+    # For updates: by block, the mass of each feature in the rows so far. Predictions do not depend
+    # on it. Models of earlier versions lack it and cannot be updated.
     masses: Mapping[str, NDArray[np.float32]] | None = None
     # By label: rows with it that were held out while the ranker learned, and on how many of them it
     # was among the five best. For people only; models of earlier versions do not have it.
@@ -129,7 +129,7 @@ class SecondStage:
     def or_most_frequent(
         self, lists: Shortlists, allowed: NDArray[np.uint8] | None = None
     ) -> Shortlists:
-        """The shortlists, of the most frequent labels for rows that nothing is known of."""
+        """The shortlists, where rows without evidence get the most frequent labels."""
         if self.evidence is None or self.evidence.suffices(lists):
             return lists
         certainty = self.evidence.certainty(lists)
@@ -152,8 +152,8 @@ class SecondStage:
     ) -> Pairs:
         """The signals of the labels on each row's shortlist.
 
-        Given the number of training rows, also how far they can be relied on. `known` scores of
-        parts are taken as they are.
+        Given the number of training rows, also how far they can be trusted. `known` scores of parts
+        are taken as they are.
         """
         scores = dict(known or {})
         for name, part in self.parts.items():

@@ -161,7 +161,7 @@ class _StageTraining:
         self.cross_fitted: dict[str, NDArray[np.float64]] = {}  # precision by kind of blend
 
     def _most_cosine(self) -> float:
-        """What nearly all true labels' names have at most; 0 if there is nothing to tell by."""
+        """The cosine that the names of nearly all true labels stay below; 0 if that is unknown."""
         if self.held.cosines is None or not self.truth.any():
             return 0.0
         return float(f"{np.quantile(self.held.cosines[self.truth], 0.99):.6g}")
@@ -183,7 +183,7 @@ class _StageTraining:
     # -- the linear ranker --------------------------------------------------------------------
 
     def linear_stage(self, *, choose: bool) -> SecondStage:
-        """With `choose`, the blend has further options too if it clearly gains from them."""
+        """With `choose`, the blend also gets the options that clearly improve it."""
         matchers = self.matching.matchers
         chosen = SCORERS if choose else {"ranker": SCORERS["ranker"]}
         trained = {name: part.train(name, self.training) for name, part in chosen.items()}
@@ -204,7 +204,7 @@ class _StageTraining:
         return self._stage(blend, pairs, trained)
 
     def _is_needed(self, option: Option) -> bool:
-        """Whether it is about a matcher that finds labels: lists are scored by what fills them."""
+        """Whether it belongs to a matcher that finds labels, which must also score them."""
         matchers = self.matching.matchers
         if option.part == "names":
             return matchers.match_names and self._have_names()
@@ -216,15 +216,15 @@ class _StageTraining:
         return choose if option.part is None else option.part in trained
 
     def _have_names(self) -> bool:
-        """Whether there is something to learn from about names: true labels that are named."""
+        """Whether rows name enough of their true labels to learn from."""
         coverages = self.held.coverages
         return coverages is not None and int(np.sum(self.truth & (coverages > 0))) >= FEWEST_PAIRS
 
     def _unseen(self, pairs: Pairs) -> tuple[float, ...]:
-        """How labels that no row has are scored: as others are, by their names alone.
+        """Coefficients for labels without rows, fitted to the names of other labels.
 
-        They are rather like rare labels, so frequent ones count for less. Without enough true and
-        false matches there is nothing to go by: then they have no score.
+        Such labels resemble rare ones, so frequent ones count for less. Without enough true and
+        false matches there are no coefficients, and these labels have no score.
         """
         used = pairs.signal("k") > 0
         truth = self.truth[used]
@@ -345,7 +345,7 @@ def blend_weights(truth: NDArray[np.bool_], seed: int) -> NDArray[np.float64]:
 
 
 def shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
-    """Which labels of some rows' lists are among the rows' own."""
+    """Which listed labels are among the rows' own."""
     rows = np.arange(y.n_rows)
     listed = pair_keys(np.repeat(rows, np.diff(lists.indptr)), lists.labels, y.n_labels)
     own = pair_keys(np.repeat(rows, np.diff(y.indptr)), y.indices, y.n_labels)

@@ -1,8 +1,8 @@
-"""Let a second stage learn from new rows, starting from what it is.
+"""Update a second stage with new rows.
 
-Its parts learn by themselves, matchers first. The blend is refitted where there are enough new
-rows, which the stage as it was has never seen, and where labels are distributed as usual; with it,
-the matches of names are counted.
+Its parts learn by themselves, matchers first. The blend is refitted if there are enough new rows,
+which the stage has not seen so far, and if their labels are distributed as usual. Then the matches
+of names are counted, too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .blend import Blend, fit_blend
 from .stage import SecondStage
 from .training import blend_weights, can_blend, shared
 
-# The blend is fitted to so many new rows, as a share of those that it was first fitted to, and to
-# no fewer than these.
+# The blend is refitted to at least this many new rows: a share of those that it was first fitted
+# to, and a number.
 BLEND_SHARE, FEWEST_BLEND_ROWS = 0.25, 200
 _CHUNK = 512  # rows
 
@@ -78,7 +78,7 @@ def learned_stage(
 
 
 def _kept(blend: Blend, new: NewRows) -> Blend:
-    """The same blend, which must not see how the counts of all labels grow."""
+    """The same blend, which must not notice that the counts of all labels grow."""
     return replace(blend, count_share=blend.count_share * new.n_before / new.n_rows)
 
 
@@ -87,8 +87,8 @@ def _refitted(
 ) -> tuple[Blend, NameIndex | None] | None:
     """The blend, fitted to new rows, and the matches of names with theirs.
 
-    None of what is blended has seen these rows. None if they are too few, or if scores that fit
-    them would be wrong for others.
+    The parts have not seen these rows. None if they are too few, or if scores that fit them would
+    be wrong for others.
     """
     if not new.shows_frequencies:
         return None
@@ -98,7 +98,7 @@ def _refitted(
         return None
     rows = useful[np.flatnonzero(held_out_rows(len(useful), seed, share=1.0))]
     x, y = new.x.take(rows), new.y.take(rows)
-    # The counts are those that the blend will meet. Labels that are new have no part in it.
+    # Counts as the blend will see them. New labels take no part.
     counts = np.where(new.known, new.counts, 0)
     plain = replace(stage, label_counts=counts, blend=replace(stage.blend, count_share=1.0))
     lists = match(plain, x)

@@ -61,7 +61,7 @@ class ArrayFile:
         }
 
     def discard(self) -> None:
-        """Delete the file, of which the last bytes may not fit on the disk."""
+        """Delete the file; its last bytes may not fit on the disk."""
         with suppress(OSError):
             self.file.close()
         os.unlink(self.path)

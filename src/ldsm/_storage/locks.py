@@ -22,7 +22,7 @@ from .paths import PathLike, printable
 Signature = tuple[int, int, int]
 
 _POLL_SECONDS = 0.05
-# What file systems without locks answer.
+# Errors of file systems without locks.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 
 
@@ -59,7 +59,7 @@ class FileLock:
             )
 
     def replaced(self, by: os.stat_result) -> None:
-        """Go on with the file that has just been put in place."""
+        """Continue with the file that was just put in place."""
         self.signature = _signature(by)
 
 

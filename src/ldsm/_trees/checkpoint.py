@@ -73,7 +73,7 @@ _IMPLIED_BY = {
 
 
 class Receipt(NamedTuple):
-    """Says that a tree is in the folder: its number, and the checksum of its file."""
+    """The receipt of a tree in the folder: its number, and the checksum of its file."""
 
     tree: int
     checksum: str

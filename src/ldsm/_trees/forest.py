@@ -87,9 +87,9 @@ class Forest:
         nodes in order.
     places : int32 (n_labels + n_dropped,), or empty
         By label, its place in the order that the labels had at first, by which equal scores are
-        ranked on shortlists. The last are those of labels that were dropped: histograms may still
-        count them, because that decides the scores of others. Empty: the order is that of now, and
-        nothing is left of a dropped label.
+        ranked on shortlists. The last are those of dropped labels, which histograms may still
+        count, because the scores of others depend on it. Empty: the order has not changed, and no
+        data of dropped labels are left.
     """
 
     arity: int
@@ -163,7 +163,7 @@ class Forest:
 
     @property
     def n_dropped(self) -> int:
-        """Number of labels that were dropped and of which something is left."""
+        """Number of dropped labels that have left data."""
         return max(0, len(self.places) - self.n_labels)
 
     @property
@@ -294,7 +294,7 @@ class Forest:
         `leaves_per_row` is the mean number of leaves that a training row reaches, `objective`,
         `balancedness` and `purity` are means over the splits, weighted by their rows.
         """
-        with np.errstate(all="ignore"):  # a file may say anything of its statistics
+        with np.errstate(all="ignore"):  # the statistics of a file may be anything
             return self._tree_statistics()
 
     def _tree_statistics(self) -> dict[str, NDArray[Any]]:

@@ -72,7 +72,7 @@ def explain_row(
     own = row.leading(forest.n_features)
     values[own.indices] = own.values
     values[forest.n_features] = 1.0  # the bias
-    with np.errstate(over="ignore", invalid="ignore"):  # the router does not mind either
+    with np.errstate(over="ignore", invalid="ignore"):  # the router accepts it, too
         paths = _paths(forest, values, visited, max_reasons, by_rows)
     if bias == forest.n_features:
         return paths

@@ -94,7 +94,7 @@ class _Window:
         return value
 
     def _may_be_cut(self, error: Exception) -> bool:
-        """Whether more text could mend an error: it is at the end, or in a string without one."""
+        """Whether more text could fix an error: it is at the end, or in an unfinished string."""
         if not isinstance(error, json.JSONDecodeError):
             return False
         at_end = error.pos >= len(self._text) - _LONGEST_WORD
