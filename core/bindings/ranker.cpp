@@ -1,8 +1,10 @@
 // Bindings for training the ranker and the centroids.
-#include "ranking/ranker.hpp"
+#include <nanobind/stl/vector.h>
+
 #include "bindings/label_vectors.hpp"
 #include "bindings/rows.hpp"
 #include "ranking/centroids.hpp"
+#include "ranking/ranker.hpp"
 
 namespace ldsm::bindings {
 
@@ -22,10 +24,11 @@ void check_prune(float prune) {
         refuse("prune must be finite and at least 0. Got ", prune, ".");
 }
 
-// The pairs of all labels, checked when the object is made, or those of some consecutive labels.
+// The pairs of all labels, or of some consecutive ones, checked when the object is made.
 class CheckedPairs {
   public:
-    CheckedPairs(In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, int64_t n_rows)
+    CheckedPairs(In<int64_t> offsets, In<int32_t> rows, In<uint8_t> positive, int64_t n_rows,
+                 int64_t first_label)
         : offsets_(std::move(offsets)),
           rows_(std::move(rows)),
           positive_(std::move(positive)),
@@ -33,18 +36,10 @@ class CheckedPairs {
         check_offsets(offsets_, rows_.size(), "The offsets of the pairs");
         check_range(rows_, n_rows, "The row numbers of the pairs");
         check_equal(positive_.size(), rows_.size(), "The pairs must have as many marks as rows");
+        if (first_label < 0 || first_label > INT32_MAX)
+            refuse("first_label must lie in [0, 2^31). Got ", first_label, ".");
         view_ = {offsets_.data(), rows_.data(), positive_.data(),
-                 static_cast<int64_t>(offsets_.size()) - 1, 0};
-    }
-    CheckedPairs labels(int64_t first, int64_t last) const {
-        if (first < 0 || last < first || last > view_.n_labels)
-            refuse("first and last must be ints with 0 <= first <= last <= ", view_.n_labels,
-                   ". Got ", first, " and ", last, ".");
-        CheckedPairs out(*this);
-        out.view_.offsets += first;
-        out.view_.n_labels = last - first;
-        out.view_.first_label += first;
-        return out;
+                 static_cast<int64_t>(offsets_.size()) - 1, first_label};
     }
     const PairsView& of(const FeatureRows& x) const {
         check_equal(n_rows_, x.n_rows, "The pairs and X must have the same number of rows");
@@ -107,18 +102,29 @@ class CheckedRankerStart {
     RankerStart view_;
 };
 
-nb::tuple pairs(const CheckedLabels& lists_of, const CheckedLabels& y_of, int64_t fill_to,
-                uint64_t seed) {
-    const LabelRows& lists = lists_of.view();
+nb::tuple pairs(const std::vector<CheckedLabels>& chunks, const CheckedLabels& y_of, int64_t first,
+                int64_t last, int64_t fill_to, uint64_t seed, Cancel cancel) {
     const LabelRows& y = y_of.view();
-    check_equal(lists.n_labels, y.n_labels,
-                "The shortlists and Y must have the same number of labels");
-    check_equal(lists.n_rows, y.n_rows, "The shortlists and Y must have the same number of rows");
+    std::vector<LabelRows> lists;
+    int64_t n_rows = 0;
+    for (const CheckedLabels& chunk : chunks) {
+        lists.push_back(chunk.view());
+        n_rows += chunk.view().n_rows;
+        check_equal(chunk.view().n_labels, y.n_labels,
+                    "The shortlists and Y must have the same number of labels");
+    }
+    check_equal(n_rows, y.n_rows, "The shortlists and Y must have the same number of rows");
+    if (first < 0 || last < first || last > y.n_labels)
+        refuse("first and last must be ints with 0 <= first <= last <= ", y.n_labels, ". Got ",
+               first, " and ", last, ".");
     if (fill_to < 0) refuse("fill_to must be at least 0. Got ", fill_to, ".");
-    Monitor monitor = make_monitor({});
+    Monitor monitor = make_monitor(cancel);
     // No more than all labels can be meant, and twice as many must still be a number.
     const int64_t fill = std::min<int64_t>(fill_to, y.n_labels);
-    LabelPairs out = without_gil([&] { return label_pairs(lists, y, fill, seed, monitor); });
+    LabelPairs out = without_gil([&] {
+        return label_pairs(lists, y, static_cast<int32_t>(first), static_cast<int32_t>(last), fill,
+                           seed, monitor);
+    });
     return hand_over_all(out.offsets, out.rows, out.positive);
 }
 
@@ -157,10 +163,8 @@ void bind_ranker(nb::module_& m) {
                              "The (row, label) pairs that labels are trained on, checked when the "
                              "object is made. Keeps the arrays, which must not be changed as long "
                              "as it is used.")
-        .def(nb::init<In<int64_t>, In<int32_t>, In<uint8_t>, int64_t>(), as_is("offsets"),
-             as_is("rows"), as_is("positive"), "n_rows"_a)
-        .def("labels", &CheckedPairs::labels, "first"_a, "last"_a,
-             "The pairs of some consecutive labels, in the same arrays.");
+        .def(nb::init<In<int64_t>, In<int32_t>, In<uint8_t>, int64_t, int64_t>(), as_is("offsets"),
+             as_is("rows"), as_is("positive"), "n_rows"_a, "first_label"_a = 0);
     nb::class_<CheckedRankerParams>(m, "RankerParams", "How a ranker is trained.")
         .def(nb::init<double, double, int, float, bool>(), nb::kw_only(), "cost"_a, "tolerance"_a,
              "max_epochs"_a, "prune"_a, "compress"_a);
@@ -169,8 +173,11 @@ void bind_ranker(nb::module_& m) {
                                    "they stay.")
         .def(nb::init<nb::handle, In<float>, In<double>, In<double>>(), "vectors"_a,
              as_is("squares"), as_is("firmness"), as_is("rows"));
-    m.def("label_pairs", &pairs, "lists"_a, "y"_a, nb::kw_only(), "fill_to"_a, "seed"_a,
-          "Rows to train each label on: (offsets, rows, marks of the rows that have the label).");
+    m.def(
+        "label_pairs", &pairs, "lists"_a, "y"_a, nb::kw_only(), "first"_a, "last"_a, "fill_to"_a,
+        "seed"_a, as_is("cancel") = nb::none(),
+        "Rows to train each of some consecutive labels on: (offsets, rows, marks of the rows that "
+        "have the label). The lists are chunks of consecutive rows.");
     m.def("train_ranker", &ranker, "x"_a, "pairs"_a, "params"_a, nb::kw_only(), "seed"_a,
           as_is("held_out") = nb::none(), "start"_a.none() = nb::none(),
           as_is("cancel") = nb::none(),

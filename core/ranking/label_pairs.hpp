@@ -25,9 +25,10 @@ struct PairsView {
     int64_t first_label;
 };
 
-// `lists`: the shortlist of each row. A row with fewer than `fill_to` labels in all gets random
-// ones on top: a label must also have seen rows that are nowhere near it.
-LabelPairs label_pairs(const LabelRows& lists, const LabelRows& y, int64_t fill_to, uint64_t seed,
-                       Monitor& monitor);
+// The pairs of the labels from `first` up to, but not including, `last`. `lists`: the shortlists of
+// the rows, in chunks of consecutive ones. A row with fewer than `fill_to` labels in all gets
+// random ones on top: a label must also have seen rows that are nowhere near it.
+LabelPairs label_pairs(const std::vector<LabelRows>& lists, const LabelRows& y, int32_t first,
+                       int32_t last, int64_t fill_to, uint64_t seed, Monitor& monitor);
 
 }  // namespace ldsm

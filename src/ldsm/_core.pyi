@@ -244,9 +244,9 @@ def logistic_sums(
 class CheckedPairs:
     """The (row, label) pairs that labels are trained on; see `CheckedFeatures`."""
 
-    def __init__(self, offsets: Offsets, rows: Ints, positive: Bytes, n_rows: int) -> None: ...
-    def labels(self, first: int, last: int) -> CheckedPairs:
-        """The pairs of some consecutive labels, in the same arrays."""
+    def __init__(
+        self, offsets: Offsets, rows: Ints, positive: Bytes, n_rows: int, first_label: int = 0
+    ) -> None: ...
 
 class RankerParams:
     """How a ranker is trained."""
@@ -267,7 +267,14 @@ class RankerStart:
     ) -> None: ...
 
 def label_pairs(
-    lists: CheckedLabels, y: CheckedLabels, *, fill_to: int, seed: int
+    lists: Sequence[CheckedLabels],
+    y: CheckedLabels,
+    *,
+    first: int,
+    last: int,
+    fill_to: int,
+    seed: int,
+    cancel: Ints | None = None,
 ) -> tuple[Offsets, Ints, Bytes]: ...
 def train_ranker(
     x: CheckedFeatures,

@@ -41,7 +41,7 @@ from ._ranking.stage import SecondStage
 from ._storage.container import save
 from ._storage.paths import PathLike
 from ._trees.forest import Forest
-from ._trees.params import AUTO, Number, TreeParams, check_params
+from ._trees.params import Number, TreeParams, check_params
 from ._trees.row_paths import TreePath
 from .metrics import precision_at_k
 
@@ -755,7 +755,7 @@ def fit_classifier(
             checkpoint_dir=checkpoint_dir,
         )
     clf.__dict__.pop("oob_scores_", None)  # from an earlier fit
-    if fitted.oob_scores is not None and clf.subsample != AUTO:
+    if fitted.oob_scores is not None:
         clf.oob_scores_ = fitted.oob_scores
     return hold_model(clf, fitted.model)
 

@@ -157,7 +157,7 @@ def test_name_odds_leave_row_out() -> None:
     labels = np.array([0, 0, 0, 1, 1, 2], np.int32)
     coverages = np.array([1, MATCHED, 0.9, 1, 0.1, 0.2], np.float32)
     truth = np.array([True, False, True, False, True, True])
-    counted = index.counted(labels, coverages, truth)
+    counted = index.counted([(labels, coverages, truth)])
     assert counted.matched.tolist() == [3, 1, 0] and counted.right.tolist() == [2, 0, 0]
     # Of 4 matches 2 were right: so it is taken of each label, until there are some.
     expected = np.log([(2 + 1) / (1 + 1), 1 / (1 + 1), 1.0])

@@ -1,5 +1,6 @@
 """The compiled parts of the second stage against plain twins."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,33 @@ def test_pairs_cover_lists_labels_and_fill(fill_to: int) -> None:
 def test_mismatched_lists() -> None:
     lists, y = (_core.CheckedLabels(*make_lists(1, 3), N_LABELS + more) for more in (0, 1))
     with pytest.raises(ValueError, match="same number of labels. Got 12 and 13"):
-        _core.label_pairs(lists, y, fill_to=0, seed=0)
+        _core.label_pairs([lists], y, first=0, last=N_LABELS, fill_to=0, seed=0)
     fewer = _core.CheckedLabels(np.zeros(8, np.int64), np.zeros(0, np.int32), N_LABELS)
     with pytest.raises(ValueError, match="same number of rows. Got 120 and 7"):
-        _core.label_pairs(lists, fewer, fill_to=0, seed=0)
+        _core.label_pairs([lists], fewer, first=0, last=N_LABELS, fill_to=0, seed=0)
+    for first, last in ((-1, 3), (4, 3), (0, N_LABELS + 1)):
+        with pytest.raises(ValueError, match=f"<= 12. Got {first} and {last}"):
+            _core.label_pairs([lists], lists, first=first, last=last, fill_to=0, seed=0)
+
+
+@pytest.mark.parametrize("fill_to", [0, 3, 5, 100])
+def test_pairs_of_ranges_and_chunks(fill_to: int) -> None:
+    """Neither the range of labels nor the chunks of rows change them."""
+    lists, y = make_lists(1, 3), make_lists(2, 2)
+    offsets, rows, positive = label_pairs(lists, y, fill_to=fill_to, seed=7)
+    own = _core.CheckedLabels(*y, N_LABELS)
+    cuts = [0, 50, 50, 51, N_ROWS]
+    chunks = []
+    for start, stop in pairwise(cuts):
+        indptr, labels = lists[0][start : stop + 1], lists[1]
+        part = labels[indptr[0] : indptr[-1]]
+        chunks.append(_core.CheckedLabels(indptr - indptr[0], part, N_LABELS))
+    for first, last in ((0, 3), (3, 4), (4, 4), (4, N_LABELS)):
+        found = _core.label_pairs(chunks, own, first=first, last=last, fill_to=fill_to, seed=7)
+        start, stop = offsets[[first, last]]
+        assert np.array_equal(found[0], offsets[first : last + 1] - start)
+        assert np.array_equal(found[1], rows[start:stop])
+        assert np.array_equal(found[2], positive[start:stop])
 
 
 def test_fill_depends_on_seed() -> None:
@@ -446,9 +470,9 @@ def test_starting_weights_must_be_of_all_labels() -> None:
     for part in ((0, few + 1), (few, N_LABELS), (N_LABELS - 1, N_LABELS)):
         with pytest.raises(ValueError, match="must be of all labels"):
             train_ranker(checked(x), *pairs, part=part, **start)
-    for part in ((-1, 2), (2, 1), (0, N_LABELS + 1)):
-        with pytest.raises(ValueError, match="first and last must be ints"):
-            train_ranker(checked(x), *pairs, part=part, **start)
+    for first in (-1, 2**31):
+        with pytest.raises(ValueError, match=f"first_label must lie in .* Got {first}"):
+            _core.CheckedPairs(*pairs, N_ROWS, first)
 
 
 def test_label_streams_are_independent() -> None:

@@ -20,7 +20,8 @@ from ldsm._features.training_rows import TrainingRows
 from ldsm._matching.matchers import OutOfBag
 from ldsm._matching.part import Training
 from ldsm._matching.shortlists import Shortlists
-from ldsm._ranking import ranker
+from ldsm._ranking import label_pairs, ranker
+from ldsm._ranking.label_pairs import ListedPairs
 from ldsm._ranking.training import match_training_rows
 from patience import PATIENCE
 
@@ -124,17 +125,28 @@ def trained(executor):
     oob = OutOfBag(forest, rows.blocks, 0, 0.8, True, executor, executor, training.folds)
     matching = match_training_rows(oob, training, with_others=True)
     assert "index" in matching.matchers.trained
-    pairs = ranker.label_pairs(matching.lists.indptr, matching.lists.labels, y, 0)
-    assert len(ranker.label_ranges(pairs[0])) > 10
-    vectors, margins = ranker.train_ranker(
-        executor, x, pairs, held_out=training.held_out, cost=1.0, compress=True, seed=0
+    pairs = ListedPairs.from_lists(matching.lists, y, 0)
+    assert len(pairs.ranges()) > 10 and len(matching.lists) == 3
+    vectors, margins, _ = ranker.train_ranker(
+        executor,
+        x,
+        pairs,
+        n_labels=y.n_labels,
+        held_out=training.held_out,
+        cost=1.0,
+        compress=True,
+        seed=0,
     )
-    found = arrays_of(matching.lists), arrays_of(matching.held), vectors.arrays().values()
+    found = (
+        arrays_of(Shortlists.joined(matching.lists)),
+        arrays_of(matching.held),
+        vectors.arrays().values(),
+    )
     return [*map(bits, found), bits([margins])]
 
 
 def test_the_same_bits_from_threads_and_processes(monkeypatch):
-    monkeypatch.setattr(ranker, "RANGE_PAIRS", 1000)
+    monkeypatch.setattr(label_pairs, "RANGE_PAIRS", 1000)
     expected = trained(ThreadExecutor(1))
     for workers in (2, 3):
         monkeypatch.setattr(ThreadExecutor, "at_once", workers)

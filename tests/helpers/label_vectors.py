@@ -33,8 +33,8 @@ def checked(matrix: sp.csr_array) -> _core.CheckedFeatures:
 
 
 def label_pairs(lists: Any, y: Any, **settings: Any) -> Any:
-    rows = (_core.CheckedLabels(*labels, N_LABELS) for labels in (lists, y))
-    return _core.label_pairs(*rows, **settings)
+    lists, y = (_core.CheckedLabels(*labels, N_LABELS) for labels in (lists, y))
+    return _core.label_pairs([lists], y, **{"first": 0, "last": N_LABELS, **settings})
 
 
 def make_rows(seed: int = 0, n_rows: int = N_ROWS) -> sp.csr_array:
@@ -101,8 +101,13 @@ def train_ranker(x: Any, offsets: Any, rows: Any, positive: Any, **settings: Any
     if "start" in settings:
         amounts = (settings.pop(name) for name in ("start", "squares", "firmness", "rows_before"))
         settings["start"] = _core.RankerStart(*amounts)
-    first, last = settings.pop("part", (0, len(offsets) - 1))
-    pairs = _core.CheckedPairs(offsets, rows, positive, x.n_rows).labels(first, last)
+    first = 0
+    if "part" in settings:
+        first, last = settings.pop("part")
+        start, stop = offsets[[first, last]]
+        offsets = offsets[first : last + 1] - start
+        rows, positive = rows[start:stop], positive[start:stop]
+    pairs = _core.CheckedPairs(offsets, rows, positive, x.n_rows, first)
     return _core.train_ranker(x, pairs, params, **settings)
 
 

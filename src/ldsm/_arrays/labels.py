@@ -60,6 +60,12 @@ class LabelArrays:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()
 
+    def rows(self, start: int, stop: int) -> LabelArrays:
+        """A view of some consecutive rows; only the offsets are copied."""
+        first, last = self.indptr[start], self.indptr[stop]
+        indptr = self.indptr[start : stop + 1] - first
+        return LabelArrays(indptr, self.indices[first:last], self.classes, self.form)
+
     def take(self, rows: NDArray[np.int64]) -> LabelArrays:
         """The labels of the given rows, copied."""
         matrix = take_rows(label_csr(self.indptr, self.indices, self.n_labels), rows)

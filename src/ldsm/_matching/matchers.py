@@ -158,16 +158,21 @@ class OutOfBag:
     folds: NDArray[np.uint8]  # of the rows
     allowed: NDArray[np.uint8] | None = None  # 1 for each label that a list may hold; None: all
 
-    def match(
+    def match(self, length: int, matchers: TrainedMatchers, rows: NDArray[np.int64]) -> Shortlists:
+        """The shortlists of a few rows. A row that every tree saw has no tree scores."""
+        return Shortlists.joined(self._matched(length, matchers, rows, self.threads))
+
+    def match_all(self, length: int, matchers: TrainedMatchers) -> list[Shortlists]:
+        """Those of all rows, chunk by chunk, without the scores that only a blend needs."""
+        return self._matched(length, matchers, None, self.executor)
+
+    def _matched(
         self,
         length: int,
         matchers: TrainedMatchers,
-        rows: NDArray[np.int64] | None = None,
-    ) -> Shortlists:
-        """The shortlists of some rows, or of all: then with the scores that all rows need.
-
-        A row that every tree saw has no tree scores.
-        """
+        rows: NDArray[np.int64] | None,
+        executor: Executor,
+    ) -> list[Shortlists]:
         n_rows, n_trees = self.x.n_rows, self.forest.n_trees
         # One bit per row and tree, to keep the masks of a large forest small.
         masks = (_core.bag_mask(self.seed, t, n_rows, self.subsample) for t in range(n_trees))
@@ -186,8 +191,7 @@ class OutOfBag:
         size = _MANY_ROWS if task.x.n_rows > _MANY_FROM else _FEW_ROWS
         starts = range(0, task.x.n_rows, size)
         chunks = [(start, min(start + size, task.x.n_rows)) for start in starts]
-        executor = self.executor if rows is None else self.threads
-        return Shortlists.joined(executor.map(task, chunks, name="shortlist chunk"))
+        return executor.map(task, chunks, name="shortlist chunk")
 
     @staticmethod
     def _chosen(numbers: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:

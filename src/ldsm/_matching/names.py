@@ -6,7 +6,7 @@ rows show how often the match of a label's name was right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -37,6 +37,8 @@ MATCHED = 0.8
 _PRIOR_MATCHES = 2.0
 _LARGEST = 1e15  # for an idf or the length of a name: their squares stay finite
 _LEAST_SHARE = 1e-3
+# Of labels on some lists: the labels, how much of their name the row has, whether it has them.
+Matches = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,16 +171,18 @@ class NameIndex(Matcher):
         odds = np.log(np.maximum(yes, 1e-9) / np.maximum(no, 1e-9))
         return np.asarray(odds, dtype=np.float32)
 
-    def counted(
-        self, labels: NDArray[np.int32], coverages: NDArray[np.float32], truth: NDArray[np.bool_]
-    ) -> NameIndex:
+    def counted(self, matches: Iterable[Matches]) -> NameIndex:
         """With the matches counted on the shortlists of training rows."""
-        n, seen = len(self.matched), coverages >= MATCHED
-        return replace(
-            self,
-            matched=np.bincount(labels[seen], minlength=n).astype(np.int64),
-            right=np.bincount(labels[seen & truth], minlength=n).astype(np.int64),
-        )
+        matched, right = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+        for labels, coverages, truth in matches:
+            seen = coverages >= MATCHED
+            matched.append(labels[seen])
+            right.append(labels[seen & truth])
+
+        def count(labels: list[NDArray[np.int32]]) -> NDArray[np.int64]:
+            return np.bincount(np.concatenate(labels), minlength=len(self.matched)).astype(np.int64)
+
+        return replace(self, matched=count(matched), right=count(right))
 
     def plus(self, more: NameIndex) -> NameIndex:
         """With the matches of another index of the same names added."""

@@ -54,7 +54,7 @@ class Training:
     seed: int
     executor: Executor
     compress: bool
-    lists: Shortlists | None = None  # of all rows; only for scorers
+    lists: Sequence[Shortlists] = ()  # of all rows, chunk by chunk; only for scorers
     held: Shortlists | None = None  # of held-out rows; only for scorers
 
     @cached_property

@@ -19,6 +19,7 @@ from .._features.training_rows import TrainingRows
 from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import OutOfBag
 from .._matching.part import Training
+from .._matching.shortlists import Shortlists
 from .._ranking.training import match_training_rows, n_found, train_second_stage
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
@@ -46,7 +47,8 @@ class Fit(NamedTuple):
     """The result of a fit: the model, and the scores of its training rows."""
 
     model: FittedModel
-    oob_scores: sp.csr_array | None  # each row's best labels by the trees that never saw it
+    # Each row's best labels by the trees that never saw it, if `subsample` was given.
+    oob_scores: sp.csr_array | None
 
 
 def fit_model(
@@ -178,5 +180,7 @@ def fit_model(
         data.feature_names,
         layout=data.blocks.layout,
     )
-    oob_scores = None if matching is None else matching.lists.tree_matrix(data.n_labels)
+    oob_scores = None
+    if matching is not None and settings["subsample"] != AUTO:
+        oob_scores = Shortlists.joined(matching.lists).tree_matrix(data.n_labels)
     return Fit(model, oob_scores)

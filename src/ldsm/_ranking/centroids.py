@@ -14,8 +14,8 @@ from .._arrays.matrices import label_csr
 from .._matching.feature_index import unit_values
 from .._matching.part import Cancel, Scores, Trained, Training, Update
 from .._matching.shortlists import Shortlists
+from .label_pairs import label_pairs
 from .label_vectors import LabelVectors
-from .ranker import label_pairs
 
 CENTROID_PRUNE = 0.01  # chosen on held-out training rows (docs/tuning.md)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays, feature_arrays
-from .._arrays.labels import LabelArrays
 from .._arrays.matrices import label_csr
 from .._execution.executor import Control, Executor
 from .._execution.threads import state_of
@@ -29,6 +27,15 @@ from .._features.new_rows import NewRows
 from .._matching.feature_index import FeatureIndex, mean_rows
 from .._matching.part import Cancel, Scores, Trained, Training, Update
 from .._matching.shortlists import Shortlists
+from .label_pairs import (
+    FILL_TO,
+    GivenPairs,
+    LabelPairs,
+    ListedPairs,
+    PairSource,
+    label_pairs,
+    pair_keys,
+)
 from .label_vectors import LabelVectors
 
 # Chosen on held-out training rows (docs/tuning.md).
@@ -37,17 +44,9 @@ COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0
 MAX_EPOCHS = 30
 PRUNE = 0.1
-# A label that fewer rows list also learns from others, up to this number.
-FILL_TO = 50
 # How firmly the former rows resist the new ones: the curvature of their loss is twice the cost for
 # each row within its margin, and all are assumed to be.
 FIRMNESS = 2.0
-# Ranges of fewer pairs are not worth a thread; each range scales all rows for itself.
-RANGE_PAIRS, MOST_RANGES = 16_384, 64
-
-# By label, the rows that its classifier learns from: offsets, rows, whether they have the label.
-LabelPairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
-Range = tuple[Sequence[NDArray[Any]], NDArray[np.float32]]
 
 
 class Ranker(LabelVectors):
@@ -57,26 +56,23 @@ class Ranker(LabelVectors):
     def train(cls, name: str, training: Training) -> Trained:
         """On all rows; the margins of held-out pairs are those before it has seen their rows."""
         data, lists, held = training.data, training.lists, training.held
-        assert lists is not None and held is not None
+        assert held is not None
         x = data.blocks.read_by(name)
-        pairs = offsets, rows, _ = label_pairs(lists.indptr, lists.labels, data.y, training.seed)
-        ranker, margins = train_ranker(
+        ranker, margins, keys = train_ranker(
             training.executor,
             x,
-            pairs,
+            ListedPairs.from_lists(lists, data.y, training.seed),
+            n_labels=data.n_labels,
             held_out=training.held_out,
             cost=_cost(x),
             compress=training.compress,
             seed=training.seed,
         )
         # The core returns the held-out pairs by label, but shortlists are by row.
-        held_out = training.held_out[rows].view(bool)
-        labels = np.repeat(np.arange(data.n_labels), np.diff(offsets))[held_out]
-        key = pair_keys(rows[held_out], labels, data.n_labels)
-        order = np.argsort(key)
+        order = np.argsort(keys)
         held_rows = np.repeat(training.held_rows, np.diff(held.indptr))
         wanted = pair_keys(held_rows, held.labels, data.n_labels)
-        return Trained(margins[order[np.searchsorted(key, wanted, sorter=order)]], lambda: ranker)
+        return Trained(margins[order[np.searchsorted(keys, wanted, sorter=order)]], lambda: ranker)
 
     def scores(self, x: FeatureArrays, lists: Shortlists, cancel: Cancel = None) -> Scores:
         """The margins."""
@@ -93,10 +89,11 @@ class Ranker(LabelVectors):
         labels = np.flatnonzero(np.diff(offsets))
         if not len(labels):
             return self
-        trained, _ = train_ranker(
+        trained, *_ = train_ranker(
             update.executor,
             x,
-            (offsets, rows, positive),
+            GivenPairs(offsets, rows, positive),
+            n_labels=new.y.n_labels,
             cost=cost,
             compress=self.is_compressed,
             seed=seed,
@@ -205,24 +202,6 @@ def _cost(x: FeatureArrays) -> float:
     return COST_BINARY if x.is_binary else COST
 
 
-def label_pairs(
-    indptr: NDArray[np.int64],
-    labels: NDArray[np.int32],
-    y: LabelArrays,
-    seed: int,
-    *,
-    fill_to: int = FILL_TO,
-) -> LabelPairs:
-    """By label, the rows that list it, at least `fill_to`, and whether they have it."""
-    listed = _core.CheckedLabels(indptr, labels, y.n_labels)
-    return _core.label_pairs(listed, y.checked, fill_to=fill_to, seed=seed)
-
-
-def pair_keys(rows: NDArray[Any], labels: NDArray[Any], n_labels: int) -> NDArray[np.int64]:
-    """One number per (row, label) pair."""
-    return np.asarray(rows * np.int64(n_labels) + labels)
-
-
 class RankerStart(NamedTuple):
     """The weights that training starts from, and how firmly they stay."""
 
@@ -232,52 +211,66 @@ class RankerStart(NamedTuple):
     rows: NDArray[np.float64]  # by label
 
 
+class Range(NamedTuple):
+    """The classifiers of a range of labels."""
+
+    vectors: Sequence[NDArray[Any]]
+    margins: NDArray[np.float32]  # of held-out pairs, by label
+    keys: NDArray[np.int64]  # of the same pairs
+
+
 @dataclass(frozen=True, eq=False)
 class RankerTask:
     """Trains the classifiers of a range of labels, (first, one past the last)."""
 
     x: FeatureArrays
-    pairs: LabelPairs
+    pairs: PairSource
     params: Mapping[str, Any]  # those of `_core.RankerParams`
     seed: int
+    n_labels: int
     held_out: NDArray[np.uint8] | None
     start: RankerStart | None
 
     def __getstate__(self) -> dict[str, Any]:
-        return state_of(self, "_checked")
+        return state_of(self, "_checked_start")
 
     @cached_property
-    def _checked(self) -> tuple[_core.CheckedPairs, _core.RankerStart | None]:
-        """The pairs and the start for the core, checked once for all ranges."""
-        start = None if self.start is None else _core.RankerStart(*self.start)
-        return _core.CheckedPairs(*self.pairs, self.x.n_rows), start
+    def _checked_start(self) -> _core.RankerStart | None:
+        """The start for the core, checked once for all ranges."""
+        return None if self.start is None else _core.RankerStart(*self.start)
 
     def __call__(self, part: tuple[int, int], control: Control) -> Range:
-        """The vectors, as arrays, and the margins of held-out pairs, by label."""
-        pairs, start = self._checked
-        return _core.train_ranker(
+        first, last = part
+        pairs = offsets, rows, _ = self.pairs.of(first, last, control.cancel)
+        vectors, margins = _core.train_ranker(
             self.x.checked,
-            pairs.labels(*part),
+            _core.CheckedPairs(*pairs, self.x.n_rows, first),
             _core.RankerParams(**self.params),
             seed=self.seed,
             held_out=self.held_out,
-            start=start,
+            start=self._checked_start,
             cancel=control.cancel,
         )
+        if self.held_out is None:
+            return Range(vectors, margins, np.zeros(0, np.int64))
+        held_out = np.flatnonzero(self.held_out[rows])
+        labels = first + np.searchsorted(offsets, held_out, side="right") - 1
+        return Range(vectors, margins, pair_keys(rows[held_out], labels, self.n_labels))
 
 
 def train_ranker(
     executor: Executor,
     x: FeatureArrays,
-    pairs: LabelPairs,
+    pairs: PairSource,
     *,
+    n_labels: int,
     cost: float,
     compress: bool,
     seed: int,
     held_out: NDArray[np.uint8] | None = None,
     start: RankerStart | None = None,
-) -> tuple[Ranker, NDArray[np.float32]]:
-    """The classifiers of all labels, and the margins of held-out pairs, by label."""
+) -> tuple[Ranker, NDArray[np.float32], NDArray[np.int64]]:
+    """The classifiers of all labels, and margins and keys of held-out pairs, by label."""
     params = {
         "cost": cost,
         "tolerance": TOLERANCE,
@@ -285,18 +278,11 @@ def train_ranker(
         "prune": PRUNE,
         "compress": compress,
     }
-    task = RankerTask(x, pairs, params, seed, held_out, start)
-    trained = executor.map(task, label_ranges(pairs[0]), name="label range")
-    vectors = Ranker.concatenated([arrays for arrays, _ in trained])
-    return vectors, np.concatenate([margins for _, margins in trained])
-
-
-def label_ranges(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ranges of labels with about equally many pairs, as (first, one past the last)."""
-    n_ranges = min(max(1, int(offsets[-1]) // RANGE_PAIRS), MOST_RANGES)
-    targets = np.linspace(0, offsets[-1], n_ranges + 1)[1:-1]
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [len(offsets) - 1]]))
-    return list(pairwise(cuts.tolist()))
+    task = RankerTask(x, pairs, params, seed, n_labels, held_out, start)
+    trained = executor.map(task, pairs.ranges(), name="label range")
+    vectors = Ranker.concatenated([one.vectors for one in trained])
+    margins, keys = (np.concatenate([one[i] for one in trained]) for i in (1, 2))
+    return vectors, margins, keys
 
 
 def _without_unknown(pairs: LabelPairs, new: NewRows) -> LabelPairs:

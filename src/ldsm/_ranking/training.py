@@ -7,7 +7,7 @@ continues with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from .._execution.executor import Control, ThreadExecutor
 from .._matching.evidence import Evidence, long_runs
 from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
+from .._matching.names import Matches
 from .._matching.part import Part, Scores, Trained, TrainedMatcher, Training
 from .._matching.shortlists import Shortlists
 from .._trees.params import AUTO
@@ -36,8 +37,8 @@ from .blend import (
     tail_scores,
     with_option,
 )
+from .label_pairs import pair_keys
 from .parts import SCORERS
-from .ranker import pair_keys
 from .stage import SHORTLIST, SecondStage
 
 GAMMAS = tuple(2.0**i for i in range(-2, 9))
@@ -58,7 +59,7 @@ _FALSE_STREAM = 2**63 + 3
 class Matching:
     """How training rows are matched, and new rows will be."""
 
-    lists: Shortlists  # of all training rows
+    lists: Sequence[Shortlists]  # of all training rows, chunk by chunk
     held: Shortlists  # of those that are held out, with all scores
     length: int
     matchers: TrainedMatchers
@@ -122,13 +123,22 @@ def match_training_rows(
 def _matched(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> Matching:
     data = training.data
     length = min(length, data.n_labels)
-    lists = oob.match(length, matchers)
+    lists = oob.match_all(length, matchers)
     if matchers.names is not None:
-        assert lists.coverages is not None
-        names = matchers.names.counted(lists.labels, lists.coverages, shared(lists, data.y))
+        names = matchers.names.counted(_matches(lists, data.y))
         matchers = matchers.plus("names", TrainedMatcher(names))
-        lists = replace(lists, coverages=None)
+        lists = [replace(chunk, coverages=None) for chunk in lists]
     return Matching(lists, oob.match(length, matchers, training.held_rows), length, matchers)
+
+
+def _matches(lists: Sequence[Shortlists], y: LabelArrays) -> Iterator[Matches]:
+    """The labels on lists, by how much of their name the row has, and whether it has them."""
+    start = 0
+    for chunk in lists:
+        assert chunk.coverages is not None
+        stop = start + len(chunk.indptr) - 1
+        yield chunk.labels, chunk.coverages, shared(chunk, y.rows(start, stop))
+        start = stop
 
 
 def train_second_stage(rerank: str, training: Training, matching: Matching) -> SecondStage | None:

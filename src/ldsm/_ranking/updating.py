@@ -106,7 +106,7 @@ def _refitted(
     names, odds = stage.names, None
     if names is not None:
         assert lists.coverages is not None
-        names = names.plus(names.counted(lists.labels, lists.coverages, truth))
+        names = names.plus(names.counted([(lists.labels, lists.coverages, truth)]))
         odds = names.odds_without(lists.labels, lists.coverages, truth)
     known = {} if odds is None else {"names": odds}
     pairs = plain.pairs(x, lists, known=known)
