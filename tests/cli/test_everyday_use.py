@@ -245,7 +245,9 @@ def test_evaluate_at_threshold(run, model, tmp_path):
     assert strict["set_recall"] < loose["set_recall"]
     assert strict["rows_without_labels"] == 1
     told = run("evaluate", model, data)
-    assert "labels reach the threshold: " in told.err
+    for name in ("model's threshold", "0.5", "best samples F1"):
+        assert f"\n{name}\t0." in told.out
+    assert loose["threshold"] == pytest.approx(0.1)
     assert "1 of 81 rows have no label and count as misses in P" in told.err
     for command in ("predict", "evaluate"):
         assert run(command, model, data, "--threshold", 90).code == 2

@@ -8,6 +8,7 @@ from operator import add
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm.datasets import Dataset
@@ -50,8 +51,55 @@ def test_scores_are_those_of_the_metrics(train, test, clf):
     assert scores.ranking == metrics.ranking_report(test.Y, top, (1, 3), y_train=train.Y)
     for average, value in scores.f1.items():
         assert value == metrics.f1_score(test.Y, clf.predict(test.X), average)
+    predicted = clf.predict(test.X)
+    right = predicted.multiply(test.Y).nnz
+    assert scores.n_predicted == predicted.nnz
+    assert scores.set_precision == right / predicted.nnz
+    assert scores.set_recall == right / test.Y.nnz
     assert scores.n_rows == scores.as_dict()["rows"] == 120
     assert "recall_all@1" not in scores.ranking and scores.unseen.labels == {}
+
+
+@pytest.mark.parametrize("per_label", [False, True])
+def test_sets_at_every_threshold(test, clf, per_label):
+    """As scikit-learn computes F1 of the predicted sets."""
+    clf = clone(clf).fit(test)  # not the shared one, whose threshold would change
+    if per_label:
+        clf.threshold_ = np.linspace(0.05, 0.4, 24, dtype=np.float32)
+    sets = Evaluation(clf, test).scores().sets
+    assert [sets[name].threshold for name in sets][:2] == [None if per_label else 0.5, 0.5]
+    found = {}
+    for name, one in sets.items():
+        if one.threshold is not None:
+            clf.threshold_ = one.threshold
+        predicted = clf.predict(test.X)
+        assert one.n_predicted == predicted.nnz
+        expected = {a: metrics.f1_score(test.Y, predicted, a) for a in one.f1}
+        assert one.f1 == pytest.approx(expected, abs=1e-12) and one.f1_all == one.f1
+        found[name] = expected["samples"]
+    for threshold in np.linspace(0.02, 0.98, 49).tolist():
+        clf.threshold_ = threshold
+        assert metrics.f1_score(test.Y, clf.predict(test.X), "samples") <= found["best"] + 1e-12
+
+
+def test_f1_over_unknown_labels(test, clf):
+    """A label without a column is true in some rows, and never predicted."""
+    more = sp.hstack([test.Y, sp.csr_array(np.arange(120)[:, None] < 7)], format="csr")
+    scores = Evaluation(clf, Dataset(test.X, more)).scores()
+    predicted = sp.hstack([clf.predict(test.X), sp.csr_array((120, 1), dtype=np.int32)]).tocsr()
+    found = scores.sets["model"]
+    for average, value in found.f1_all.items():
+        assert value == pytest.approx(metrics.f1_score(more, predicted, average), abs=1e-12)
+        assert value < found.f1[average]
+    assert scores.as_dict()["f1_all_micro"] == found.f1_all["micro"]
+    assert scores.as_dict()["threshold@best"] == scores.sets["best"].threshold
+
+
+def test_single_labels_have_no_sets():
+    X, y = np.repeat(np.eye(3), 5, axis=0), np.repeat(["a", "b", "c"], 5)
+    scores = Evaluation(LdSMClassifier(2, random_state=0).fit(X, y), X, y).scores()
+    assert scores.sets == scores.f1 == {} and scores.n_predicted == 0
+    assert np.isnan(scores.set_precision) and "f1_micro" not in scores.as_dict()
 
 
 def test_sums_of_parts_match_whole(test, clf):

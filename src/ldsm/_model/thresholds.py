@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .._arrays.matrices import canonical_csr
 
 AVERAGES = ("micro", "macro", "samples")
+TUNED_FOR = "samples"  # a row's set is what people see, whatever its size
 DEFAULT_THRESHOLD = 0.5
 Threshold = float | NDArray[np.float32]  # one for all labels, or one for each
 
@@ -148,20 +149,24 @@ class _Curves:
 
 def _rank(scores: sp.csr_array, truth: sp.csr_array) -> _Ranked:
     scores, truth = canonical_csr(scores), canonical_csr(truth)
-    rows, cells = _cells(scores)
-    _, true_cells = _cells(truth)
+    order = np.argsort(-scores.data, kind="stable")
+    hits, rows = is_true(scores, truth), row_numbers(scores)
+    return _Ranked(scores.data[order], hits[order], rows[order], scores.indices[order])
+
+
+def is_true(scores: sp.csr_array, truth: sp.csr_array) -> NDArray[np.bool_]:
+    """Whether the pair of each stored score is true; both matrices are canonical."""
+    cells, true_cells = (row_numbers(m) * m.shape[1] + m.indices for m in (scores, truth))
     places = np.searchsorted(cells, true_cells)
     places = places[places < len(cells)]
     hits = np.zeros(len(cells), dtype=bool)
     hits[places[cells[places] == true_cells[: len(places)]]] = True
-    order = np.argsort(-scores.data, kind="stable")
-    return _Ranked(scores.data[order], hits[order], rows[order], scores.indices[order])
+    return hits
 
 
-def _cells(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row of each stored entry, and its number among all rows x columns; ascending."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return rows, rows * matrix.shape[1] + matrix.indices
+def row_numbers(matrix: sp.csr_array) -> NDArray[np.int64]:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
 def _n_true(truth: sp.csr_array) -> NDArray[np.int64]:

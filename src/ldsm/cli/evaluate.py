@@ -52,9 +52,10 @@ def evaluate(
     """Evaluate a model on labelled data: P, nDCG, PSP, PSnDCG, recall, coverage, RP at k, and F1.
 
     Propensities are computed from the label counts stored in the model, with A = 0.55 and B = 1.5
-    by default. Labels without training rows are reported; "recall, all labels" counts them as
-    misses. "Best possible P" is the precision of a perfect model; it is below 100 if rows have
-    fewer labels than predictions.
+    by default. Labels without training rows are reported; "recall, all labels" and F1 "over all
+    true labels" count them as misses. "Best possible P" is the precision of a perfect model; it is
+    below 100 if rows have fewer labels than predictions. Sets of labels are evaluated at the
+    model's threshold, at 0.5, and at the threshold with the best samples F1 on these data.
     """
     if (a is None) != (b is None):
         raise wrong_use("A and B must be given together.", "--a, --b")
@@ -78,6 +79,23 @@ def evaluate(
         show_scores(screen, scores, f"{data.name}: {scores.n_rows:,} rows")
 
 
+def set_rows(scores: Scores) -> list[list[str]]:
+    """The quality of the predicted sets, in per cent; a row for each threshold."""
+    names = {"model": "model's threshold", "0.5": "0.5", "best": "best samples F1"}
+    rows = [
+        [
+            names[key],
+            "per label" if sets.threshold is None else f"{sets.threshold:.3f}",
+            *map(percent, (sets.precision, sets.recall, *sets.f1.values())),
+        ]
+        for key, sets in scores.sets.items()
+    ]
+    if scores.unseen.dropped_per_row.any():
+        sets = scores.sets["model"]
+        rows.insert(1, ["  over all true labels", "", "", "", *map(percent, sets.f1_all.values())])
+    return rows
+
+
 def show_scores(screen: Screen, scores: Scores, title: str) -> None:
     """The report as a table, in per cent."""
     rows = [
@@ -88,13 +106,9 @@ def show_scores(screen: Screen, scores: Scores, title: str) -> None:
     best = ["best possible P", *(percent(scores.best_precision[k]) for k in scores.ks)]
     rows.insert(1, best)
     screen.table(["%", *(f"@{k}" for k in scores.ks)], rows, title=title)
-    if scores.f1:
-        rows = [["F1", *map(percent, scores.f1.values())]]
-        screen.table(["sets of labels, %", *AVERAGES], rows)
-        screen.note(
-            f"{scores.n_predicted:,} labels reach the threshold: {percent(scores.set_precision)}% "
-            f"of them are correct, and {percent(scores.set_recall)}% of the true labels are found"
-        )
+    if scores.sets:
+        heads = ["sets of labels, %", "threshold", "precision", "recall"]
+        screen.table([*heads, *(f"F1, {average}" for average in AVERAGES)], set_rows(scores))
     if scores.n_unlabelled:
         screen.note(
             f"{scores.n_unlabelled:,} of {scores.n_rows:,} rows have no label and count as misses "

@@ -3,12 +3,14 @@
 from .cross_validation import CrossValidation, cross_validate
 from .evaluation import Evaluation
 from .results import MetricCurve, Scores, SingleTrees
+from .sets import SetScores
 
 __all__ = [
     "CrossValidation",
     "Evaluation",
     "MetricCurve",
     "Scores",
+    "SetScores",
     "SingleTrees",
     "cross_validate",
 ]

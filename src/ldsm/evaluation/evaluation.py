@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._arrays.labels import known_labels
+from .._arrays.matrices import canonical_csr
 from .._features.blocks import Blocks
 from .._model.fitted import FittedModel
 from .._model.inputs import new_rows
-from .._model.thresholds import AVERAGES, above_threshold
+from .._model.thresholds import TUNED_FOR
 from ..datasets.dataset import Dataset, Unseen
-from ..metrics import f1_score, ranking_report, recall_at_k
+from ..metrics import ranking_report, recall_at_k
 from ..metrics.calibration import Reliability, reliability
 from ..metrics.hits import RankingSums
 from ..metrics.ranking import ranking_sums
@@ -25,6 +26,7 @@ from ..text.corpus import read_pairs, read_texts
 from ..text.fitted import fitted_text
 from .alignment import Estimator, classifier_of, in_columns, model_rows
 from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
+from .sets import ScoredPairs, evenly_spaced
 
 
 class Evaluation:
@@ -178,7 +180,7 @@ class Evaluation:
         """
         if self.n_rows <= most:
             return self
-        rows = np.linspace(0, self.n_rows - 1, most).round().astype(np.int64)
+        rows = evenly_spaced(self.n_rows, most)
         return Evaluation.of_arrays(
             self.model,
             self.x.take(rows),
@@ -253,31 +255,43 @@ class Evaluation:
             everything = sp.hstack([self.truth, _ones(self.unseen.dropped_per_row)], format="csr")
             for k in ks:
                 ranking[f"recall_all@{k}"] = recall_at_k(everything, columns, k)
-        f1, n_predicted, precision, recall = {}, 0, float("nan"), float("nan")
+        sets = {}
         if self.model.label_form != "single":
-            scores = self.model.scores(self.x, n_jobs=self.n_jobs)
-            predicted = above_threshold(scores, self.model.threshold)
-            predicted.data = np.ones(predicted.nnz, dtype=np.int32)
-            f1 = {average: f1_score(self.truth, predicted, average) for average in AVERAGES}
-            n_predicted = predicted.nnz
-            right = predicted.multiply(self.truth).nnz
-            precision = right / n_predicted if n_predicted else float("nan")
-            recall = right / self.truth.nnz if self.truth.nnz else float("nan")
+            thresholds = {"model": self.model.threshold, "0.5": 0.5, "best": self.best_threshold()}
+            sets = {name: self.pairs.at(threshold) for name, threshold in thresholds.items()}
         true = self.labels_per_row()
         best = {k: float(np.minimum(true, k).mean() / k) for k in ks}
         return Scores(
             ks,
             ranking,
-            f1,
+            sets,
             self.unseen,
             self.n_rows,
             best,
             float(true.mean()),
             int(np.count_nonzero(true == 0)),
-            n_predicted,
-            precision,
-            recall,
         )
+
+    @cached_property
+    def pairs(self) -> ScoredPairs:
+        """The scores of all rows, with their true labels."""
+        known = {str(label) for label in self.model.classes.tolist()}
+        return ScoredPairs(
+            canonical_csr(self.model.scores(self.x, n_jobs=self.n_jobs)),
+            canonical_csr(self.truth),
+            self.unseen.dropped_per_row,
+            sum(str(label) not in known for label in self.unseen.labels),
+        )
+
+    def best_threshold(self, average: str = TUNED_FOR) -> float:
+        """The common threshold with the best F1 on these rows; at most 50,000 of them are searched.
+
+        Parameters
+        ----------
+        average : {"samples", "micro", "macro"}, default="samples"
+            Average of F1, as in `ldsm.metrics.f1_score`.
+        """
+        return self.pairs.best_threshold(average)
 
     def labels_per_row(self) -> NDArray[np.int64]:
         """Number of true labels per row, including labels not seen in training."""

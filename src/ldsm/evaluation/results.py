@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets.dataset import Unseen
+from .sets import SetScores
 
 KS = (1, 3, 5)
 # The usual names of the metrics in `ldsm.metrics.ranking_report`.
@@ -26,8 +27,10 @@ class Scores:
     ranking : dict of str to float
         "precision@1" and so on. If some labels have no training row, "recall_all@1" counts them as
         misses.
-    f1 : dict of str to float
-        F1 of predicted sets by average; empty if the model predicts one label per row.
+    sets : dict of str to SetScores
+        Quality of the predicted sets: "model" at the threshold of the model, "0.5" at 0.5, and
+        "best" at the common threshold with the best samples F1 on these rows. Empty if the model
+        predicts one label per row.
     unseen : Unseen
         Labels and features of the data that were not seen in training.
     n_rows : int
@@ -37,23 +40,36 @@ class Scores:
         Mean number of true labels, unseen ones included.
     n_unlabelled : int
         Number of rows without a true label; they count as misses in precision.
-    n_predicted : int
-        Number of labels in all predicted sets.
-    set_precision, set_recall : float
-        Precision and recall of the predicted sets, over all (row, label) pairs; nan without sets.
     """
 
     ks: Sequence[int]
     ranking: dict[str, float]
-    f1: dict[str, float]
+    sets: dict[str, SetScores]
     unseen: Unseen
     n_rows: int
     best_precision: dict[int, float]
     labels_per_row: float
     n_unlabelled: int
-    n_predicted: int
-    set_precision: float
-    set_recall: float
+
+    @property
+    def f1(self) -> dict[str, float]:
+        """F1 of the predicted sets by average; empty if the model predicts one label per row."""
+        return self.sets["model"].f1 if self.sets else {}
+
+    @property
+    def n_predicted(self) -> int:
+        """Number of labels in all predicted sets."""
+        return self.sets["model"].n_predicted if self.sets else 0
+
+    @property
+    def set_precision(self) -> float:
+        """The share of predicted (row, label) pairs that are true; nan without sets."""
+        return self.sets["model"].precision if self.sets else float("nan")
+
+    @property
+    def set_recall(self) -> float:
+        """The share of true (row, label) pairs that are predicted; nan without sets."""
+        return self.sets["model"].recall if self.sets else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
         """All figures by name, as ``ldsm evaluate --json`` prints them."""
@@ -62,7 +78,7 @@ class Scores:
             "labels_per_row": self.labels_per_row,
             **self.ranking,
             **{f"best_precision@{k}": value for k, value in self.best_precision.items()},
-            **{f"f1_{average}": value for average, value in self.f1.items()},
+            **self._f1_by_name(),
             "labels_predicted": self.n_predicted,
             "set_precision": self.set_precision,
             "set_recall": self.set_recall,
@@ -70,6 +86,18 @@ class Scores:
             "unseen_labels": len(self.unseen.labels),
             "unseen_occurrences": sum(self.unseen.labels.values()),
         }
+
+    def _f1_by_name(self) -> dict[str, float | None]:
+        """For example "f1_micro" at the model's threshold, "f1_micro@0.5" and "threshold"."""
+        found: dict[str, float | None] = {}
+        for name, sets in self.sets.items():
+            where = "" if name == "model" else f"@{name}"
+            found |= {f"f1_{average}{where}": value for average, value in sets.f1.items()}
+            if self.unseen.dropped_per_row.any():
+                found |= {f"f1_all_{a}{where}": value for a, value in sets.f1_all.items()}
+            if name != "0.5":
+                found[f"threshold{where}"] = sets.threshold
+        return found
 
 
 @dataclass(frozen=True, eq=False)
