@@ -110,6 +110,11 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     compress : bool or "auto", default="auto"
         Round the weights of trees, linear classifiers and centroids to one byte each. "auto": with
         a linear second stage.
+    threshold : float in [0, 1] or "auto", default="auto"
+        The least score at which `predict` assigns a label. "auto": the value with the best F1
+        (mean over rows) on training rows, scored by trees and classifiers that have not seen them;
+        0.5 if there are no such scores: without a second stage and `subsample`, and below 500 rows.
+        Unused with one label per row.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
     memory_limit : int or "auto", default="auto"
@@ -142,7 +147,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     oob_scores_ : csr_array
         If `subsample` was set below 1: each row's best labels by the trees not grown on it.
     threshold_ : float, or float32 ndarray of shape (n_labels,)
-        The least score at which `predict` assigns a label: 0.5 unless `tune_threshold` was called.
+        The least score at which `predict` assigns a label, from `threshold` or `tune_threshold`.
     training_ : mapping
         Seed, size and hash of the data, duration and end time of the last fit; "history" lists what
         was learned, dropped or renamed since. To save further JSON values, such as metrics, assign
@@ -187,6 +192,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tail_gamma: float | str = "auto",
         tail_min_rows: int = 1,
         compress: bool | str = "auto",
+        threshold: float | str = "auto",
         warm_start: bool = False,
         memory_limit: int | str = "auto",
         n_jobs: int | None = None,
@@ -211,6 +217,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.tail_gamma = tail_gamma
         self.tail_min_rows = tail_min_rows
         self.compress = compress
+        self.threshold = threshold
         self.warm_start = warm_start
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs

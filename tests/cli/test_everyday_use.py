@@ -253,7 +253,13 @@ def test_evaluate_at_threshold(run, model, tmp_path):
         assert run(command, model, data, "--threshold", 90).code == 2
     fields = ["--text-field", "body", "--label-field", "tags", "--n-estimators", 2]
     tuned = run("train", data, "-o", tmp_path / "t.ldsm", "--tune-threshold", *fields)
-    assert tuned.code == 0 and "The threshold is 0." in tuned.err
+    assert tuned.code == 0 and "The threshold was tuned on these rows" in tuned.err
+    given = run("train", data, "-o", tmp_path / "t.ldsm", "--threshold", 0.25, *fields)
+    assert given.code == 0 and "threshold of predicted sets: 0.250" in given.err
+    both = run(
+        "train", data, "-o", tmp_path / "t.ldsm", "--threshold", 1, "--tune-threshold", *fields
+    )
+    assert both.code == 2 and "--tune-threshold" in both.err
 
 
 def test_missing_words_are_named(run, model):
@@ -272,7 +278,7 @@ def test_inspect_labels_and_reading(run, model):
     counts = run("inspect", model, "--labels", "--json").json
     assert counts.keys() == WORDS.keys() and min(counts.values()) > 50
     facts = run("inspect", model, "--json").json
-    assert facts["threshold"] == 0.5 and facts["reading"]["text_field"] == ["body"]
+    assert 0 < facts["threshold"] < 1 and facts["reading"]["text_field"] == ["body"]
     assert "label field" in run("inspect", model).out
 
 

@@ -205,7 +205,7 @@ def test_predictions_agree() -> None:
     proba = clf.predict_proba(X)
     assert proba.has_sorted_indices
     assert np.array_equal(proba.toarray()[np.arange(X.shape[0])[:, None], labels], scores)
-    assert np.array_equal(clf.predict(X).toarray() == 1, proba.toarray() >= 0.5)
+    assert np.array_equal(clf.predict(X).toarray() == 1, proba.toarray() >= clf.threshold_)
     some = np.unique(labels[:, :3])[::2]
     only, _ = clf.predict_topk(X, 3, only=some)
     assert np.isin(only, some).all()

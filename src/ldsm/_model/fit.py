@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from .._arrays.labels import LabelArrays
+from .._arrays.matrices import label_csr
 from .._execution.executor import Executor, JoblibExecutor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
 from .._features.training_rows import TrainingRows
@@ -20,7 +23,13 @@ from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import OutOfBag
 from .._matching.part import Training
 from .._matching.shortlists import Shortlists
-from .._ranking.training import match_training_rows, n_found, train_second_stage
+from .._ranking.training import (
+    Matching,
+    Tested,
+    match_training_rows,
+    n_found,
+    train_second_stage,
+)
 from .._storage.paths import PathLike
 from .._trees.checkpoint import open_checkpoint
 from .._trees.forest import Forest
@@ -39,7 +48,9 @@ from .._wording import argument
 from .fitted import MOST_FEATURES, FittedModel
 from .names import LabelNames
 from .relabel import aligned
+from .thresholds import DEFAULT_THRESHOLD, TUNED_FOR, best_threshold
 
+_MOST_TUNING_ROWS = 10_000  # far more than one threshold needs
 _FEATURE_BYTES = 24  # the minimum per feature for growing a tree
 
 
@@ -148,13 +159,16 @@ def fit_model(
             )
             if former is not None:
                 forest = former.forest.extended(forest)
-    matching, stage = None, None
+    matching, tested, threshold = None, None, DEFAULT_THRESHOLD
     if params.subsample < 1:
         matching = match_training_rows(
             out_of_bag(forest), training, with_others=kind in (AUTO, "linear"), index=index
         )
         if kind is not None:
-            stage = train_second_stage(kind, training, matching)
+            tested = train_second_stage(kind, training, matching)
+        threshold = _tuned_threshold(data.y, matching, tested, training.held_rows)
+    if settings["threshold"] != AUTO:
+        threshold = float(settings["threshold"])
     seconds = time.perf_counter() - started
     facts = {
         "seed": seed,
@@ -169,7 +183,7 @@ def fit_model(
         facts["trees_from_checkpoint"] = n_taken
     model = FittedModel(
         forest,
-        stage,
+        None if tested is None else tested.stage,
         LabelNames.of(data.y.classes),
         data.y.form,
         data.y.counts,
@@ -178,9 +192,29 @@ def fit_model(
         seed,
         facts,
         data.feature_names,
+        threshold,
         layout=data.blocks.layout,
     )
     oob_scores = None
     if matching is not None and settings["subsample"] != AUTO:
         oob_scores = Shortlists.joined(matching.lists).tree_matrix(data.n_labels)
     return Fit(model, oob_scores)
+
+
+def _tuned_threshold(
+    y: LabelArrays, matching: Matching, tested: Tested | None, held_rows: NDArray[np.int64]
+) -> float:
+    """The threshold with the best F1 of training rows, scored by what has not seen them."""
+    if y.form == "single":
+        return DEFAULT_THRESHOLD
+    if tested is None:
+        every = -(-y.n_rows // _MOST_TUNING_ROWS)
+        rows = np.arange(0, y.n_rows, every)
+        chunks = [lists.tree_matrix(y.n_labels) for lists in matching.lists]
+        scores = sp.vstack(chunks, format="csr")[rows]
+    else:
+        rows = held_rows
+        scores = replace(matching.held, tree_scores=tested.held_scores).tree_matrix(y.n_labels)
+    true = y.take(rows)
+    truth = label_csr(true.indptr, true.indices, y.n_labels)
+    return best_threshold(scores, truth, TUNED_FOR)

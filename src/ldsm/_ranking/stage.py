@@ -162,7 +162,13 @@ class SecondStage:
                 scores |= {} if own is None else {name: own}
         counts = self.blend.counts(self.label_counts)
         pairs = Pairs.of(Listed(lists, counts, scores, self.blend.most_cosine))
-        if self.evidence is None or n_training_rows is None or self.evidence.suffices(lists):
+        if n_training_rows is None:
+            return pairs
+        return self.with_certainty(pairs, lists, n_training_rows)
+
+    def with_certainty(self, pairs: Pairs, lists: Shortlists, n_training_rows: int) -> Pairs:
+        """The signals of listed labels, with how far they can be relied on."""
+        if self.evidence is None or self.evidence.suffices(lists):
             return pairs
         certainty = self.evidence.certainty(lists)
         certainty = with_name_matches(certainty, lists, self.label_counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +141,14 @@ def _matches(lists: Sequence[Shortlists], y: LabelArrays) -> Iterator[Matches]:
         start = stop
 
 
-def train_second_stage(rerank: str, training: Training, matching: Matching) -> SecondStage | None:
+class Tested(NamedTuple):
+    """A second stage, and the scores that it gives to rows that its parts have not seen."""
+
+    stage: SecondStage
+    held_scores: NDArray[np.float32]  # of the pairs on `Matching.held`
+
+
+def train_second_stage(rerank: str, training: Training, matching: Matching) -> Tested | None:
     """The second stage, or None if "auto" has too little to learn from."""
     stage = _StageTraining(training, matching)
     if not can_blend(stage.truth):
@@ -178,7 +185,7 @@ class _StageTraining:
 
     # -- the paper's tail scores --------------------------------------------------------------
 
-    def tail_stage(self) -> SecondStage:
+    def tail_stage(self) -> Tested:
         share, gamma = self.settings["tail_blend"], self.settings["tail_gamma"]
         centroids = SCORERS["centroids"].train("centroids", self.training)
         pairs = self._held_pairs(centroids=centroids.held_scores)
@@ -192,7 +199,7 @@ class _StageTraining:
 
     # -- the linear ranker --------------------------------------------------------------------
 
-    def linear_stage(self, *, choose: bool) -> SecondStage:
+    def linear_stage(self, *, choose: bool) -> Tested:
         """With `choose`, the blend also gets the options that clearly improve it."""
         matchers = self.matching.matchers
         chosen = SCORERS if choose else {"ranker": SCORERS["ranker"]}
@@ -243,7 +250,7 @@ class _StageTraining:
         weights = 1 / np.sqrt(pairs.label_counts[used])
         return rounded(fit_unseen(pairs[used], truth, weights))
 
-    def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> SecondStage:
+    def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> Tested:
         matchers = self.matching.matchers
         parts: dict[str, Part] = {**matchers.parts}
         parts |= {name: one.whole() for name, one in trained.items() if name in blend.needs}
@@ -263,7 +270,9 @@ class _StageTraining:
         )
         masses = stage.masses_of(self.data.blocks)
         narrow = {block: values.astype(np.float32) for block, values in masses.items()}
-        return replace(stage, evidence=evidence, masses=narrow)
+        stage = replace(stage, evidence=evidence, masses=narrow)
+        pairs = stage.with_certainty(pairs, self.held, self.data.n_rows)
+        return Tested(stage, blend.probabilities(pairs))
 
     def _tested(self, scores: NDArray[np.float32]) -> NDArray[np.uint16]:
         """How many held-out rows have each label, and how many of them find it."""

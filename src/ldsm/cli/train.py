@@ -54,7 +54,8 @@ def train(
         bool,
         typer.Option(
             "--tune-threshold",
-            help=f"Tune the threshold for sets on held-out rows ({_VALIDATION:.0%} by default).",
+            help="Tune the threshold for sets on held-out rows "
+            f"({_VALIDATION:.0%} by default), not on training rows.",
         ),
     ] = False,
     vocabulary: Annotated[
@@ -114,6 +115,8 @@ def train(
         raise wrong_use("cannot be combined with --warm-start.", "--vocabulary")
     if vocabulary is not None:
         words.refuse("cannot be combined with --vocabulary, which needs the default features.")
+    if tune_threshold and "threshold" in params:
+        raise wrong_use("cannot be combined with --threshold.", "--tune-threshold")
     if validation is None and tune_threshold:
         validation = _VALIDATION
     seed = params.seeded(seed)
@@ -260,6 +263,7 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "second_stage": None if stage is None else stage.blend.kind,
+        "threshold": model.fitted.threshold,
         "seconds": round(seconds, 3),
         "bytes": model.path.stat().st_size,
         "fingerprint": model.estimator.fingerprint_,
@@ -277,11 +281,10 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
     if scores is not None:
         show_scores(screen, scores, f"{scores.n_rows:,} held-out rows")
         if tuned:
-            threshold = model.fitted.threshold
-            screen.note(
-                f"The threshold is {threshold:.3f}, tuned on these rows, so this F1 is optimistic."
-            )
+            screen.note("The threshold was tuned on these rows, so this F1 is optimistic.")
         screen.note(
             "The model has not seen the held-out rows; train without --validation to use all rows."
         )
+    if model.fitted.label_form != "single":
+        screen.note(f"threshold of predicted sets: {model.fitted.threshold:.3f}")
     screen.note(f"{model.path}: {size(facts['bytes'])}")

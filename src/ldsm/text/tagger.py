@@ -347,7 +347,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     ) -> list[LabelScores]:
         """The tags of each document whose score reaches the threshold, best first.
 
-        The threshold is the classifier's ``threshold_``: 0.5 unless `tune_threshold` was called.
+        The threshold is the classifier's ``threshold_``, which `fit` chooses by default.
 
         Parameters
         ----------
