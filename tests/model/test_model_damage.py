@@ -13,6 +13,7 @@ from damage import become, both, put, refuse, swap
 from ldsm import LdSMClassifier, load
 from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
+from ldsm._storage.container_header import FORMAT_VERSION
 from model_bytes import put_together, seal, take_apart, with_entry
 from problems import make_problem
 
@@ -322,7 +323,7 @@ HEADERS = {
     "not UTF-8": (raw(lambda text: text.replace(b"ldsm", b"\xff\xfe")), "not valid JSON"),
     "another format": (facts(format="pt"), "not a model file of ldsm"),
     "newer": (
-        facts(format_version="3", library_version="9.1"),
+        facts(format_version=str(FORMAT_VERSION + 1), library_version="9.1"),
         "newer version of ldsm .'9.1'.*upg",
     ),
     "much newer": (facts(format_version="123456789"), "newer version of ldsm"),

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from ldsm import LdSMClassifier, load
 from ldsm._model.saved_form import model_to_state
 from ldsm._storage import container as model_file
-from ldsm._storage.container_header import make_prefix
+from ldsm._storage.container_header import FORMAT_VERSION, make_prefix
 from ldsm.datasets import Dataset
 from model_bytes import checksum, put_together, take_apart
 from problems import make_problem
@@ -246,7 +246,7 @@ def test_safetensors_compatibility(tmp_path):
             stored = file.get_tensor(name)
             assert stored.dtype == array.dtype and np.array_equal(stored, array, equal_nan=True)
         facts = file.metadata()
-    assert facts["format"] == "ldsm" and facts["format_version"] == "2"
+    assert facts["format"] == "ldsm" and facts["format_version"] == str(FORMAT_VERSION)
     assert facts["kind"] == "LdSMClassifier"
     assert json.loads(facts["parameters"]) == clf.get_params()
     assert bytes(arrays["labels.text"]) == "".join(sorted(NAMES)).encode()
@@ -260,7 +260,7 @@ def test_documented_checksum(tmp_path):
     assert take_apart(data)[0]["__metadata__"]["facts"] == '[1, null, "ü"]'
     for verify in (True, False):
         header, arrays = model_file.read(tmp_path / "m.ldsm", verify)
-        assert header["facts"] == [1, None, "ü"] and header["format_version"] == 2
+        assert header["facts"] == [1, None, "ü"] and header["format_version"] == FORMAT_VERSION
         assert arrays.keys() == big.keys()
         for name, array in arrays.items():
             assert array.dtype == big[name].dtype and np.array_equal(array, big[name])

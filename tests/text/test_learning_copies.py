@@ -1,4 +1,4 @@
-"""Copies of a document in one batch: seeing the same evidence more often lowers no score."""
+"""Copies of a document, in one batch or several: seeing the same evidence again lowers no score."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import ldsm
 from cli_runs import make_documents
-from ldsm import LdSMClassifier, TextTagger
+from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm.classifier import hold_model
+from ldsm.text.training import vectorized_by
 
 KNOWN_WORDS = make_documents(700, seed=0)[0][0]
 NEW_WORDS = "zorbax flimwar quexel brundig"
@@ -47,6 +49,65 @@ def test_more_copies_never_lower_the_score(text, known_tag):
     assert scores[-1] > score(fitted(), text, tag)
 
 
+@pytest.mark.parametrize("known_tag", [True, False])
+@pytest.mark.parametrize("text", [KNOWN_WORDS, NEW_WORDS])
+def test_copies_in_later_batches_change_nothing(text, known_tag):
+    tag = rarest() if known_tag else "new"
+    tagger = learned(text, tag, 2)
+    texts = [text, *make_documents(30, seed=1)[0]]
+    before, fingerprint = tagger.predict(texts, k=10), tagger.fingerprint_
+    for n in (1, 3, 40):
+        tagger.partial_fit([text] * n, [[tag]] * n)
+        assert tagger.predict(texts, k=10) == before
+    assert tagger.classifier_.training_["history"][-1]["learned"] == 46
+    assert tagger.fingerprint_ != fingerprint  # all rows are counted
+
+
+def test_copies_of_matrix_rows_change_nothing():
+    data = datasets.make_xmc(700, 60, 12, seed=0)
+    X, Y = sp.csr_matrix(data.X), sp.csr_matrix(data.Y)
+    classifier = LdSMClassifier(4, rerank="linear", random_state=0).fit(X[:650], Y[:650])
+    classifier.partial_fit(X[650:], Y[650:])
+    before = classifier.predict_proba(X).toarray()
+    classifier.partial_fit(X[660:690], Y[660:690])
+    assert np.array_equal(classifier.predict_proba(X).toarray(), before)
+    assert classifier.second_stage_.n_copies == 30
+    assert len(classifier.second_stage_.learned_rows) == 50
+
+
+def test_stored_copies_change_nothing():
+    texts, tags = make_documents(40, seed=3)
+    tagger = copy.deepcopy(fitted())
+    names = sorted({tag for own in tags for tag in own})
+    Y = [[int(name in own) for name in names] for own in tags]
+    rows = datasets.Dataset(None, Y, texts=texts, label_names=names)
+    stored = vectorized_by(tagger.features_)(rows)
+    tagger.partial_fit(stored)
+    before = tagger.predict(texts, k=5)
+    tagger.partial_fit(stored)
+    assert tagger.predict(texts, k=5) == before
+
+
+def test_changed_tags_are_learned():
+    """A document whose tags are corrected, and corrected back, is learned each time."""
+    tagger, stages = copy.deepcopy(fitted()), []
+    for tag in ("first", "second", "first", "first"):
+        tagger.partial_fit([KNOWN_WORDS] * 2, [[tag]] * 2)
+        stages.append(tagger.classifier_.second_stage_)
+    assert [stage.n_copies for stage in stages] == [1, 2, 3, 5]
+    assert all(len(stage.learned_rows) == 1 for stage in stages)
+
+
+def test_relabelled_models_learn_again():
+    tagger = learned(KNOWN_WORDS, "new", 2)
+    tagger.drop_labels(["new"])
+    tagger.partial_fit([KNOWN_WORDS] * 2, [["new"]] * 2)
+    assert score(tagger, KNOWN_WORDS, "new") > 0.5
+    tagger.rename_labels({"new": "newer"})
+    tagger.partial_fit([KNOWN_WORDS] * 2, [["new"]] * 2)
+    assert score(tagger, KNOWN_WORDS, "new") > 0
+
+
 def test_copies_leave_other_scores_alone():
     others = make_documents(60, seed=1)[0]
     few, many = (learned(NEW_WORDS, "new", n).predict(others, k=10) for n in (2, 500))
@@ -73,6 +134,8 @@ def test_files_and_relabelling_keep_it(tmp_path):
     tagger.save(path)
     loaded = ldsm.load(path)
     assert loaded.fingerprint_ == tagger.fingerprint_
+    keys = [one.classifier_.second_stage_.learned_rows for one in (loaded, tagger)]
+    assert keys[0].shape == (1, 2) and np.array_equal(*keys)
     texts = [NEW_WORDS, "", *make_documents(30, seed=2)[0]]
     assert loaded.predict(texts) == tagger.predict(texts)
     before = score(loaded, NEW_WORDS, "new")

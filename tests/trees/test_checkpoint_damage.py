@@ -18,6 +18,7 @@ from cli_runs import leftovers
 from full_disk import no_file_beyond
 from ldsm._storage import container as model_file
 from ldsm._storage.container import FormatVersionError
+from ldsm._storage.container_header import FORMAT_VERSION
 from ldsm._storage.manifest import identity
 from ldsm._trees.checkpoint import STALE_SECONDS
 from model_bytes import seal
@@ -141,9 +142,10 @@ def test_other_form_is_regrown(tmp_path, folder):
 
 def test_unknown_tree_format(folder, grown):
     path = folder / "tree-00002.ldsm"
-    data = path.read_bytes().replace(b'"format_version":"2"', b'"format_version":"3"')
-    path.write_bytes(seal(data))
-    with pytest.raises(FormatVersionError, match="tree-00002.ldsm.* in format 3, .*upgrade ldsm"):
+    own, newer = (f'"format_version":"{FORMAT_VERSION + i}"'.encode() for i in (0, 1))
+    path.write_bytes(seal(path.read_bytes().replace(own, newer)))
+    message = rf"tree-00002.ldsm.* in format {FORMAT_VERSION + 1}, .*upgrade ldsm"
+    with pytest.raises(FormatVersionError, match=message):
         small().fit(XS, YS, checkpoint_dir=folder)
     assert not grown
 

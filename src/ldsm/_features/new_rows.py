@@ -7,11 +7,8 @@ just be missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,32 +107,6 @@ class NewRows:
         """By row: how many of the given labels it has."""
         before = np.concatenate([[0], np.cumsum(labels[self.y.indices])])
         return np.asarray(before[self.y.indptr[1:]] - before[self.y.indptr[:-1]])
-
-
-def without_copies(x: Blocks, y: LabelArrays) -> tuple[Blocks, LabelArrays]:
-    """The rows without copies, which have the same features and the same labels.
-
-    A copy does not show any better what labels look like, and a batch does not show how often rows
-    occur.
-    """
-    rows = different_rows(x, y)
-    return (x, y) if len(rows) == x.n_rows else (x.take(rows), y.take(rows))
-
-
-def different_rows(x: Blocks, y: LabelArrays) -> NDArray[np.int64]:
-    """Which rows are not copies of earlier ones."""
-    parts = [_by_row(y.indptr, y.indices)]
-    for block in x.arrays.values():
-        parts += [_by_row(block.indptr, block.indices), _by_row(block.indptr, block.values)]
-    first: dict[tuple[bytes, ...], int] = {}
-    for row, content in enumerate(zip(*parts, strict=True)):
-        first.setdefault(content, row)
-    return np.fromiter(first.values(), dtype=np.int64, count=len(first))
-
-
-def _by_row(indptr: NDArray[np.int64], values: NDArray[Any]) -> Iterator[bytes]:
-    for start, end in pairwise(indptr.tolist()):
-        yield values[start:end].tobytes()
 
 
 def _mean_deviation(mean: NDArray[np.float64]) -> NDArray[np.float64]:

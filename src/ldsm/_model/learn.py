@@ -10,7 +10,8 @@ import numpy as np
 from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._execution.executor import ThreadExecutor
 from .._features.blocks import MAIN, Blocks
-from .._features.new_rows import ABSENT, PRIOR, NewRows, without_copies
+from .._features.copies import NO_ROWS, Fresh, RowKeys, fresh_rows, row_keys
+from .._features.new_rows import ABSENT, PRIOR, NewRows
 from .._matching.names import name_index
 from .._ranking.updating import learned_stage
 from .._trees.columns import NewColumns
@@ -84,13 +85,17 @@ def learned(
     absent: str,
     prior: str,
     sub_words: SubWordForm | None = None,
+    fresh: Fresh | None = None,
 ) -> FittedModel:
     """The model with new rows learned. `y` may have labels that the model does not know.
 
     `min_rows` is the estimator's `tail_min_rows`; `absent` and `prior` are those of its
     `partial_fit`. `sub_words` are the last features of a model that knows labels by their names.
+    `fresh` says which rows are no copies; by default, those whose features and labels are new.
     The result does not depend on `n_jobs`.
     """
+    if fresh is None:
+        fresh = fresh_rows(row_keys(x, y), learned_rows(model))
     wider, y = _with_new_labels(without_remainder(model), y, sub_words)
     counts, n_rows = wider.label_counts, wider.n_training_rows
     counts_after, n_learned = counts + y.counts, x.n_rows
@@ -98,16 +103,19 @@ def learned(
     n_different = n_rows
     if stage is not None and stage.ranker is not None:
         counts, n_different = stage.label_counts, max(1, n_rows - stage.n_copies)
-        x, y = without_copies(x, y)
-        stage = replace(stage, n_copies=stage.n_copies + n_learned - x.n_rows)
+        x, y = x.take(fresh.rows), y.take(fresh.rows)
+        n_copies = stage.n_copies + n_learned - x.n_rows
+        stage = replace(stage, n_copies=n_copies, learned_rows=fresh.learned)
     new = NewRows(x, y, counts, n_different, absent, prior)
-    if stage is None or stage.ranker is None:
+    if x.n_rows == 0:  # all are copies
+        pass
+    elif stage is None or stage.ranker is None:
         forest = with_rows(forest, x.read_by("trees"), y)
     else:
         # The rows that the splits were made for separate labels better than later rows do. But
         # labels that no leaf knows would hardly be found.
         forest = with_labels(forest, x.read_by("trees"), y, counts == 0)
-    if stage is not None:
+    if stage is not None and x.n_rows:
         stage = learned_stage(
             stage,
             wider.forest,
@@ -119,7 +127,7 @@ def learned(
             executor=ThreadExecutor(n_jobs),
         )
     n_new = wider.n_labels - model.n_labels
-    skewed = n_learned if new.is_skewed else 0
+    skewed = n_learned if x.n_rows and new.is_skewed else 0
     entry = {"learned": n_learned, "times": 1, "new_labels": n_new, "skewed": skewed}
     training = {
         **wider.training,
@@ -135,6 +143,14 @@ def learned(
         label_counts=counts_after,
         training=training,
     )
+
+
+def learned_rows(model: FittedModel) -> RowKeys:
+    """The hashes of the rows that need not be learned again."""
+    stage = model.second_stage
+    if stage is None or stage.ranker is None or stage.learned_rows is None:
+        return NO_ROWS
+    return stage.learned_rows
 
 
 def with_words(model: FittedModel, more: int) -> FittedModel:

@@ -37,7 +37,7 @@ def without_labels(model: FittedModel, labels: Iterable[Any]) -> FittedModel:
     place = np.full(model.n_labels, -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     new = in_columns(model, NewColumns(place, len(kept)), model.classes[kept], exactly=True)
-    return noted(new, {"dropped": len(dropped)})
+    return noted(_without_keys(new), {"dropped": len(dropped)})
 
 
 def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
@@ -70,7 +70,15 @@ def with_names(model: FittedModel, names: Mapping[Any, Any]) -> FittedModel:
         new = in_order(model, np.argsort(typed, kind="stable"), typed)
     else:
         new = replace(model, labels=LabelNames.of(typed))
-    return noted(new, {"renamed": len(names)})
+    return noted(_without_keys(new), {"renamed": len(names)})
+
+
+def _without_keys(model: FittedModel) -> FittedModel:
+    """The model without the hashes of rows, which have the labels that they were learned with."""
+    stage = model.second_stage
+    if stage is None:
+        return model
+    return replace(model, second_stage=replace(stage, learned_rows=None))
 
 
 def in_order(model: FittedModel, order: Numbers, classes: NDArray[Any]) -> FittedModel:

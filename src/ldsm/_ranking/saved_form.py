@@ -50,6 +50,7 @@ BLEND = Table(
     Array("masses", (np.float32,), ("masses",), (0, LARGEST), default=None, since=2, hashed=False),
     Array("tested", (np.uint16,), ("labels", 2), default=None, since=2, hashed=False),
     Array("dropped_seen", (np.uint8,), ("dropped",), default=None, since=2),
+    Array("learned_rows", (np.uint64,), ("learned", 2), default=None, since=3, hashed=False),
 )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
+from .._features.copies import RowKeys
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
 from .._matching.matchers import match
@@ -32,7 +33,7 @@ class SecondStage:
     """Makes and rescores shortlists; trained in ``ldsm._ranking.training``."""
 
     blend: Blend
-    # Training rows per label. Copies of a row that were learned with it do not count, because the
+    # Training rows per label. Copies of rows that were learned before do not count, because the
     # blend would take their labels to be frequent in other rows, too.
     label_counts: NDArray[np.int64]
     length: int  # of a shortlist
@@ -48,7 +49,9 @@ class SecondStage:
     # By label: rows with it that were held out while the ranker learned, and on how many of them it
     # was among the five best. For people only; models of earlier versions do not have it.
     tested: NDArray[np.uint16] | None = None
-    n_copies: int = 0  # training rows that are copies of others learned with them
+    n_copies: int = 0  # training rows that are copies of others learned before
+    # Hashes of the rows learned since the training, by which copies are recognised.
+    learned_rows: RowKeys | None = None
     # By label that was dropped, if there are names: 1 if it had training rows.
     dropped_seen: NDArray[np.uint8] | None = None
 

@@ -18,7 +18,7 @@ from .._version import __version__
 from .strings import is_unicode
 
 FORMAT = "ldsm"
-FORMAT_VERSION = 2  # of the files that are written; all versions up to it are read
+FORMAT_VERSION = 3  # of the files that are written; all versions up to it are read
 # Names and vocabularies are arrays, so a header is a few kB. The limit keeps a forged length from
 # using up memory; parsed JSON takes up to 25 times its text.
 MAX_HEADER_BYTES = 1 << 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from math import ceil
@@ -19,9 +19,9 @@ from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
 from .._execution.memory import out_of_memory
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
-from .._features.new_rows import without_copies
+from .._features.copies import Fresh, RowKeys, fresh_rows, row_keys
 from .._model.fitted import FittedModel
-from .._model.learn import check_can_learn, learned, with_words
+from .._model.learn import check_can_learn, learned, learned_rows, with_words
 from .._storage.strings import Strings
 from ..classifier import hold_model
 from ..datasets.dataset import Dataset
@@ -30,7 +30,7 @@ from .features import TextFeatures
 from .fitted import FittedText, RareTags
 from .training import described, made_blocks
 from .vectorizer import unfitted_vectorizer, with_idf
-from .words import Counts, chosen_words, learn_words
+from .words import chosen_words, learn_words
 
 # The most words, old and new together, as a multiple of those that the trees know.
 MOST_WORDS = 2
@@ -62,13 +62,13 @@ def learned_text(
         labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
         stage = model.second_stage
         n_before = model.n_training_rows - (0 if stage is None else stage.n_copies)
-        features = fitted.features
+        features, before = fitted.features, learned_rows(model)
         if made is not None:
-            x, features = _counted_in_made(features, made, labels, n_before)
+            x, features, fresh = _counted_in_made(features, made, labels, before, n_before)
         else:
             if new_words:
                 features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
-            x, features = _counted_in(features, texts, labels, n_before)
+            x, features, fresh = _counted_in(features, texts, labels, before, n_before)
         if more := x.main.n_features - model.layout[MAIN]:
             model = with_words(model, more)
         model = learned(
@@ -81,6 +81,7 @@ def learned_text(
             absent=absent,
             prior=prior,
             sub_words=features.sub_words,
+            fresh=fresh,
         )
     classifier = hold_model(copy(fitted.classifier), model)
     classifier.__dict__.pop("oob_scores_", None)  # of the documents and tags of the fit
@@ -202,32 +203,31 @@ def _padded(idf: NDArray[Any], more: int) -> NDArray[Any]:
 
 
 def _counted_in(
-    features: TextFeatures, texts: list[str], y: LabelArrays, n_before: int
-) -> tuple[Blocks, TextFeatures]:
+    features: TextFeatures, texts: list[str], y: LabelArrays, before: RowKeys, n_before: int
+) -> tuple[Blocks, TextFeatures, Fresh]:
     """The features of new texts, weighed by how many of all texts have each word.
 
-    Copies of a document do not make its words more usual.
+    Copies of a document do not make its words more usual. They are recognised by its words, whose
+    weights change. `before` are the rows learned so far.
     """
     if not features.is_counted_here:
-        return _counted_by_vectorizer(features, texts, y, n_before)
+        return _counted_by_vectorizer(features, texts, y, before, n_before)
     counts = features.counts(texts)
-    x, _ = without_copies(_blocks(counts), y)
-    features = _with_rows(features, x, n_before)
-    return features.weighed(counts), features
-
-
-def _blocks(counts: Mapping[str, Counts]) -> Blocks:
-    return Blocks({block: its.arrays() for block, its in counts.items()})
+    x = Blocks({block: its.arrays() for block, its in counts.items()})
+    fresh = fresh_rows(row_keys(x, y), before)
+    features = _with_rows(features, x.take(fresh.rows), n_before)
+    return features.weighed(counts), features, fresh
 
 
 def _counted_in_made(
-    features: TextFeatures, data: Dataset, y: LabelArrays, n_before: int
-) -> tuple[Blocks, TextFeatures]:
+    features: TextFeatures, data: Dataset, y: LabelArrays, before: RowKeys, n_before: int
+) -> tuple[Blocks, TextFeatures, Fresh]:
     """The same of features that were made from the texts earlier."""
     features = described(features)
-    x, _ = without_copies(made_blocks(features, data), y)
+    fresh = fresh_rows(row_keys(Blocks.of(feature_arrays(data.X)), y), before)
+    x = made_blocks(features, data).take(fresh.rows)
     features = _with_rows(features, x, n_before)
-    return made_blocks(features, data), features
+    return made_blocks(features, data), features, fresh
 
 
 def _rows_with_each(x: FeatureArrays) -> NDArray[np.int64]:
@@ -236,7 +236,7 @@ def _rows_with_each(x: FeatureArrays) -> NDArray[np.int64]:
 
 def _with_rows(features: TextFeatures, x: Blocks, n_before: int) -> TextFeatures:
     """The features with the idf of all texts, of which `x` are the new ones."""
-    if features.idf is None:
+    if features.idf is None or not x.n_rows:
         return features
     n_texts = (n_before, n_before + x.n_rows)
     rows = {block: _rows_with_each(arrays) for block, arrays in x.arrays.items()}
@@ -252,25 +252,24 @@ def _with_rows(features: TextFeatures, x: Blocks, n_before: int) -> TextFeatures
 
 
 def _counted_by_vectorizer(
-    features: TextFeatures,
-    texts: list[str],
-    y: LabelArrays,
-    n_before: int,
-) -> tuple[Blocks, TextFeatures]:
+    features: TextFeatures, texts: list[str], y: LabelArrays, before: RowKeys, n_before: int
+) -> tuple[Blocks, TextFeatures, Fresh]:
     vectorizer = features.vectorizer
-    if not vectorizer.use_idf:
-        return features.blocks(texts), features
     words = vectorizer.get_feature_names_out().tolist()
     # What a text has does not depend on the weights.
     plain = _rebuilt(vectorizer, words, None).set_params(norm=None)
-    x, _ = without_copies(Blocks.of(feature_arrays(plain.transform(texts))), y)
+    x = Blocks.of(feature_arrays(plain.transform(texts)))
+    fresh = fresh_rows(row_keys(x, y), before)
+    if not vectorizer.use_idf or not len(fresh.rows):
+        return features.blocks(texts), features, fresh
+    x = x.take(fresh.rows)
     n_texts = (n_before, n_before + x.n_rows)
     idf = _idf(vectorizer.idf_, _rows_with_each(x.main), n_texts, vectorizer.smooth_idf)
     if features.settings:
         features = replace(features, idf=idf)
     else:
         features = TextFeatures.of(_rebuilt(vectorizer, words, idf))
-    return features.blocks(texts), features
+    return features.blocks(texts), features, fresh
 
 
 def _idf(
