@@ -281,9 +281,7 @@ VOCABULARY = (ROOT / "docs" / "vocabulary.md").read_text()
 def test_vocabulary_page(tmp_path, monkeypatch, capsys):
     """Its table, its command and its Python build on each other."""
     monkeypatch.chdir(tmp_path)
-    (table, _), commands, code = (
-        blocks(kind, VOCABULARY) for kind in ("tsv", "console", "python")
-    )
+    (table, _), commands, code = (blocks(kind, VOCABULARY) for kind in ("tsv", "console", "python"))
     Path("names.tsv").write_text(table)
     Path("excluded.txt").write_text("fisheries\n")
     write_papers("papers.jsonl", 1500, "fishing fleet", "fisheries")

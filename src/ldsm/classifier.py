@@ -121,7 +121,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Memory in bytes for the trees that grow at the same time, besides the training rows; "auto"
         is a quarter of the free memory. Nodes whose rows do not fit are streamed, from disk if X is
         an opened store. If a number is given, weights that do not fit go to a file in the temporary
-        folder. The result does not depend on it.
+        folder, and so do the shortlists of the second stage. The result does not depend on it.
     n_jobs : int or None, default=None
         Number of threads; -1 for all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
@@ -252,12 +252,12 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         callback : callable, optional
             Called about ten times a second with (nodes grown, maximum number of nodes).
         checkpoint_dir : path, optional
-            A new or empty folder to which every finished tree is written. Repeating the fit with
-            the same folder reuses them, so that an interrupted fit resumes and gives the same model
-            as an uninterrupted one. `n_estimators` and `n_jobs` may change. If `random_state` is
-            not an int, the seed stored in the folder is used. A folder with other data, parameters
-            or seed raises an error. Delete the folder once the model is saved. `training_` has the
-            number of reused trees.
+            A new or empty folder to which every finished tree, and every finished part of the
+            second stage, is written. Repeating the fit with the same folder reuses them, so that
+            an interrupted fit resumes and gives the same model as an uninterrupted one.
+            `n_estimators` and `n_jobs` may change. If `random_state` is not an int, the seed stored
+            in the folder is used. A folder with other data, parameters or seed raises an error.
+            Delete the folder once the model is saved. `training_` has the number of reused trees.
 
         Returns
         -------

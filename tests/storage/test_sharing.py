@@ -6,8 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from ldsm._storage import sharing
-from ldsm._storage.sharing import sent
+from ldsm._storage.tasks import sharing
+from ldsm._storage.tasks.sharing import sent
 
 LARGE = sharing.LARGE_BYTES
 

@@ -252,7 +252,7 @@ def test_late_tree_of_another_machine(tmp_path, monkeypatch):
     assert work.checkpoint.get(receipt)
     show.join()
     os.unlink(work.checkpoint.path(0))
-    monkeypatch.setattr("ldsm._trees.checkpoint.LATE_SECONDS", 0.2)
+    monkeypatch.setattr("ldsm._storage.tasks.kept_results.LATE_SECONDS", 0.2)
     with pytest.raises(FileNotFoundError, match="tree-00000.ldsm"):
         work.checkpoint.get(receipt)
 

@@ -16,8 +16,12 @@ class FrozenArrays:
         for array in self.arrays().values():
             array.flags.writeable = False
 
+    @classmethod
+    def array_names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: getattr(self, name) for name in self.array_names()}
 
     @property
     def nbytes(self) -> int:

@@ -159,10 +159,10 @@ class Executor(ABC):
         with run.reporting(progress), run.cancel_on_error():
             return self._map(task, parts, run, name) if parts else []
 
-    @abstractmethod
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
-    ) -> list[Result]: ...
+    ) -> list[Result]:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

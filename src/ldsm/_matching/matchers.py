@@ -29,6 +29,7 @@ MATCHERS: Mapping[str, type[Matcher]] = {
 # of packed bits start at whole bytes.
 _FEW_ROWS, _MANY_ROWS = 512, 2048
 _MANY_FROM = 16_384
+_MOST_CHUNKS = 256  # a file each, if they are kept
 
 
 def match(
@@ -188,7 +189,7 @@ class OutOfBag:
             self.allowed,
             rows,
         )
-        size = _MANY_ROWS if task.x.n_rows > _MANY_FROM else _FEW_ROWS
+        size = _chunk_size(task.x.n_rows)
         starts = range(0, task.x.n_rows, size)
         chunks = [(start, min(start + size, task.x.n_rows)) for start in starts]
         return executor.map(task, chunks, name="shortlist chunk")
@@ -196,6 +197,12 @@ class OutOfBag:
     @staticmethod
     def _chosen(numbers: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:
         return numbers if rows is None else numbers[rows]
+
+
+def _chunk_size(n_rows: int) -> int:
+    if n_rows <= _MANY_FROM:
+        return _FEW_ROWS
+    return max(_MANY_ROWS, -(-n_rows // (8 * _MOST_CHUNKS)) * 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +218,14 @@ class _OutOfBagTask:
     by_rows: bool
     allowed: NDArray[np.uint8] | None
     rows: NDArray[np.int64] | None  # their numbers; None: all, without what only a blend needs
+
+    @staticmethod
+    def packed(lists: Shortlists) -> dict[str, NDArray[Any]]:
+        return lists.arrays()
+
+    @staticmethod
+    def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Shortlists:
+        return Shortlists(**arrays)
 
     def __call__(self, chunk: tuple[int, int], control: Control) -> Shortlists:
         start, stop = chunk

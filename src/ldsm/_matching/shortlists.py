@@ -49,6 +49,11 @@ class Shortlists:
             arrays[name] = None if values[0] is None else np.concatenate(values)
         return cls(**arrays)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Those that there are, by name."""
+        named = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: values for name, values in named if values is not None}
+
     def by_pair(self) -> Iterator[tuple[str, NDArray[Any]]]:
         """The arrays with an entry for each label of a list, by name."""
         of_rows = ("indptr", *_OF_ROWS)

@@ -31,6 +31,7 @@ from .._ranking.training import (
     train_second_stage,
 )
 from .._storage.paths import PathLike
+from .._storage.tasks.kept_results import KeepingExecutor
 from .._trees.checkpoint import open_checkpoint
 from .._trees.forest import Forest
 from .._trees.forest_size import grow_enough
@@ -111,7 +112,7 @@ def fit_model(
         )
         seed = checkpoint.seed
     threads = ThreadExecutor(settings["n_jobs"])
-    stages = executor or threads
+    stages: Executor = executor or threads
     executor = executor or JoblibExecutor(settings["n_jobs"])
     work = TreeWork(
         trees,
@@ -121,6 +122,10 @@ def fit_model(
         None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
         executor.at_once,
     )
+    if checkpoint is not None:
+        stages = KeepingExecutor(stages, checkpoint.folder)
+    elif work.scratch_folder is not None:
+        stages = KeepingExecutor.temporary(stages, work.scratch_folder)
     kind = rerank_kind(settings, data.n_rows)
     training = Training(data, settings, seed, stages, params.compress)
     index = None

@@ -239,6 +239,16 @@ class RankerTask:
         """The start for the core, checked once for all ranges."""
         return None if self.start is None else _core.RankerStart(*self.start)
 
+    @staticmethod
+    def packed(trained: Range) -> dict[str, NDArray[Any]]:
+        names = (*Ranker.array_names(), "margins", "keys")
+        return dict(zip(names, (*trained.vectors, trained.margins, trained.keys), strict=True))
+
+    @staticmethod
+    def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Range:
+        vectors = [arrays[name] for name in Ranker.array_names()]
+        return Range(vectors, arrays["margins"], arrays["keys"])
+
     def __call__(self, part: tuple[int, int], control: Control) -> Range:
         first, last = part
         pairs = offsets, rows, _ = self.pairs.of(first, last, control.cancel)

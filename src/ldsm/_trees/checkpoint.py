@@ -38,6 +38,7 @@ from .._storage.manifest import (
     write_manifest,
 )
 from .._storage.paths import PathLike, folder_path
+from .._storage.tasks.kept_results import wait_for
 from .._version import __version__
 from .._wording import parameter
 from .checks import check_forest
@@ -52,8 +53,6 @@ VERSION = 1
 MANIFEST = "checkpoint.json"
 # Age of an unfinished file after which its process must have been killed.
 STALE_SECONDS = 3600.0
-# A network file system may hide a new file for this long.
-LATE_SECONDS = 60.0
 # Names for errors, where the manifest's own name would be unclear.
 _NAMES = {
     "relaxations": "relaxations (by relax_integrity)",
@@ -123,7 +122,7 @@ class Checkpoint:
 
     def get(self, receipt: Receipt) -> Tree:
         """The tree of a receipt."""
-        _wait_for(self.path(receipt.tree))
+        wait_for(self.path(receipt.tree))
         arrays = self._read(receipt.tree)
         if checksum(self.path(receipt.tree)) != receipt.checksum:
             raise ValueError(
@@ -250,14 +249,6 @@ def _damaged(path: str, reason: object) -> ValueError:
 def _flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The entries, with the trees' parameters at the same level."""
     return {**manifest, **manifest["tree_params"], "tree_params": None}
-
-
-def _wait_for(path: str) -> None:
-    """Wait for a file that another machine has written and that may appear here late."""
-    folder, start = os.path.dirname(path), time.monotonic()
-    while not os.path.exists(path) and time.monotonic() - start < LATE_SECONDS:
-        os.listdir(folder)  # makes network file systems refresh
-        time.sleep(0.1)
 
 
 def _remove_stale_files(folder: str) -> None:

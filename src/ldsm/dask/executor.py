@@ -12,7 +12,7 @@ from distributed import Client, get_worker
 
 from .._execution.executor import Control, Executor, Part, Result, Run, Task
 from .._execution.threads import at_intervals
-from .._storage.sharing import Sent, sent
+from .._storage.tasks.sharing import Sent, sent
 from .tasks import results
 from .workers import most_threads
 

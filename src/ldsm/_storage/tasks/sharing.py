@@ -21,8 +21,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._execution.memory import bytes_of, write_all
-from .atomic import temporary_path
+from ..._execution.memory import bytes_of, write_all
+from ..atomic import temporary_path
 
 LARGE_BYTES = 1 << 14  # smaller arrays travel with the message
 _ALIGNED = 64  # bytes

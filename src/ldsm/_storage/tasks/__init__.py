@@ -1,0 +1,1 @@
+"""How tasks in other processes get their data and hand over results: through files."""
