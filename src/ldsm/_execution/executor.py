@@ -192,11 +192,22 @@ class ThreadExecutor(Executor):
         workers = worker_count(self.n_jobs)
         return 1 if workers == 1 else min(workers, int(joblib.cpu_count()))
 
+    def map(
+        self,
+        task: Task[Part, Result],
+        parts: Sequence[Part],
+        *,
+        name: str = "part",
+        progress: Progress | None = None,
+    ) -> list[Result]:
+        if len(parts) == 1 and progress is None:  # such as a single row, which must be fast
+            return [task(parts[0], Control.unshared())]
+        return super().map(task, parts, name=name, progress=progress)
+
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
     ) -> list[Result]:
-        # With one part, skip asking for the number of processors, which is slow.
-        workers = 1 if len(parts) == 1 else min(self.at_once, len(parts))
+        workers = min(self.at_once, len(parts))
         if workers == 1:
             return [run.call(task, i, part) for i, part in enumerate(parts)]
         return _by_joblib(task, parts, run, workers, require="sharedmem")

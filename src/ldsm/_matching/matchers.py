@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,31 +31,6 @@ MATCHERS: Mapping[str, type[Matcher]] = {
 _FEW_ROWS, _MANY_ROWS = 512, 2048
 _MANY_FROM = 16_384
 _MOST_CHUNKS = 256  # a file each, if they are kept
-
-
-def match(
-    forest: Forest,
-    x: Blocks,
-    length: int,
-    parts: Mapping[str, Part] | None = None,
-    *,
-    by_rows: bool,
-    allowed: NDArray[np.uint8] | None = None,
-    cancel: CancelFlag | None = None,
-    **others: Any,
-) -> Shortlists:
-    """The shortlists of new rows, at most `length` labels, by the trees and those of `parts`.
-
-    `others`: see ``_core.Matchers``.
-    """
-    found = {name: part for name, part in (parts or {}).items() if isinstance(part, Matcher)}
-    rankings = [
-        matcher.ranked(x.read_by(name), length, allowed, cancel)
-        for name, matcher in found.items()
-        if not matcher.IN_CORE
-    ]
-    known = _Known.of({name: (part,) for name, part in found.items()}, rankings, **others)
-    return _matched(forest, x, length, known, by_rows, allowed, cancel)
 
 
 @dataclass(frozen=True)
@@ -87,6 +63,49 @@ class _Known:
             **others,
         )
 
+    @cached_property
+    def core(self) -> _core.Matchers:
+        """The same for the core, checked only once."""
+        return _core.Matchers(**{field.name: getattr(self, field.name) for field in fields(self)})
+
+
+class Matchers(NamedTuple):
+    """What new rows are matched by besides the trees."""
+
+    known: _Known
+    outside: Mapping[str, Matcher]  # those that the core does not know
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Part], **others: Any) -> Matchers:
+        """The matchers among the parts of a model; for `others`, see ``_core.Matchers``."""
+        found = {name: part for name, part in parts.items() if isinstance(part, Matcher)}
+        known = _Known.of({name: (matcher,) for name, matcher in found.items()}, (), **others)
+        return cls(known, {name: part for name, part in found.items() if not part.IN_CORE})
+
+
+TREES_ALONE = Matchers.of({})
+
+
+def match(
+    forest: Forest,
+    x: Blocks,
+    length: int,
+    matchers: Matchers = TREES_ALONE,
+    *,
+    by_rows: bool,
+    allowed: NDArray[np.uint8] | None = None,
+    cancel: CancelFlag | None = None,
+) -> Shortlists:
+    """The shortlists of new rows, at most `length` labels, by the trees and the matchers."""
+    known = matchers.known
+    if matchers.outside:
+        rankings = [
+            matcher.ranked(x.read_by(name), length, allowed, cancel)
+            for name, matcher in matchers.outside.items()
+        ]
+        known = replace(known, given=rankings)
+    return _matched(forest, x, length, known, by_rows, allowed, cancel)
+
 
 def _matched(
     forest: Forest,
@@ -106,8 +125,7 @@ def _matched(
     if named or known.sub_indexes:
         sub_words = x.read_by("sub_index").checked
     rows = _core.MatchRows(own.checked, indexed, sub_words, **masks)
-    matchers = _core.Matchers(**vars(known))
-    found = _core.shortlists(forest, by_rows, rows, matchers, length, allowed, cancel)
+    found = _core.shortlists(forest, by_rows, rows, known.core, length, allowed, cancel)
     indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *of_rows = found
     best, most_telling, evidence = of_rows
     return Shortlists(

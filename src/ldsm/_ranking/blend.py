@@ -96,6 +96,7 @@ SIGNALS: Mapping[str, Signal] = {
     # How often the name's match was right.
     "r": Signal("log-odds of the name", NAME, lambda listed: listed.scores.get("names")),
 }
+_COMPUTED = {letter: signal.values for letter, signal in SIGNALS.items() if signal.values}
 # The stages that an explanation shows, in this order.
 SOURCES = tuple(dict.fromkeys(signal.source for signal in SIGNALS.values()))
 _LINEAR = ("", "t", "m", "z", "c", "tm", "tz", "tc", "mc", "zc")
@@ -159,9 +160,7 @@ class Pairs:
         """The signals of listed labels."""
         lists = listed.lists
         found = {
-            letter: values
-            for letter, signal in SIGNALS.items()
-            if signal.values is not None and (values := signal.values(listed)) is not None
+            letter: values for letter, of in _COMPUTED.items() if (values := of(listed)) is not None
         }
         return cls(
             np.minimum(lists.tree_scores, 1),  # may be infinite in a damaged file

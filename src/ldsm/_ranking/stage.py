@@ -15,7 +15,7 @@ from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._features.copies import RowKeys
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
-from .._matching.matchers import match
+from .._matching.matchers import Matchers, match
 from .._matching.names import NameIndex
 from .._matching.part import Part, Scores
 from .._matching.shortlists import Shortlists
@@ -56,7 +56,7 @@ class SecondStage:
     dropped_seen: NDArray[np.uint8] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return state_of(self)
+        return state_of(self, "_matchers")
 
     def with_parts(self, **parts: Part) -> SecondStage:
         """The same with other parts of these names."""
@@ -104,18 +104,18 @@ class SecondStage:
         """The candidates of each row."""
         unseen = self._unseen
         if unseen is not None and not self.blend.unseen:
-            allowed, unseen = 1 - unseen if allowed is None else allowed & (1 - unseen), None
+            allowed = 1 - unseen if allowed is None else allowed & (1 - unseen)
         return match(
-            forest,
-            x,
-            self.length,
+            forest, x, self.length, self._matchers, by_rows=by_rows, allowed=allowed, cancel=cancel
+        )
+
+    @cached_property
+    def _matchers(self) -> Matchers:
+        return Matchers.of(
             self.parts,
-            by_rows=by_rows,
             telling_sub_words=self.telling_sub_words,
             match_names=self.match_names,
-            unseen=unseen,
-            allowed=allowed,
-            cancel=cancel,
+            unseen=self._unseen if self.blend.unseen else None,
         )
 
     @cached_property
