@@ -241,3 +241,12 @@ def test_name_comparisons_are_bounded():
     found = label_names([concept], ["a"])
     assert found["a"] == ["a", *map(str, names)]
     assert Counted.compared < 20 * n
+
+
+def test_codes_are_no_names():
+    codes = {f"gnd:40049{i}-9": [f"name {i}"] for i in range(10)}
+    assert label_names(codes, ["gnd:400490-9"]) == codes
+    assert label_names({**codes, "covid-19": ["virus"]}, ["covid-19"])["covid-19"] == ["virus"]
+    words = {"beef": ["cattle"], "A380": ["aircraft"]}
+    assert label_names(words, ["beef"])["A380"] == ["A380", "aircraft"]
+    assert label_names({"d12": []}, ["d12"]) == {"d12": ["d12"]}  # its only name

@@ -27,6 +27,8 @@ _RDF = {".ttl": "turtle", ".nt": "nt", ".rdf": "xml", ".xml": "xml"}
 LABEL_COLUMNS = {"label", "labels", "tag", "tags", "uri", "id", "code", "concept", "subject"}
 NAME_COLUMN_PREFIXES = ("name", "label", "pref", "alt", "title", "synonym")
 GROUP_COLUMN_PREFIXES = ("group", "collection", "scheme", "type")
+# If more than this share of the labels that have names look like codes, none of them is a name.
+CODED = 0.9
 _FORMS = "a file, a list of labels, or a dict of labels and their names"
 Names = dict[str, list[str]]  # of each label
 
@@ -109,11 +111,27 @@ def label_names(vocabulary: Any, labels: Iterable[str]) -> Names:
         label = dict(_keys(concept)).get(way)
         if label is not None:
             found.setdefault(label, {}).update(dict.fromkeys(_names(concept, way)))
-    # A label is one of its own names, unless it is a URI.
+    # A label is one of its own names, unless it is a URI or a code.
+    coded = _are_codes([label for label, names in found.items() if names])
     return {
-        label: [*names] if names and (label in names or "://" in label) else [label, *names]
+        label: [*names]
+        if names and (coded or label in names or "://" in label)
+        else [label, *names]
         for label, names in found.items()
     }
+
+
+def _are_codes(labels: Sequence[str]) -> bool:
+    """Whether labels, such as "gnd:4004927-9" or "D000123", are made of digits for the most part.
+
+    Texts have years and other numbers, which have nothing to do with them.
+    """
+
+    def is_code(label: str) -> bool:
+        own = label.rpartition(":")[2]
+        return sum(map(str.isdigit, own)) > sum(map(str.isalpha, own))
+
+    return sum(map(is_code, labels)) > CODED * len(labels)
 
 
 def label_groups(concepts: Sequence[Concept], labels: Iterable[str]) -> Names:
