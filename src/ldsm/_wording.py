@@ -30,6 +30,8 @@ def argument(name: str, value: Any = None) -> str:
     ("--delimiter ';'", '--text')
     """
     as_option = _as_option.get()
+    if as_option is not None and value is False:
+        return as_option(f"no_{name}")
     if as_option is None:
         return f"{name}=" if value is None else f"{name}={value!r}"
     if value is None or value is True:

@@ -28,14 +28,17 @@ def test_error_asks_for_a_header(table):
         datasets.load_table(table)
     said = str(error.value)
     assert "rows.csv:1: " in said and "looks like data" in said
-    assert "a line with column names, such as text and labels, above it" in said
+    assert "If it is a row, use header=False and number the columns from 1" in said
     assert "text=" not in said  # to name a cell of this row would lose the row
 
 
 def test_error_without_evidence_leaves_the_choice(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("cod,fish\nbeef,meat\n")
-    with pytest.raises(ValueError, match="only 'cod', 'fish'; use text= .*, or, if this line is"):
+    with pytest.raises(
+        ValueError,
+        match="only 'cod', 'fish'; use text= .*, or, if this line is a row, use header=F",
+    ):
         datasets.load_table(path)
 
 
@@ -79,6 +82,8 @@ def test_advice_keeps_all_rows(tmp_path, capsys):
     named = ["--text-field", "cod and herring quota", "--label-field", "fish"]
     done = run("train", path, "-o", tmp_path / "m.ldsm", *named, "--n-estimators", 1)
     assert "warning: The first row of" in done.err
-    path.write_text("text,labels\n" + path.read_text())  # as the error says
-    done = run("train", path, "-o", tmp_path / "m.ldsm", "--n-estimators", 1, "--json")
+    assert "use --no-header and number the columns from 1" in done.err
+    done = run(
+        "train", path, "-o", tmp_path / "m.ldsm", "--no-header", "--n-estimators", 1, "--json"
+    )
     assert done.code == 0 and done.json["rows"] == 3

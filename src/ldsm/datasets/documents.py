@@ -19,12 +19,13 @@ class Document(NamedTuple):
     id: str | None = None
 
 
-def field_names(text: str | Sequence[str]) -> list[str]:
+def field_names(text: str | int | Sequence[str | int]) -> list[str]:
     """The names of the fields that hold the text."""
-    names = [text] if isinstance(text, str) else list(text)
-    if not names or not all(isinstance(name, str) for name in names):
+    names = [text] if isinstance(text, str | int) else list(text)
+    known = [name for name in names if isinstance(name, str)]
+    if not known or len(known) < len(names):
         raise ValueError(f"text must name one or more fields. Got {text!r}.")
-    return names
+    return known
 
 
 def joined_fields(parts: Sequence[str]) -> str:

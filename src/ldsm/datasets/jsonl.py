@@ -21,6 +21,7 @@ from .._storage.text_files import (
 from .._wording import argument
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
+from .label_names import LabelNames, named, names_by_label
 
 
 def iter_jsonl(
@@ -30,6 +31,7 @@ def iter_jsonl(
     labels: str | None = "labels",
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
+    label_names: LabelNames | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for corpora larger than memory.
 
@@ -47,6 +49,9 @@ def iter_jsonl(
         Encoding of the file.
     max_line_length : int, default=4194304
         Maximum length of a line or array item, in characters.
+    label_names : sequence of str, mapping or path, optional
+        Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
+        name per line, or a code, a tab and a name.
 
     Yields
     ------
@@ -66,7 +71,12 @@ def iter_jsonl(
     [('cod quota', ['law', 'fish'])]
     """
     for document in read_jsonl(
-        path, text=text, labels=labels, encoding=encoding, max_line_length=max_line_length
+        path,
+        text=text,
+        labels=labels,
+        encoding=encoding,
+        max_line_length=max_line_length,
+        label_names=label_names,
     ):
         yield document.text, document.labels
 
@@ -78,10 +88,11 @@ def read_jsonl(
     labels: str | None = "labels",
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
+    label_names: LabelNames | None = None,
     id_field: str | None = None,
 ) -> Iterator[Document]:
     """Like :func:`iter_jsonl`, with the ids in a field: strings or numbers."""
-    texts = field_names(text)
+    texts, names_of = field_names(text), names_by_label(label_names)
     for number, line, record in _records(path, encoding, max_line_length):
         if not isinstance(record, dict):
             raise malformed(path, number, "expected a JSON object", line)
@@ -109,7 +120,7 @@ def read_jsonl(
                 raise malformed(path, number, problem, line)
         yield Document(
             joined_fields([record[field] for field in texts]),
-            names,
+            named(names, names_of, path, number),
             None if name is None else str(name),
         )
 
@@ -121,6 +132,7 @@ def load_jsonl(
     labels: str = "labels",
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
+    label_names: LabelNames | None = None,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_jsonl` for the format.
 
@@ -136,6 +148,9 @@ def load_jsonl(
         Encoding of the file.
     max_line_length : int, default=4194304
         Maximum length of a line or array item, in characters.
+    label_names : sequence of str, mapping or path, optional
+        Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
+        name per line, or a code, a tab and a name.
 
     Returns
     -------
@@ -143,7 +158,12 @@ def load_jsonl(
         With `texts`; its `label_names` are those of the file, sorted.
     """
     documents = read_jsonl(
-        path, text=text, labels=labels, encoding=encoding, max_line_length=max_line_length
+        path,
+        text=text,
+        labels=labels,
+        encoding=encoding,
+        max_line_length=max_line_length,
+        label_names=label_names,
     )
     return Dataset.from_documents(documents, printable(path))
 

@@ -1,4 +1,4 @@
-"""Documents with label names as a table: CSV or TSV with a header and a cell of labels."""
+"""Documents with label names as a table: CSV or TSV with a cell of labels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import io
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
 
 from .._arrays.joined_labels import find_joined
 from .._storage.paths import PathLike, printable
@@ -24,37 +25,38 @@ from .._storage.text_files import (
 from .._wording import argument
 from .dataset import Dataset
 from .documents import Document, field_names, joined_fields
+from .label_names import LabelNames, named, names_by_label
+from .table_columns import DELIMITERS, Columns, by_number, listed, looks_like_data
 
 _COMMA = ","
 _SEPARATORS = (",", ";", "|", "/", "\t")  # possible separators of labels in a cell
+Column = str | int  # a name, or a number if there is no header
 _ROWS_TO_GUESS = 1000
 _ROWS_TO_COMPARE = 100  # with the first row, to see whether it is a header
-_MAX_NAME_WORDS = 8  # longer cells are not column names
-_USUAL_NAMES = {"text", "body", "content", "title", "description", "id", "uri", "identifier"}
-_USUAL_NAMES |= {"labels", "label", "tags", "tag"}
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
 def iter_table(
     path: PathLike,
     *,
-    text: str | Sequence[str] = "text",
-    labels: str | None = "labels",
+    text: Column | Sequence[Column] = "text",
+    labels: Column | None = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
+    header: bool = True,
+    label_names: LabelNames | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for tables larger than memory.
 
     Parameters
     ----------
     path : path
-        With a header line, cells quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
-    text : str or list of str
+        Cells are quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
+    text : str or int, or list of these
         The column that holds the document, or several, such as ``["title", "body"]``, which are
         joined by newlines.
-    labels : str
+    labels : str or int
         The column that holds the labels. None: no labels.
     separator : str, optional
         Separator between the labels in a cell. Spaces around a label are ignored; an empty cell
@@ -66,6 +68,12 @@ def iter_table(
         Encoding of the file.
     max_line_length : int, default=4194304
         Maximum length of a row, in characters.
+    header : bool, default=True
+        Whether the first row has the column names. If not, columns are numbered from 1, and the
+        first is the text and the second the labels, unless others are given.
+    label_names : sequence of str, mapping or path, optional
+        Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
+        name per line, or a code, a tab and a name.
 
     Yields
     ------
@@ -74,8 +82,9 @@ def iter_table(
     Raises
     ------
     ValueError
-        For a row with more or fewer cells than the header, an empty label, broken quotes or too
-        many characters, with file, line number and text. Empty lines are allowed only at the end.
+        For a row with more or fewer cells than the first, an empty or unnamed label, broken quotes
+        or too many characters, with file, line number and text. Empty lines are allowed only at the
+        end.
 
     Warns
     -----
@@ -97,6 +106,8 @@ def iter_table(
         delimiter=delimiter,
         encoding=encoding,
         max_line_length=max_line_length,
+        header=header,
+        label_names=label_names,
     ):
         yield document.text, document.labels
 
@@ -104,32 +115,37 @@ def iter_table(
 def read_table(
     path: PathLike,
     *,
-    text: str | Sequence[str] = "text",
-    labels: str | None = "labels",
+    text: Column | Sequence[Column] = "text",
+    labels: Column | None = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
+    header: bool = True,
+    label_names: LabelNames | None = None,
     id_field: str | None = None,
 ) -> Iterator[Document]:
     """Like :func:`iter_table`, with the ids in a column."""
     if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
+    table = _Table(path, _delimiter(path, delimiter), encoding, max_line_length, header)
+    if not header:
+        text = by_number(text, "text", "1")
+        labels = None if labels is None else by_number(labels, "labels", "2")[0]
     if separator is None:
-        separator = _COMMA
-        if labels is not None:
-            separator = guess_separator(path, labels, delimiter, encoding, max_line_length)
-    rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
-    _, header = next(rows, (1, []))
-    is_data = looks_like_data(header, _first_rows(path, delimiter, encoding, max_line_length))
-    columns = _Columns(path, header, is_data)
+        separator = _COMMA if labels is None else table.guessed_separator(str(labels))
+    names_of = names_by_label(label_names)
+    first, rows = table.opened()
+    is_data = header and looks_like_data(first, table.first_rows())
+    columns = Columns(path, first, is_data, header)
     texts = [columns.number(name, "text") for name in field_names(text)]
-    tagged = None if labels is None else columns.number(labels, "labels")
+    tagged = None if labels is None else columns.number(str(labels), "labels")
     id_column = None if id_field is None else columns.number(id_field, "id_field")
     if is_data:
         warnings.warn(
             f"The first row of {printable(path)} is read as column names, but looks like data: "
-            f"{_listed(header)}. If it is a document, add a line with column names above it.",
+            f"{listed(first)}. If it is a document, use {argument('header', False)} and number the "
+            "columns from 1.",
             stacklevel=2,
         )
     blank = 0
@@ -139,9 +155,9 @@ def read_table(
             continue
         if blank:
             raise malformed(path, blank, "expected a row, got an empty line")
-        if len(row) != len(header):
-            problem = f"expected {len(header)} cells, got {len(row)}"
-            if len(row) > len(header):
+        if len(row) != len(first):
+            problem = f"expected {len(first)} cells, got {len(row)}"
+            if len(row) > len(first):
                 problem += "; put cells that contain the delimiter in quotes"
             raise malformed(path, number, problem, repr(row[:100]))
         cell = "" if tagged is None else row[tagged]
@@ -149,6 +165,7 @@ def read_table(
         if "" in names:
             problem = f"empty label in column {labels!r}, split at {separator!r}"
             raise malformed(path, number, problem, cell)
+        names = named(names, names_of, path, number)
         document = joined_fields([row[column] for column in texts])
         yield Document(document, names, None if id_column is None else row[id_column])
 
@@ -165,34 +182,23 @@ def separator_for(labels: Iterable[Any], trained: str | None) -> str | None:
     return None
 
 
-def guess_separator(
-    path: PathLike,
-    labels: str,
-    delimiter: str | None,
-    encoding: str = UTF8,
-    max_line_length: int = MAX_LINE_LENGTH,
-) -> str:
-    """The default separator of :func:`iter_table` for a file."""
-    if not os.path.isfile(path):
-        return _COMMA  # a pipe can be read only once
-    rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
-    _, header = next(rows, (1, []))
-    if header.count(labels) != 1:
-        return _COMMA  # the reader raises the error
-    column, first = header.index(labels), islice(rows, _ROWS_TO_GUESS)
-    cells = [row[column] for _, row in first if len(row) == len(header)]
-    return _guessed_separator(cells, labels)
+def guess_separator(path: PathLike, labels: str, delimiter: str | None, **options: Any) -> str:
+    """The default separator of :func:`iter_table` for a file; `options` are others of it."""
+    table = _Table(path, _delimiter(path, delimiter), **options)
+    return table.guessed_separator(labels if table.header else by_number(labels, "labels", "2")[0])
 
 
 def load_table(
     path: PathLike,
     *,
-    text: str | Sequence[str] = "text",
-    labels: str = "labels",
+    text: Column | Sequence[Column] = "text",
+    labels: Column = "labels",
     separator: str | None = None,
     delimiter: str | None = None,
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
+    header: bool = True,
+    label_names: LabelNames | None = None,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_table` for the format.
 
@@ -200,9 +206,9 @@ def load_table(
     ----------
     path : path
         The file; ``.gz`` and ``.bz2`` are compressed.
-    text : str or list of str, default="text"
+    text : str or int, or list of these, default="text"
         The column of the document, or several, which are joined.
-    labels : str, default="labels"
+    labels : str or int, default="labels"
         The column of the labels.
     separator : str, optional
         Separator between the labels in a cell; see :func:`iter_table` for the default.
@@ -212,6 +218,12 @@ def load_table(
         Encoding of the file.
     max_line_length : int, default=4194304
         Maximum length of a row, in characters.
+    header : bool, default=True
+        Whether the first row has the column names. If not, columns are numbered from 1, and the
+        first is the text and the second the labels, unless others are given.
+    label_names : sequence of str, mapping or path, optional
+        Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
+        name per line, or a code, a tab and a name.
 
     Returns
     -------
@@ -226,6 +238,8 @@ def load_table(
         delimiter=delimiter,
         encoding=encoding,
         max_line_length=max_line_length,
+        header=header,
+        label_names=label_names,
     )
     return Dataset.from_documents(documents, printable(path))
 
@@ -234,10 +248,11 @@ def save_table(
     data: Dataset,
     path: PathLike,
     *,
-    text: str | Sequence[str] = "text",
-    labels: str = "labels",
+    text: Column | Sequence[Column] = "text",
+    labels: Column = "labels",
     separator: str = ",",
     delimiter: str | None = None,
+    header: bool = True,
 ) -> None:
     """Write a Dataset of documents as a table; label names must not contain the separator.
 
@@ -249,14 +264,16 @@ def save_table(
         With `texts`.
     path : path
         The file; ``.gz`` and ``.bz2`` are compressed.
-    text : str or list of str, default="text"
+    text : str or int, or list of these, default="text"
         The column of the document, or several, which are joined.
-    labels : str, default="labels"
+    labels : str or int, default="labels"
         The column of the labels.
     separator : str, default=","
         Separator between the labels in a cell.
     delimiter : str, optional
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
+    header : bool, default=True
+        Whether to write column names. If not, columns are numbered from 1; those between are empty.
 
     Examples
     --------
@@ -275,16 +292,31 @@ def save_table(
                 f"The label {name!r} cannot be written: labels must not be empty, contain "
                 f"the separator {separator!r} or have spaces around them."
             )
+    if header:
+        columns = [*field_names(text), str(labels)]
+    else:
+        columns = [*by_number(text, "text", "1"), *by_number(labels, "labels", "2")]
     with writing(path) as file:
         lines = io.TextIOWrapper(file, encoding="utf-8", newline="")
         # The default line end "\\r\\n" makes the writer quote cells that hold either character.
         writer = csv.writer(lines, delimiter=_delimiter(path, delimiter))
-        columns = field_names(text)
-        empty = [""] * (len(columns) - 1)
-        writer.writerow([*columns, labels])
+        width, first, last = len(columns), 0, len(columns) - 1
+        if header:
+            writer.writerow(columns)
+        else:
+            numbers = [_place(column) for column in columns]
+            width, first, last = max(numbers) + 1, numbers[0], numbers[-1]
         for document, names in zip(data.texts, data.labels, strict=True):
-            writer.writerow([document, *empty, separator.join(str(name) for name in names)])
+            row = [""] * width
+            row[first], row[last] = document, separator.join(str(name) for name in names)
+            writer.writerow(row)
         lines.detach()  # flushes, without closing the file
+
+
+def _place(column: str) -> int:
+    if not column.isdecimal() or int(column) == 0:
+        raise ValueError(f"Without a header, columns are numbers from 1. Got {column!r}.")
+    return int(column) - 1
 
 
 def _guessed_separator(cells: list[str], column: str | None) -> str:
@@ -311,96 +343,47 @@ def _delimiter(path: PathLike, delimiter: str | None) -> str:
     return delimiter
 
 
-def _rows(
-    path: PathLike, delimiter: str, encoding: str, max_line_length: int
-) -> Iterator[tuple[int, list[str]]]:
-    """Each row with the number of its first line."""
-    # Line ends within quotes belong to the cell.
-    lines = read_lines(path, keep_ends=True, encoding=encoding, max_line_length=max_line_length)
-    try:
-        yield from csv_rows(lines, delimiter, max_line_length)
-    except BrokenRow as row:
-        raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
-
-
-class _Columns(NamedTuple):
-    """The header of a table, or its first row if it has no header."""
+@dataclass(frozen=True)
+class _Table:
+    """A file of rows, and how it is read."""
 
     path: PathLike
-    header: list[str]
-    is_data: bool  # whether it looks like a row
+    delimiter: str
+    encoding: str = UTF8
+    max_line_length: int = MAX_LINE_LENGTH
+    header: bool = True
 
-    def number(self, name: str, used_as: str) -> int:
-        """The number of a column; `used_as` is the argument that names it."""
-        path, header = self.path, self.header
-        if header.count(name) == 1:
-            return header.index(name)
-        if not header:
-            raise malformed(path, 1, "is empty: expected a header line with column names")
-        if header.count(name) > 1:
-            problem = (
-                f"has {header.count(name)} columns {name!r}; use {argument(used_as)} to name "
-                "another"
-            )
-            raise malformed(path, 1, problem, repr(header))
-        other = next((d for d in ";\t|," if len(header) == 1 and d in header[0]), None)
-        if other is not None:
-            separator = argument("delimiter", other)
-            remedy = f"the cells seem to be separated by {other!r}; try {separator}"
-            raise malformed(path, 1, f"has no column {name!r}; {remedy}", header[0])
-        missing = "a line with column names, such as text and labels"
-        if self.is_data:
-            problem = f"has no column {name!r} and looks like data: {_listed(header)}"
-            raise malformed(path, 1, f"{problem}. Add {missing}, above it")
-        listed = _listed(header)
-        if set(name.split(",")) <= set(header):
-            listed += f" (use {argument(used_as)} once per column)"
-        problem = f"has no column {name!r}, only {listed}; use {argument(used_as)} to name another"
-        raise malformed(path, 1, f"{problem}, or, if this line is data, add {missing}, above it")
+    def opened(self) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+        """The names or numbers of the columns, and the rows."""
+        rows = self._rows()
+        first = next(rows, (1, []))
+        if self.header:
+            return first[1], rows
+        return [str(number + 1) for number in range(len(first[1]))], chain([first], rows)
 
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Each row with the number of its first line."""
+        path, most = self.path, self.max_line_length
+        # Line ends within quotes belong to the cell.
+        lines = read_lines(path, keep_ends=True, encoding=self.encoding, max_line_length=most)
+        try:
+            yield from csv_rows(lines, self.delimiter, most)
+        except BrokenRow as row:
+            raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
 
-def _listed(header: list[str]) -> str:
-    return ", ".join(repr(column[:40]) for column in header[:10])
+    def first_rows(self) -> list[list[str]]:
+        """Some rows after the first; none for a pipe, which can be read only once."""
+        if not os.path.isfile(self.path):
+            return []
+        return [row for _, row in islice(self._rows(), 1, 1 + _ROWS_TO_COMPARE)]
 
-
-def _first_rows(
-    path: PathLike, delimiter: str | None, encoding: str, max_line_length: int
-) -> list[list[str]]:
-    """Some rows after the first; none for a pipe, which can be read only once."""
-    if not os.path.isfile(path):
-        return []
-    rows = _rows(path, _delimiter(path, delimiter), encoding, max_line_length)
-    return [row for _, row in islice(rows, 1, 1 + _ROWS_TO_COMPARE)]
-
-
-def looks_like_data(first: list[str], rows: list[list[str]]) -> bool:
-    """Whether the first row of a table looks like data, not like column names.
-
-    Data has repeated cells, numbers, or sentences as long as those below.
-    """
-    names = [cell.strip() for cell in first]
-    if not _USUAL_NAMES.isdisjoint(name.lower() for name in names):
-        return False
-    if len(set(names)) < len(names):
-        return True
-    start = 0 if names and names[0] else 1  # pandas numbers its columns, possibly after its index
-    for column, name in enumerate(names):
-        below = [row[column] for row in rows if len(row) > column]
-        n_words = len(name.split())
-        lengths = sorted(len(cell.split()) for cell in below)
-        if (
-            n_words >= _MAX_NAME_WORDS
-            or (_is_number(name) and name != str(column - start))
-            or (name and name in below)
-            or (lengths and n_words >= max(3, lengths[len(lengths) // 2] / 2))
-        ):
-            return True
-    return False
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    def guessed_separator(self, labels: str) -> str:
+        """What separates the labels of a cell in the column of this name."""
+        if not os.path.isfile(self.path):
+            return _COMMA  # a pipe can be read only once
+        header, rows = self.opened()
+        if header.count(labels) != 1:
+            return _COMMA  # the reader raises the error
+        column, first = header.index(labels), islice(rows, _ROWS_TO_GUESS)
+        cells = [row[column] for _, row in first if len(row) == len(header)]
+        return _guessed_separator(cells, labels)

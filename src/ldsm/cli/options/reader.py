@@ -39,15 +39,21 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "text_field": (
         "text",
         list[str],
-        "Field or column of the text; default `text`. May be repeated: title and body.",
+        "Field or column of the text; default `text`, or 1 with --no-header. May be repeated: "
+        "title and body.",
     ),
-    "label_field": ("labels", str, "Field or column of the labels; default `labels`."),
+    "label_field": (
+        "labels",
+        str,
+        "Field or column of the labels; default `labels`, or 2 with --no-header.",
+    ),
     "separator": (
         "separator",
         str,
         "Separator between the labels in a cell; default: detected if obvious, else a comma.",
     ),
     "delimiter": ("delimiter", str, "Separator between the cells of a table."),
+    "no_header": ("header", bool, "The table has no header line: columns are numbered from 1."),
     "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
     "max_line_length": (
         "max_line_length",
@@ -57,13 +63,26 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     ),
     "zero_based": ("zero_based", bool, "svmlight: features are numbered from 0, not from 1."),
     "feature_names": ("feature_names", Path, "Text file with one feature name per line."),
-    "label_names": ("label_names", Path, "Text file with one label name per line."),
+    "label_names": (
+        "label_names",
+        Path,
+        "Text file of label names, if labels are numbers or codes: one name per line, for numbers "
+        "counted from 0, or a code, a tab and a name.",
+    ),
     "split_file": ("split_file", Path, "xmlrepo: read only the rows numbered in this file."),
     "split": ("split", int, "xmlrepo: column of --split-file, counted from 0."),
 }
 
 
-_REMEMBERED = ("text_field", "label_field", "separator", "delimiter", "encoding", "zero_based")
+_REMEMBERED = (
+    "text_field",
+    "label_field",
+    "separator",
+    "delimiter",
+    "no_header",
+    "encoding",
+    "zero_based",
+)
 
 
 def names_a_path(argument: str | Path) -> bool:
@@ -123,7 +142,10 @@ class Reader:
             return self
         arguments = dict(self.arguments)
         column, delimiter = arguments.get("label_field", "labels"), arguments.get("delimiter")
-        arguments["separator"] = guess_separator(path, column, delimiter, **self.of_lines)
+        header = not arguments.get("no_header", False)
+        arguments["separator"] = guess_separator(
+            path, column, delimiter, header=header, **self.of_lines
+        )
         return replace(self, arguments=arguments)
 
     def remembered(self, data: Dataset | None = None) -> dict[str, Any]:
@@ -217,7 +239,10 @@ class Reader:
     def arguments_of(self, format: str) -> dict[str, Any]:
         """The options that the format's reader accepts, by its argument names."""
         known = inspect.signature(FORMATS[format]).parameters
-        named = {_OPTIONS[name][0]: value for name, value in self.arguments.items()}
+        named = {
+            _OPTIONS[name][0]: not value if name.startswith("no_") else value
+            for name, value in self.arguments.items()
+        }
         return {name: value for name, value in named.items() if name in known}
 
     def _arguments(self, format: str) -> dict[str, Any]:
