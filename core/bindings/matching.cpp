@@ -34,7 +34,8 @@ struct IndexArrays {
 };
 
 nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<uint8_t> fold,
-               int n_folds, int64_t keep, Cancel cancel) {
+               int n_folds, int64_t keep, int64_t first, std::optional<int64_t> end,
+               Cancel cancel) {
     const FeatureRows& x = features.view();
     const LabelRows& y = labels.view();
     check_equal(x.n_rows, y.n_rows, "X and Y must have the same number of rows");
@@ -43,9 +44,15 @@ nb::list train(const CheckedFeatures& features, const CheckedLabels& labels, In<
     if (static_cast<int64_t>(fold.size()) != x.n_rows) refuse("fold must have one entry per row.");
     for (size_t i = 0; i < fold.size(); ++i)
         if (fold.data()[i] >= n_folds) refuse("fold must lie in [0, n_folds).");
+    const int64_t last = end.value_or(x.n_features);
+    if (first < 0 || last < first || last > x.n_features)
+        refuse("first and last must be ints with 0 <= first <= last <= ", x.n_features, ". Got ",
+               first, " and ", last, ".");
     Monitor monitor = make_monitor(cancel);
-    auto found = without_gil(
-        [&] { return train_feature_indexes(x, y, fold.data(), n_folds, keep, monitor); });
+    auto found = without_gil([&] {
+        return train_feature_indexes(x, y, static_cast<int32_t>(first), static_cast<int32_t>(last),
+                                     fold.data(), n_folds, keep, monitor);
+    });
     nb::list out;
     for (FeatureIndex& index : found)
         out.append(hand_over_all(index.offsets, index.labels, index.codes, index.units));
@@ -261,9 +268,10 @@ nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t
 
 void bind_matching(nb::module_& m) {
     m.def("train_feature_indexes", &train, "x"_a, "y"_a, as_is("fold"), nb::kw_only(), "n_folds"_a,
-          "keep"_a, as_is("cancel") = nb::none(),
+          "keep"_a, "first"_a = 0, "last"_a.none() = nb::none(), as_is("cancel") = nb::none(),
           "An index from features to labels for each fold, of the other folds' rows, and one of "
-          "all rows: lists of (offsets, labels, codes, units).");
+          "all rows: lists of (offsets, labels, codes, units). Only for some consecutive features, "
+          "if given.");
     m.def("extend_feature_index", &extend, "index"_a, as_is("masses"), "x"_a, "y"_a,
           as_is("lift_before"), as_is("lift_after"), nb::kw_only(), "keep"_a, "seed"_a,
           as_is("cancel") = nb::none(),

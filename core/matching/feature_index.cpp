@@ -15,26 +15,37 @@ namespace {
 // A feature seen in few rows says little: so much mass is taken to lie in rows without the label.
 constexpr double kPriorMass = 2;
 
-// The entries of X by feature.
-struct ByFeature {
-    explicit ByFeature(const FeatureRows& x) : start(static_cast<size_t>(x.n_features) + 1, 0) {
-        const UnitRows rows(x);
-        const int64_t first = x.indptr[0], last = x.indptr[x.n_rows];
-        for (int64_t i = first; i < last; ++i) ++start[x.indices[i] + 1];
-        std::partial_sum(start.begin(), start.end(), start.begin());
-        entries.resize(static_cast<size_t>(last - first));
-        std::vector<int64_t> next(start.begin(), start.end() - 1);
-        for (int64_t row = 0; row < x.n_rows; ++row)
-            rows.each(row, [&](int32_t feature, float value) {
-                entries[next[feature]++] = {static_cast<int32_t>(row), std::fabs(value)};
-            });
-    }
+// The entries of X by feature, for the features from `first` up to, but not including, `last`.
+class ByFeature {
+  public:
     struct Entry {
         int32_t row;
         float value;  // without its sign: hashed features may have any
     };
-    std::vector<int64_t> start;
-    std::vector<Entry> entries;
+
+    ByFeature(const FeatureRows& x, int32_t first, int32_t last)
+        : first_(first), start_(static_cast<size_t>(last - first) + 1, 0) {
+        const UnitRows rows(x);
+        const auto wanted = [=](int32_t feature) { return feature >= first && feature < last; };
+        for (int64_t i = x.indptr[0]; i < x.indptr[x.n_rows]; ++i)
+            if (wanted(x.indices[i])) ++start_[x.indices[i] - first + 1];
+        std::partial_sum(start_.begin(), start_.end(), start_.begin());
+        entries_.resize(static_cast<size_t>(start_.back()));
+        std::vector<int64_t> next(start_.begin(), start_.end() - 1);
+        for (int64_t row = 0; row < x.n_rows; ++row)
+            rows.each(row, [&](int32_t feature, float value) {
+                if (wanted(feature))
+                    entries_[next[feature - first]++] = {static_cast<int32_t>(row),
+                                                         std::fabs(value)};
+            });
+    }
+    const Entry* begin(int32_t feature) const { return entries_.data() + start_[feature - first_]; }
+    const Entry* end(int32_t feature) const { return begin(feature + 1); }
+
+  private:
+    int32_t first_;
+    std::vector<int64_t> start_;
+    std::vector<Entry> entries_;
 };
 
 struct Weighed {
@@ -71,32 +82,31 @@ void append(std::vector<Weighed>& found, int64_t keep, FeatureIndex& out, Round&
 }  // namespace
 
 std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const LabelRows& y,
-                                                const uint8_t* fold, int n_folds, int64_t keep,
-                                                Monitor& monitor) {
+                                                int32_t first, int32_t last, const uint8_t* fold,
+                                                int n_folds, int64_t keep, Monitor& monitor) {
     std::vector<double> lift(static_cast<size_t>(y.n_labels), 0.0);
     for (int64_t i = y.indptr[0]; i < y.indptr[y.n_rows]; ++i) ++lift[y.indices[i]];
     for (double& count : lift)
         count = count > 0 ? std::sqrt(std::sqrt(static_cast<double>(x.n_rows) / count)) : 0;
-    const ByFeature columns(x);
+    const ByFeature columns(x, first, last);
     std::vector<FeatureIndex> out(static_cast<size_t>(n_folds) + 1);
     const int width = n_folds + 1;  // the last is the sum over all folds
     std::vector<double> mass(static_cast<size_t>(width)), sums(lift.size() * width, 0.0);
     std::vector<int32_t> touched;
     std::vector<Weighed> found;
-    for (int32_t f = 0; f < x.n_features; ++f) {
+    for (int32_t f = first; f < last; ++f) {
         if (f % 256 == 0) monitor.check();
         std::fill(mass.begin(), mass.end(), 0.0);
-        for (int64_t i = columns.start[f]; i < columns.start[f + 1]; ++i) {
-            const ByFeature::Entry& entry = columns.entries[i];
-            if (entry.value == 0) continue;  // too small beside the row's other values
-            const int in = fold[entry.row];
-            mass[in] += entry.value;
-            mass[n_folds] += entry.value;
-            for (int64_t l = y.indptr[entry.row]; l < y.indptr[entry.row + 1]; ++l) {
+        for (const auto* entry = columns.begin(f); entry < columns.end(f); ++entry) {
+            if (entry->value == 0) continue;  // too small beside the row's other values
+            const int in = fold[entry->row];
+            mass[in] += entry->value;
+            mass[n_folds] += entry->value;
+            for (int64_t l = y.indptr[entry->row]; l < y.indptr[entry->row + 1]; ++l) {
                 double* sum = sums.data() + static_cast<size_t>(y.indices[l]) * width;
                 if (sum[n_folds] == 0) touched.push_back(y.indices[l]);
-                sum[in] += entry.value;
-                sum[n_folds] += entry.value;
+                sum[in] += entry->value;
+                sum[n_folds] += entry->value;
             }
         }
         for (int variant = 0; variant < width; ++variant) {
@@ -123,7 +133,7 @@ FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* m
                                   const FeatureRows& x, const LabelRows& y,
                                   const double* lift_before, const double* lift_after, int64_t keep,
                                   uint64_t seed, Monitor& monitor) {
-    const ByFeature columns(x);
+    const ByFeature columns(x, 0, x.n_features);
     FeatureIndex out;
     out.labels.reserve(static_cast<size_t>(before.n_entries));
     out.codes.reserve(static_cast<size_t>(before.n_entries));
@@ -142,7 +152,7 @@ FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* m
             for (int64_t e = entries.begin; e < entries.end; ++e)
                 if (static_cast<uint32_t>(labels[e]) >= sums.size())
                     damaged_index("a label out of range");
-            if (columns.start[f] == columns.start[f + 1]) {
+            if (columns.begin(f) == columns.end(f)) {
                 out.labels.insert(out.labels.end(), labels + entries.begin, labels + entries.end);
                 out.codes.insert(out.codes.end(), before.codes + entries.begin,
                                  before.codes + entries.end);
@@ -157,12 +167,11 @@ FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* m
                 add(static_cast<int32_t>(labels[e]),
                     static_cast<double>(before.codes[e]) * before.units[f] * whole / lift);
             }
-            for (int64_t i = columns.start[f]; i < columns.start[f + 1]; ++i) {
-                const ByFeature::Entry& entry = columns.entries[i];
-                if (entry.value == 0) continue;
-                whole += entry.value;
-                for (int64_t l = y.indptr[entry.row]; l < y.indptr[entry.row + 1]; ++l)
-                    add(y.indices[l], entry.value);
+            for (const auto* entry = columns.begin(f); entry < columns.end(f); ++entry) {
+                if (entry->value == 0) continue;
+                whole += entry->value;
+                for (int64_t l = y.indptr[entry->row]; l < y.indptr[entry->row + 1]; ++l)
+                    add(y.indices[l], entry->value);
             }
             found.clear();
             for (const int32_t label : touched) {

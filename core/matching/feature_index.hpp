@@ -39,14 +39,15 @@ struct FeatureIndexView {
     }
 };
 
-// One index for each of `n_folds` folds, of the rows of the others, and one of all rows. `fold`:
-// per row. A feature keeps its `keep` labels of largest weight: the share of the feature's mass
-// that lies in rows with the label, divided by the fourth root of the label's frequency. (The share
-// alone prefers frequent labels where rows have many features, the share divided by the frequency
-// prefers rare ones where they have few.)
+// For the features from `first` up to, but not including, `last`: one index for each of `n_folds`
+// folds, of the rows of the others, and one of all rows. `fold`: per row. A feature keeps its
+// `keep` labels of largest weight: the share of the feature's mass that lies in rows with the
+// label, divided by the fourth root of the label's frequency. (The share alone prefers frequent
+// labels where rows have many features, the share divided by the frequency prefers rare ones where
+// they have few.)
 std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const LabelRows& y,
-                                                const uint8_t* fold, int n_folds, int64_t keep,
-                                                Monitor& monitor);
+                                                int32_t first, int32_t last, const uint8_t* fold,
+                                                int n_folds, int64_t keep, Monitor& monitor);
 
 // The index with new rows added. `masses`: of each feature in the rows before. `lift_before`,
 // `lift_after`: the inverse fourth root of each label's frequency. What the index did not keep of

@@ -164,6 +164,8 @@ def train_feature_indexes(
     *,
     n_folds: int,
     keep: int,
+    first: int = 0,
+    last: int | None = None,
     cancel: Ints | None = None,
 ) -> list[tuple[Offsets, Ints, Bytes, Floats]]: ...
 def extend_feature_index(

@@ -1,6 +1,7 @@
 """Feature indexes, shortlists and the best of lists against plain twins."""
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,6 +126,23 @@ def test_vanishing_values() -> None:
     assert offsets.tolist() == [0, 1, 2] and labels.tolist() == [0, 0]
 
 
+def test_index_by_ranges_of_features() -> None:
+    x, y = core_arguments(*problem("weights"))
+    whole = _core.train_feature_indexes(x, y, FOLDS, n_folds=N_FOLDS, keep=3)
+    n_features = len(whole[0][3])
+    cuts = [0, 1, 1, n_features // 2, n_features]
+    parts = [
+        _core.train_feature_indexes(x, y, FOLDS, n_folds=N_FOLDS, keep=3, first=a, last=b)
+        for a, b in pairwise(cuts)
+    ]
+    for variant, (offsets, *others) in enumerate(whole):
+        found = [part[variant] for part in parts]
+        lengths = np.concatenate([np.diff(one[0]) for one in found])
+        assert np.array_equal(lengths, np.diff(offsets))
+        for i, array in enumerate(others, start=1):
+            assert np.array_equal(np.concatenate([one[i] for one in found]), array)
+
+
 def test_arguments_of_an_index_are_checked() -> None:
     x, y = core_arguments(*problem("weights"))
     for changes, message in (
@@ -133,6 +151,9 @@ def test_arguments_of_an_index_are_checked() -> None:
         ({"keep": 0}, "keep be at least 1"),
         ({"n_folds": 2}, r"fold must lie in \[0, n_folds\)"),
         ({"fold": FOLDS[:-1]}, "fold must have one entry per row"),
+        ({"first": -1}, "0 <= first <= last"),
+        ({"first": 2, "last": 1}, "Got 2 and 1"),
+        ({"last": 1000}, "0 <= first <= last"),
     ):
         settings = {"fold": FOLDS, "n_folds": N_FOLDS, "keep": 5} | changes
         with pytest.raises(ValueError, match=message):

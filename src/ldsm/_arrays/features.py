@@ -6,7 +6,7 @@ width, sorted or not, with duplicates or explicit zeros. The user's objects are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .. import _core
+from .._execution.memory import empty_beside
 from .matrices import (
     MAX_COLUMNS,
     check_two_dimensions,
@@ -27,6 +28,8 @@ from .matrices import (
     take_rows,
 )
 from .structure import check_structure
+
+_CHUNK_ROWS = 1 << 14  # that are split or joined at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,33 +81,48 @@ class FeatureArrays:
         """The same rows cut into ranges of features; each range is numbered from 0."""
         if len(widths) == 1:
             return [self]
-        parts, start = [], 0
-        for width in widths:
-            chosen = (self.indices >= start) & (self.indices < start + width)
-            before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
-            indices = self.indices[chosen] - np.int32(start)
-            parts.append(FeatureArrays(before[self.indptr], indices, self.values[chosen], width))
-            start += width
+        edges = np.cumsum([0, *widths], dtype=np.int32)
+
+        def chunks() -> Iterator[tuple[slice, slice, NDArray[np.intp]]]:
+            for rows in _chunks(self.n_rows):
+                entries = slice(*self.indptr[[rows.start, rows.stop]].tolist())
+                yield rows, entries, np.searchsorted(edges, self.indices[entries], "right") - 1
+
+        lengths = np.zeros(len(widths), np.int64)
+        for _, _, block in chunks():
+            lengths += np.bincount(block, minlength=len(widths))
+        parts = [_room(self, *sizes) for sizes in zip(lengths.tolist(), widths, strict=True)]
+        for rows, entries, block in chunks():
+            ends = self.indptr[rows.start + 1 : rows.stop + 1] - entries.start
+            for i, part in enumerate(parts):
+                chosen = np.flatnonzero(block == i)
+                start = int(part.indptr[rows.start])
+                part.indptr[rows.start + 1 : rows.stop + 1] = start + np.searchsorted(chosen, ends)
+                place = slice(start, start + len(chosen))
+                part.indices[place] = self.indices[entries][chosen] - edges[i]
+                part.values[place] = self.values[entries][chosen]
         return parts
 
     @classmethod
     def joined(cls, parts: Sequence[FeatureArrays]) -> FeatureArrays:
-        """The features of several parts of the same rows, numbered consecutively."""
+        """Features of the same rows as one, those of each part numbered on from the last."""
         if len(parts) == 1:
             return parts[0]
-        indptr = np.sum([part.indptr for part in parts], axis=0)
-        indices = np.empty(indptr[-1], dtype=np.int32)
-        values = np.empty(indptr[-1], dtype=np.float32)
-        starts, n_features = indptr[:-1].copy(), 0
-        for part in parts:
-            lengths = np.diff(part.indptr)
-            place = np.repeat(starts - part.indptr[:-1], lengths)
-            place += np.arange(len(place))
-            indices[place] = part.indices + np.int32(n_features)
-            values[place] = part.values
-            starts += lengths
-            n_features += part.n_features
-        return cls(indptr, indices, values, n_features)
+        first, n_features = parts[0], sum(part.n_features for part in parts)
+        out = _room(first, sum(len(part.values) for part in parts), n_features)
+        np.sum([part.indptr for part in parts], axis=0, out=out.indptr)
+        for rows in _chunks(first.n_rows):
+            starts, before = out.indptr[rows.start : rows.stop].copy(), 0
+            for part in parts:
+                offsets = part.indptr[rows.start : rows.stop + 1]
+                lengths, own = np.diff(offsets), slice(offsets[0], offsets[-1])
+                place = np.repeat(starts - (offsets[:-1] - offsets[0]), lengths)
+                place += np.arange(len(place))
+                out.indices[place] = part.indices[own] + np.int32(before)
+                out.values[place] = part.values[own]
+                starts += lengths
+                before += part.n_features
+        return out
 
     @classmethod
     def stacked(cls, parts: Sequence[FeatureArrays]) -> FeatureArrays:
@@ -147,6 +165,22 @@ class FeatureArrays:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, (FeatureArrays, self.indptr, self.indices, self.values, self.n_features)
+
+
+def _chunks(n_rows: int) -> Iterator[slice]:
+    """Stretches of rows; copies of one take little memory."""
+    for start in range(0, max(1, n_rows), _CHUNK_ROWS):
+        yield slice(start, min(start + _CHUNK_ROWS, n_rows))
+
+
+def _room(rows: FeatureArrays, n_values: int, n_features: int) -> FeatureArrays:
+    """Room for other features of the same rows, in files if these lie in files."""
+    return FeatureArrays(
+        np.zeros_like(rows.indptr),
+        empty_beside(rows.indices, n_values, np.int32),
+        empty_beside(rows.indices, n_values, np.float32),
+        n_features,
+    )
 
 
 def feature_arrays(X: Any) -> FeatureArrays:

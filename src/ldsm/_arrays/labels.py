@@ -17,12 +17,30 @@ from sklearn.exceptions import DataConversionWarning
 
 from .. import _core
 from .._execution.memory import check_columns
+from .._execution.threads import state_of
 from .._storage.strings import is_unicode
 from .matrices import label_csr, label_matrix, rebuilt, take_rows
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
 LABEL_FORMS: tuple[LabelForm, ...] = ("sparse", "dense", "lists", "single")
 _LABEL_BYTES = 64  # the least that training keeps for each column of y
+
+
+@dataclass(frozen=True, eq=False)
+class LabelNumbers:
+    """The labels of rows by number alone: what a task needs of Y."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    n_labels: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self, "checked")
+
+    @cached_property
+    def checked(self) -> _core.CheckedLabels:
+        """The same arrays for the core, checked only once."""
+        return _core.CheckedLabels(self.indptr, self.indices, self.n_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +64,11 @@ class LabelArrays:
     @property
     def n_rows(self) -> int:
         return len(self.indptr) - 1
+
+    @property
+    def numbers(self) -> LabelNumbers:
+        """The same without names."""
+        return LabelNumbers(self.indptr, self.indices, self.n_labels)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:

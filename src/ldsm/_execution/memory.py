@@ -145,6 +145,31 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
 
 
+def empty_beside(other: NDArray[Any], length: int, dtype: Any) -> NDArray[Any]:
+    """Like ``np.empty``, but in an unnamed file if the other array lies in a file.
+
+    What is made of rows that need not fit in memory need not fit, either.
+    """
+    kind = np.dtype(dtype)
+    n_bytes = kind.itemsize * length
+    if n_bytes < _LARGE_BYTES or not is_mapped(other):
+        return empty_array((length,), kind)
+    folder = tempfile.gettempdir()
+    with tempfile.TemporaryFile(dir=folder, prefix=".ldsm-scratch-", buffering=0) as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, n_bytes)  # or a full disk would crash the process
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, folder) from error
+        return np.asarray(np.memmap(file, dtype=kind, mode="r+", shape=(length,)))
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array lies in a file."""
+    while array is not None and not isinstance(array, np.memmap):
+        array = getattr(array, "base", None)
+    return array is not None
+
+
 def return_free_memory() -> None:
     """Return free memory between allocations to the system.
 

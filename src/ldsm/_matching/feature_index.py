@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays
+from .._arrays.labels import LabelNumbers
+from .._execution.executor import Control
+from .._execution.parts import even_ranges
 from .._features.blocks import READS, Layout
 from .._features.new_rows import NewRows
 from .._storage.fields import Array, Sizes, Table
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 Index = TypeVar("Index", bound="FeatureIndex")
 KEPT_LABELS = 64  # per feature
+# Ranges with fewer values are not worth a thread; each range reads all rows.
+RANGE_ENTRIES, MOST_RANGES = 1 << 21, 64
+_MASS_ROWS = 1 << 16  # whose masses are added at once
 PRIOR_MASS = 2.0  # as in the core: the mass of each feature assumed in rows without the label
 
 
@@ -59,16 +66,16 @@ class FeatureIndex(Matcher):
 
     @classmethod
     def train(cls, name: str, training: Training) -> TrainedMatcher[Self] | None:
-        """In one pass over the rows."""
+        """By ranges of features."""
         data = training.data
         if not data.blocks.has(name):
             return None
         x = data.blocks.read_by(name)
+        task = IndexTask(x, data.y.numbers, training.folds)
+        trained = training.executor.map(task, task.ranges(), name=f"{name.replace('_', ' ')} range")
         *parts, whole = (
-            cls(offsets, narrowed(labels, data.n_labels - 1), codes, units)
-            for offsets, labels, codes, units in _core.train_feature_indexes(
-                x.checked, data.y.checked, training.folds, n_folds=FOLDS, keep=KEPT_LABELS
-            )
+            cls(*_concatenated([one[variant] for one in trained], data.n_labels))
+            for variant in range(FOLDS + 1)
         )
         return Folded(whole, tuple(parts), training.folds)
 
@@ -104,6 +111,59 @@ class SubWordIndex(FeatureIndex):
         return super().train(name, training) if form is not None and form.indexed else None
 
 
+Variants = Sequence[Sequence[NDArray[Any]]]  # an index of each fold, and one of all rows
+
+
+@dataclass(frozen=True, eq=False)
+class IndexTask:
+    """Trains the indexes of a range of features, (first, one past the last)."""
+
+    x: FeatureArrays
+    y: LabelNumbers
+    folds: NDArray[np.uint8]
+
+    def ranges(self) -> list[tuple[int, int]]:
+        counts = np.bincount(self.x.indices, minlength=self.x.n_features)
+        return even_ranges(counts, RANGE_ENTRIES, MOST_RANGES)
+
+    @staticmethod
+    def packed(trained: Variants) -> dict[str, NDArray[Any]]:
+        return {
+            f"{name}.{i}": array
+            for i, variant in enumerate(trained)
+            for name, array in zip(FeatureIndex.array_names(), variant, strict=True)
+        }
+
+    @staticmethod
+    def unpacked(arrays: Mapping[str, NDArray[Any]]) -> Variants:
+        names = FeatureIndex.array_names()
+        return [[arrays[f"{name}.{i}"] for name in names] for i in range(FOLDS + 1)]
+
+    def __call__(self, part: tuple[int, int], control: Control) -> Variants:
+        first, last = part
+        return _core.train_feature_indexes(
+            self.x.checked,
+            self.y.checked,
+            self.folds,
+            n_folds=FOLDS,
+            keep=KEPT_LABELS,
+            first=first,
+            last=last,
+            cancel=control.cancel,
+        )
+
+
+def _concatenated(
+    parts: Sequence[Sequence[NDArray[Any]]], n_labels: int
+) -> tuple[NDArray[Any], ...]:
+    """The arrays of an index from those of consecutive ranges of features."""
+    ends = np.cumsum([0] + [part[0][-1] for part in parts])
+    offsets = [part[0][1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    labels, codes, units = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
+    offsets = [np.zeros(1, np.int64), *offsets]
+    return np.concatenate(offsets), narrowed(labels, n_labels - 1), codes, units
+
+
 # -- incremental learning ---------------------------------------------------------------------
 
 
@@ -117,7 +177,11 @@ def unit_values(x: FeatureArrays) -> NDArray[np.float64]:
 
 def unit_masses(x: FeatureArrays) -> NDArray[np.float64]:
     """The sum of each feature's values over the rows, scaled to unit length, without their sign."""
-    return np.bincount(x.indices, np.abs(unit_values(x)), x.n_features).astype(np.float64)
+    masses = np.zeros(x.n_features)
+    for start in range(0, x.n_rows, _MASS_ROWS):
+        some = x.rows(start, min(start + _MASS_ROWS, x.n_rows))
+        masses += np.bincount(some.indices, np.abs(unit_values(some)), x.n_features)
+    return masses
 
 
 def with_rows(

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.labels import LabelArrays
-from .._execution.threads import CancelFlag, state_of
+from .._arrays.labels import LabelArrays, LabelNumbers
+from .._execution.parts import even_ranges
+from .._execution.threads import CancelFlag
 from .._matching.shortlists import Shortlists
 
 # A label that fewer rows list also learns from others, up to this number.
@@ -23,7 +22,6 @@ RANGE_PAIRS, MOST_RANGES = 16_384, 64
 
 # By label, the rows that its classifier learns from: offsets, rows, whether they have the label.
 LabelPairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]
-RowLabels = tuple[NDArray[np.int64], NDArray[np.int32]]  # of each row: offsets, labels
 
 
 class PairSource(Protocol):
@@ -56,35 +54,31 @@ class GivenPairs(NamedTuple):
 class ListedPairs:
     """Pairs of labels with the rows that list them, which take far more memory than the lists."""
 
-    lists: Sequence[RowLabels]  # chunks of consecutive rows
-    own: RowLabels  # the labels of all rows
-    n_labels: int
+    lists: Sequence[LabelNumbers]  # chunks of consecutive rows
+    own: LabelNumbers  # of all rows
     seed: int
 
     @classmethod
     def from_lists(cls, lists: Sequence[Shortlists], y: LabelArrays, seed: int) -> ListedPairs:
-        chunks = [(chunk.indptr, chunk.labels) for chunk in lists]
-        return cls(chunks, (y.indptr, y.indices), y.n_labels, seed)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return state_of(self, "_checked")
-
-    @cached_property
-    def _checked(self) -> tuple[list[_core.CheckedLabels], _core.CheckedLabels]:
-        """Lists and labels for the core, checked once for all ranges."""
-        lists = [_core.CheckedLabels(*chunk, self.n_labels) for chunk in self.lists]
-        return lists, _core.CheckedLabels(*self.own, self.n_labels)
+        chunks = [LabelNumbers(chunk.indptr, chunk.labels, y.n_labels) for chunk in lists]
+        return cls(chunks, y.numbers, seed)
 
     def ranges(self) -> list[tuple[int, int]]:
-        counts = np.bincount(self.own[1], minlength=self.n_labels)
-        for _, labels in self.lists:
-            counts += np.bincount(labels, minlength=self.n_labels)
+        n_labels = self.own.n_labels
+        counts = np.bincount(self.own.indices, minlength=n_labels)
+        for chunk in self.lists:
+            counts += np.bincount(chunk.indices, minlength=n_labels)
         return label_ranges(counts)
 
     def of(self, first: int, last: int, cancel: CancelFlag) -> LabelPairs:
-        lists, own = self._checked
         return _core.label_pairs(
-            lists, own, first=first, last=last, fill_to=FILL_TO, seed=self.seed, cancel=cancel
+            [chunk.checked for chunk in self.lists],
+            self.own.checked,
+            first=first,
+            last=last,
+            fill_to=FILL_TO,
+            seed=self.seed,
+            cancel=cancel,
         )
 
 
@@ -105,11 +99,7 @@ def label_pairs(
 
 def label_ranges(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Ranges of labels of about equal counts, as (first, one past the last)."""
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    n_ranges = min(max(1, int(ends[-1]) // RANGE_PAIRS), MOST_RANGES)
-    targets = np.linspace(0, ends[-1], n_ranges + 1)[1:-1]
-    cuts = np.unique(np.concatenate([[0], np.searchsorted(ends, targets), [len(counts)]]))
-    return list(pairwise(cuts.tolist()))
+    return even_ranges(counts, RANGE_PAIRS, MOST_RANGES)
 
 
 def pair_keys(rows: NDArray[Any], labels: NDArray[Any], n_labels: int) -> NDArray[np.int64]:

@@ -1,0 +1,20 @@
+"""Divide work into parts that depend on the data alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def even_ranges(amounts: NDArray[np.int64], each: int, most: int) -> list[tuple[int, int]]:
+    """Ranges of about equal amounts, as (first, one past the last).
+
+    A range has an amount of at least `each`. There is at least one, and at most `most`.
+    """
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(amounts)])
+    n_ranges = min(max(1, int(ends[-1]) // each), most)
+    targets = np.linspace(0, ends[-1], n_ranges + 1)[1:-1]
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(ends, targets), [len(amounts)]]))
+    return list(pairwise(cuts.tolist())) or [(0, 0)]
