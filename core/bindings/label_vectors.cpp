@@ -70,7 +70,7 @@ int32_t widest_gap(int64_t n_features) {
     return WeightForm{static_cast<int32_t>(std::min(n_features, kMostFeatures)), true}.widest_gap();
 }
 
-// Made from checked vectors, and out of reach from then on: nothing in it needs to be looked at.
+// Made from checked vectors and not accessible afterwards, so it needs no checks.
 struct VectorsByFeature {
     VectorsByFeature(nb::handle vectors, int64_t n_features) {
         const VectorArrays arrays(vectors, n_features);

@@ -119,7 +119,7 @@ nb::tuple pairs(const std::vector<CheckedLabels>& chunks, const CheckedLabels& y
                first, " and ", last, ".");
     if (fill_to < 0) refuse("fill_to must be at least 0. Got ", fill_to, ".");
     Monitor monitor = make_monitor(cancel);
-    // No more than all labels can be meant, and twice as many must still be a number.
+    // At most all labels; twice this number must not overflow.
     const int64_t fill = std::min<int64_t>(fill_to, y.n_labels);
     LabelPairs out = without_gil([&] {
         return label_pairs(lists, y, static_cast<int32_t>(first), static_cast<int32_t>(last), fill,

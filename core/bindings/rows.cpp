@@ -83,8 +83,8 @@ CheckedFeatures CheckedFeatures::rows(int64_t start, int64_t stop) const {
     CheckedFeatures out(*this);
     out.view_.indptr += start;
     out.view_.n_rows = stop - start;
-    // What holds for all rows holds for these. If it does not, these are looked at, which mostly
-    // ends at the first value.
+    // What holds for all rows holds for these. Otherwise these are checked, which mostly ends at
+    // the first value.
     const float* first = view_.values + view_.indptr[start];
     const float* last = view_.values + view_.indptr[stop];
     out.view_.all_unit = view_.all_unit || std::all_of(first, last, is_unit);

@@ -1,5 +1,5 @@
 // Rows of X and Y as Python holds them between calls: checked once, when the object is made, and
-// trusted by every call that is handed it.
+// trusted by every call that gets it.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class CheckedFeatures {
     CheckedFeatures rows(int64_t start, int64_t stop) const;
 
     const FeatureRows& view() const { return view_; }
-    // There are values, and they are all the same.
+    // All values are equal, and there are some.
     bool is_binary() const { return all_equal_ && n_values() > 0; }
 
   private:

@@ -1,4 +1,4 @@
-// What all bindings share: the types of arrays, checks of what comes in, the way out of the GIL.
+// What all bindings share: the types of arrays, checks of input, releasing the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -80,7 +80,7 @@ inline void check_equal(int64_t a, int64_t b, const char* rule) {
     if (a != b) refuse(rule, ". Got ", a, " and ", b, ".");
 }
 
-// NumPy can lay an array at any byte; the core, and the compiler, count on whole numbers.
+// NumPy can place an array at any byte, but the core and the compiler rely on alignment.
 template <typename Array>
 bool aligned(const Array& array) {
     return reinterpret_cast<uintptr_t>(array.data()) % alignof(typename Array::Scalar) == 0;
@@ -112,7 +112,7 @@ inline void check_offsets(const In<int64_t>& offsets, size_t entries, const std:
         refuse(name, " must end at the number of entries, ", entries, ". Got ", last, ".");
 }
 
-// Without a branch per number, so that the compiler can look at several at once; whose fault it is
+// Without a branch per number, so that the compiler can check several at once. Which one is wrong
 // only matters if there is one.
 inline void check_range(const In<int32_t>& indices, int64_t limit, const std::string& name) {
     check_aligned(indices, name);
@@ -127,7 +127,7 @@ inline void check_range(const In<int32_t>& indices, int64_t limit, const std::st
     refuse(name, " must lie in [0, ", limit, "). Got ", v[i], " at position ", i, ".");
 }
 
-// Lets a pending Ctrl-C through; a no-op on threads other than the main one.
+// Handles a pending Ctrl-C; does nothing on threads other than the main one.
 inline void poll_signals() {
     nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -10,7 +10,7 @@
 
 namespace ldsm {
 
-// All entries of a vector are looked at, and the bits of the row say what it has of them. For a few
+// All entries of a vector are read, and the bits of the row show which of them it has. For a few
 // rows this is cheaper than spreading the vector over all features.
 class LaidOutRow {
   public:
@@ -42,7 +42,7 @@ class LaidOutRow {
     // out of range.
     template <typename Found>
     bool find(const StoredWeights& stored, Range entries, Found&& found) {
-        // What the row has is rare, and no predictor guesses it: noted without a branch.
+        // The row has few of them, which a branch predictor cannot guess: noted without a branch.
         hits_.resize(std::max(hits_.size(), static_cast<size_t>(entries.end - entries.begin) + 1));
         const uint64_t* const has = has_.data();
         Hit* hit = hits_.data();

@@ -1,5 +1,5 @@
-// How a long call stays polite: it looks at a cancel flag, counts its progress and, on the thread
-// that owns them, lets pending signals through.
+// Keeps a long call responsive: it checks a cancel flag, counts its progress and, on the main
+// thread, handles pending signals.
 #pragma once
 
 #include <atomic>

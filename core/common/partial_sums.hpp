@@ -14,7 +14,7 @@ namespace ldsm {
     return (a + c) + (b + d);
 }
 
-// Of term(0), ..., term(n - 1). What is left over behind the last four goes to the first sum.
+// Of term(0), ..., term(n - 1). What is left after the last four goes to the first sum.
 template <typename Term>
 [[gnu::always_inline]] inline float sum_of(int64_t n, Term&& term) {
     float a = 0, b = 0, c = 0, d = 0;

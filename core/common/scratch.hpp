@@ -1,5 +1,5 @@
-// Numbers that need not be in memory: in a file without a name, which ends with the process
-// however that ends, and arrays that are built up either in memory or in such a file.
+// Numbers that need not be in memory: an unnamed file, which ends with the process in any case, and
+// arrays that grow either in memory or in such a file.
 #pragma once
 
 #include <fcntl.h>
@@ -78,7 +78,7 @@ template <typename T>
 class FlatArray {
   public:
     FlatArray() = default;
-    // From now on in a file; before the first number.
+    // Continue in a file; call before adding the first number.
     void use_file(const std::string& folder) { file_ = std::make_unique<ScratchFile>(folder); }
     void reserve(size_t n) {
         if (!file_) memory_.reserve(n);

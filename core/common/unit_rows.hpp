@@ -27,7 +27,7 @@ class UnitRows {
     int64_t length(int64_t row) const { return x_.indptr[row + 1] - x_.indptr[row]; }
     int32_t feature(int64_t row, int64_t i) const { return x_.indices[x_.indptr[row] + i]; }
     float value(int64_t row, int64_t i) const { return x_.values[x_.indptr[row] + i]; }
-    // Neither the values nor the scale of such a row can leave float32's range on the way.
+    // Neither the values nor the scale of such a row can leave float32's range.
     bool ordinary(int64_t row) const { return scale_[row] > 1e-15 && scale_[row] < 1e15; }
     float scale(int64_t row) const { return static_cast<float>(scale_[row]); }
 

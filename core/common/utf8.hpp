@@ -6,8 +6,8 @@
 
 namespace ldsm {
 
-// The code point at `at`, which is moved behind it. Bytes that are not UTF-8 stand for themselves
-// as no character of any word.
+// The code point at `at`, which is moved past it. Bytes that are not UTF-8 are read one by one, as
+// characters that are in no word.
 inline uint32_t next_character(std::string_view text, size_t& at) {
     const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
     const uint8_t first = byte(at);

@@ -6,8 +6,8 @@
 // of two widths, and weights of a byte each, multiples of the vector's unit. A gap that is too wide
 // for its type is bridged by entries of weight 0.
 //
-// Which weights are worth storing is for the caller to say: a node drops what adds little to its
-// margins (Trainer::prune), a label what is small (DenseWeights) and never its constant.
+// The caller decides which weights are worth storing: a node drops what adds little to its margins
+// (Trainer::prune), a label what is small (DenseWeights), but never its constant.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace ldsm {
 
 // -- rounding -------------------------------------------------------------------------------------
 
-// What the weights of a vector are multiples of, given its largest; 0 if there is nothing to speak
-// of, or the unit is too small to divide by: then no weight is stored.
+// What the weights of a vector are multiples of, given its largest; 0 if the unit would be too
+// small to divide by: then no weight is stored.
 inline float byte_unit(float largest) {
     const float unit = largest / 127;
     return unit < std::numeric_limits<float>::min() ? 0 : unit;
@@ -107,7 +107,7 @@ struct SparseVector {
     }
 };
 
-// Vectors one after the other, as they are stored.
+// Concatenated vectors, as they are stored.
 struct EncodedWeights {
     std::vector<int64_t> offsets{0};
     FlatArray<int32_t> features;  // or, when compressed, one of the next two
@@ -138,7 +138,7 @@ struct EncodedWeights {
     auto with_weights(const WeightForm& form, Visit&& visit) {
         return form.compress ? visit(codes) : visit(weights);
     }
-    // From now on in files; before the first vector.
+    // Continue in files; call before adding the first vector.
     void use_files(const WeightForm& form, const std::string& folder) {
         with_features(form, [&](auto& array) { array.use_file(folder); });
         with_weights(form, [&](auto& array) { array.use_file(folder); });

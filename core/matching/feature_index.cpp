@@ -12,7 +12,7 @@ namespace ldsm {
 
 namespace {
 
-// A feature seen in few rows says little: so much mass is taken to lie in rows without the label.
+// A feature seen in few rows proves little: this mass is assumed in rows without the label.
 constexpr double kPriorMass = 2;
 
 // The entries of X by feature, for the features from `first` up to, but not including, `last`.
@@ -66,7 +66,7 @@ void append(std::vector<Weighed>& found, int64_t keep, FeatureIndex& out, Round&
     float largest = 0;
     for (const Weighed& w : found) largest = std::max(largest, w.weight);
     const float unit = largest / 255;
-    if (unit < std::numeric_limits<float>::min()) found.clear();  // nothing to speak of
+    if (unit < std::numeric_limits<float>::min()) found.clear();  // too small to store
     std::sort(found.begin(), found.end(),
               [](const Weighed& a, const Weighed& b) { return a.label < b.label; });
     for (const Weighed& w : found) {

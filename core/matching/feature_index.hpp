@@ -50,8 +50,8 @@ std::vector<FeatureIndex> train_feature_indexes(const FeatureRows& x, const Labe
                                                 int n_folds, int64_t keep, Monitor& monitor);
 
 // The index with new rows added. `masses`: of each feature in the rows before. `lift_before`,
-// `lift_after`: the inverse fourth root of each label's frequency. What the index did not keep of
-// the rows before, or rounded off, is lost.
+// `lift_after`: the inverse fourth root of each label's frequency. What the index dropped or
+// rounded off before is lost.
 FeatureIndex extend_feature_index(const FeatureIndexView& before, const float* masses,
                                   const FeatureRows& x, const LabelRows& y,
                                   const double* lift_before, const double* lift_after, int64_t keep,

@@ -11,10 +11,10 @@
 
 namespace ldsm {
 
-// How much the features of a row tell of labels: a feature tells as much as its largest weight.
+// The evidence of a row's features: that of a feature is its largest weight.
 struct Evidence {
-    double most = 0;   // the most telling feature
-    double total = 0;  // all of them
+    double most = 0;   // of the best feature
+    double total = 0;  // of all together
     void add(double weight) {
         most = std::max(most, weight);
         total += weight;
@@ -39,8 +39,7 @@ class IndexVotes {
             if (counted == nullptr || counted[feature])
                 evidence_.add(kLargestCode * static_cast<double>(index.units[feature]));
         });
-        // As of leaves: many entries are cheaper to add up without account of which labels they
-        // are of.
+        // As for leaves: many entries are cheaper to add up without tracking their labels.
         const bool all = entries >= static_cast<int64_t>(score_.size());
         index.labels.with([&](const auto* labels) {
             rows_.each(row, [&](int32_t feature, float value) {
@@ -51,7 +50,7 @@ class IndexVotes {
         if (all)
             for (size_t label = 0; label < score_.size(); ++label)
                 if (score_[label] != 0) touched_.push_back(static_cast<int32_t>(label));
-        // Nothing negative is added: what grew out of range stays there.
+        // Nothing negative is added: a sum that left the range stays outside.
         for (const int32_t label : touched_)
             if (!std::isfinite(score_[label])) damaged_index("weights too large to add up");
     }

@@ -1,4 +1,4 @@
-// How well the names of the labels match a text, by the sub-words that both have.
+// How well the names of the labels match a text, by their common sub-words.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace ldsm {
 
-// For each sub-word the names that have it.
+// For each sub-word the names that contain it.
 struct NameIndexView {
     int64_t n_entries;
     const int64_t* offsets;  // by sub-word
@@ -24,7 +24,7 @@ struct NameIndexView {
     const int32_t* owners;  // the labels that they are names of
 };
 
-// One row at a time. A label's match is that of the name of it that matches best.
+// One row at a time. A label's match is that of its best matching name.
 class NameVotes {
     static constexpr float kLeastCoverage = 0.25;
 
@@ -57,7 +57,7 @@ class NameVotes {
         touched_.clear();
     }
     const std::vector<int32_t>& labels() const { return labels_; }
-    // What a ranking goes by: 0 where there is too little of the name to speak of a match.
+    // What the ranking is by: 0 if the row has too little of the name.
     float score(int32_t label) const {
         const Match& its = of_label_[label];
         return its.coverage < kLeastCoverage ? 0 : its.merit();
@@ -100,7 +100,7 @@ class NameVotes {
     }
 
     UnitRows rows_;
-    std::vector<Match> of_name_;  // sums, until the row is through
+    std::vector<Match> of_name_;  // sums, until the row is done
     std::vector<Match> of_label_;
     std::vector<int32_t> touched_;  // names
     std::vector<int32_t> labels_;

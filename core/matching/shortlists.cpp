@@ -80,7 +80,7 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
     ShortlistArrays out;
     const bool indexed = !matchers.indexes.empty(), spelled = !matchers.sub_indexes.empty(),
                named = matchers.names != nullptr, new_labels = named && matchers.unseen != nullptr;
-    // What is not in use gets no rows, so that they are not scaled for nothing.
+    // Unused matchers get no rows, so that these are not scaled in vain.
     constexpr FeatureRows kNone{};
     const int32_t n_known = forest.n_known();
     IndexVotes features(indexed ? *rows.indexed : kNone, indexed ? n_known : 0),
@@ -127,7 +127,7 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
                     evidence =
                         static_cast<double>(rows.trees->indptr[row + 1] - rows.trees->indptr[row]);
                 out.evidence.push_back(static_cast<float>(evidence));
-                // Sub-words do not count: any string has some of them by chance.
+                // Sub-words do not count, because any string has some of them by chance.
                 out.most_telling.push_back(static_cast<float>(features.evidence().most));
                 if (new_labels) {
                     ranked(names, unseen.data(), kUnseenLabels, by_names);

@@ -1,5 +1,5 @@
-// Shortlists: the labels that are worth a closer look, by the leaves a row reaches, by indexes from
-// features to labels, and by the labels' names.
+// Shortlists: the candidate labels of a row, by the leaves it reaches, by indexes from features to
+// labels, and by the labels' names.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ double logistic(double odds) {
     return (odds >= 0 ? 1 : e) / (1 + e);
 }
 
-// What is extrapolated is no surer than the trees' own score can be.
+// An extrapolated score is never more certain than the trees' own score can be.
 const double kMostOdds = -std::log(kLeastScore);
 
 // Finite also for a label that all rows have, or none.
@@ -32,7 +32,7 @@ class Terms {
         const double tree_score = pairs_.tree_scores[pair];
         double score = tree_score;
         if (tail_ != nullptr)
-            // The first product in float32, as it has always been.
+            // The first product is in float32, as in earlier versions.
             score =
                 static_cast<float>(tail_->tree_share) * pairs_.tree_scores[pair] +
                 (1 - tail_->tree_share) * logistic(-0.5 * tail_->gamma * pairs_.distances[pair]);

@@ -31,7 +31,7 @@ class RowLabels {
           first_(first),
           last_(last),
           seed_(mix(seed ^ 0x7061697273ULL)),
-          // Drawing most of the labels one by one would take long: then all of them are meant.
+          // Drawing most of the labels one by one would be slow, so all of them are taken.
           all_(fill_to * 2 >= y.n_labels),
           fill_to_(std::min<int64_t>(fill_to, y.n_labels)) {}
 

@@ -14,8 +14,8 @@ struct WeightsByFeature;
 // the vectors is trusted.
 void label_products(const StoredWeights& vectors, const FeatureRows& x, const LabelRows& lists,
                     float* products, Monitor& monitor);
-// The same for a few rows, with the same bits. False: some row has extreme values, whose sums take
-// another way; use `label_products`.
+// The same for a few rows, with the same bits. False: the sums of some row with extreme values need
+// `label_products`.
 bool few_label_products(const WeightsByFeature& weights, const FeatureRows& x,
                         const LabelRows& lists, float* products, const Kernels& kernels,
                         Monitor& monitor);

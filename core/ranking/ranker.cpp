@@ -11,16 +11,16 @@ namespace ldsm {
 
 namespace {
 
-// The classifier that the held-out rows meet need not be as exact as the final one, which continues
-// from it: a rougher one gives nearly the same margins and spares most of a second training.
+// The classifier for the held-out rows need not be as exact as the final one, which continues from
+// it: a rougher one gives nearly the same margins and saves most of a second training.
 constexpr double kHeldOutTolerance = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One in this many of the rows without the label is active from the beginning.
 constexpr int64_t kFirstLook = 4;
 
-// Rows scaled and copied side by side: they are passed many times in random order, and where they
-// lie in X each would cost its own way through the page tables.
+// Rows scaled and copied side by side: they are read many times in random order, and in X each
+// would cost a walk through the page tables.
 class GatheredRows {
   public:
     struct Entry {
@@ -54,7 +54,7 @@ class GatheredRows {
     std::vector<int64_t> offsets_;
 };
 
-// Most rows without a label are told from it without being learned from. They wait where they lie;
+// Most rows without a label are classified correctly without being learned from. They stay in X;
 // only those that the weights get wrong are copied and join the descent.
 class LabelTrainer {
   public:
@@ -67,7 +67,7 @@ class LabelTrainer {
           weights_(x.n_features, params.form),
           stored_(static_cast<size_t>(x.n_features) + 1, 0.0f) {}
 
-    // Starts from the weights of a label, which resist the more, the more rows they come from.
+    // Starts from the weights of a label, which resist more if they come from more rows.
     void start(const RankerStart& from, int64_t label) {
         const StoredWeights& stored = from.vectors;
         Range entries;
@@ -165,8 +165,7 @@ class LabelTrainer {
         if (sign_.size() > n_before) descend(random, tolerance);
     }
 
-    // Margins as the stored weights will give them, so that the blend learns from what it will
-    // meet.
+    // Margins as the stored weights will give them, so that the blend learns from what it will see.
     void measure_held_out(const int32_t* rows, Ranker& out) {
         touch_weights();
         weights_.each_stored([&](int32_t f, float weight, float) { stored_[f] = weight; });
@@ -183,8 +182,8 @@ class LabelTrainer {
         weights_.touch(x_.n_features());
     }
 
-    // Passes over the rows of `active_`, going on from the weights as they are. Rows that keep to
-    // the right side of their margin are set aside until the others agree (shrinking).
+    // Passes over the rows of `active_`, starting from the current weights. Rows that stay on the
+    // right side of their margin are set aside until the others converge (shrinking).
     void descend(Stream& random, double tolerance) {
         const double diagonal = 0.5 / params_.cost;
         const auto all = static_cast<int64_t>(active_.size());
@@ -217,7 +216,7 @@ class LabelTrainer {
                 continue;
             }
             if (n == all) return;
-            n = all;  // what was set aside is looked at once more
+            n = all;  // check once more what was set aside
             shrink_above = kInfinity;
         }
     }

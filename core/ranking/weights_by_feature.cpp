@@ -90,7 +90,7 @@ void RowProducts::add_up(int64_t row, const Weight* weights, int64_t n, const in
     sums_.assign(units_.size() * 4, 0.0f);
     const int64_t length = rows_.length(row);
     for (int64_t i = 0; i < length; ++i)
-        // What is left over behind the last four goes to the first sum.
+        // What is left after the last four goes to the first sum.
         add(rows_.feature(row, i), rows_.value(row, i), i < length / 4 * 4 ? i % 4 : 0, weights);
     for (int64_t i = 0; i < n; ++i) {
         const float* s = sums_.data() + int64_t{slot_[labels[i]]} * 4;
@@ -117,8 +117,8 @@ void RowProducts::add(int32_t feature, float x, int64_t lane, const Weight* weig
         places_.resize(listed_.size());
         find_places_(weights_.maps.data() + (number - 1) * weights_.map_words, listed_.data(), n,
                      end - begin, places_.data());
-        // A label without the feature adds 0 times some weight: cheaper than a branch that no
-        // predictor guesses.
+        // A label without the feature adds 0 times some weight: cheaper than a branch that cannot
+        // be predicted.
         for (int64_t i = 0; i < n; ++i) {
             const int32_t place = places_[i];
             const auto has = static_cast<float>(1 + (place >> 31));

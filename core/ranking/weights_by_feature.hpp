@@ -1,6 +1,5 @@
-// The weights of all labels by feature, derived from vectors that are used for single rows: these
-// then read what concerns their own features, and not the whole vectors of the labels on their
-// lists.
+// The weights of all labels by feature, derived from the vectors for single rows: these then read
+// only the weights of their own features instead of whole vectors.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +53,7 @@ class RowProducts {
     std::vector<uint32_t> listed_;  // the labels on the list
     std::vector<float> units_;      // by slot; 1 unless compressed
     std::vector<int32_t> places_;   // of their weights, within a feature that has a map
-    std::vector<float> sums_;       // four for each label; those of slot 0 are of no interest
+    std::vector<float> sums_;       // four for each label; those of slot 0 are never read
 };
 
 }  // namespace ldsm

@@ -18,8 +18,8 @@ namespace ldsm {
     broken(node, "a feature number is out of range");
 }
 
-// Nothing in it is trusted: every number that leads somewhere is checked when it is used, so that
-// no file can make a walk read outside the arrays or loop.
+// Nothing in it is trusted: every number used as a position is checked, so that no file can make
+// the router read outside the arrays or loop.
 struct ForestView {
     int arity;
     int32_t n_features;

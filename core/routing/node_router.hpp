@@ -1,5 +1,5 @@
-// Which children of a node rows go to: the margins of its regressors, by the cheapest way for the
-// number of rows. All ways add up the same numbers in the same order.
+// Which children of a node rows go to: the margins of its regressors, in the cheapest way for the
+// number of rows. All ways add the same numbers in the same order.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class NodeRouter {
                 directions_[i] = standardized_directions(node, entries, rows[i]);
             return directions_.data();
         }
-        // Spreading the weights costs a write and an erasing write per entry, looking at them for
-        // one row alone hardly more than reading them.
+        // Spreading the weights costs a write and an erasing write per entry. Searching them for
+        // one row costs hardly more than reading them.
         constexpr size_t kRowsToSpread = 4;
         if (n < kRowsToSpread)
             for (size_t i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// What can be asked of a forest: the best labels, all scores and the visited nodes of rows.
+// The questions to a forest: the best labels, all scores and the visited nodes of rows.
 #pragma once
 
 #include <cstdint>

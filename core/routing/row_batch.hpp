@@ -9,7 +9,7 @@
 
 namespace ldsm {
 
-// A standardised forest spreads the rows of a batch over all features: that must stay small too.
+// A standardised forest spreads the rows of a batch over all features, which must stay small, too.
 inline int64_t rows_per_batch(const ForestView& forest) {
     constexpr int64_t kRows = 4096, kSpreadValues = int64_t{8} << 20;
     if (!forest.standardized) return kRows;

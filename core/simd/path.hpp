@@ -48,10 +48,10 @@ inline void find_places(const FeatureMap* maps, const uint32_t* feature, int64_t
         const FeatureMap& map = maps[feature[i] / 64];
         const uint64_t bit = uint64_t{1} << (feature[i] % 64);
         const uint64_t at = map.before + count_bits(map.present & (bit - 1));
-        // A map is derived data, but no place outside the node may come of it.
+        // A map is derived data, but it must never lead outside the node.
         const auto stored = static_cast<int32_t>(((map.present >> (feature[i] % 64)) & 1) &
                                                  (at < static_cast<uint64_t>(n_stored)));
-        // No predictor guesses this: without a branch.
+        // This cannot be predicted: without a branch.
         places[i] = static_cast<int32_t>(at) | (stored - 1);
     }
 }

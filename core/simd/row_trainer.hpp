@@ -111,7 +111,7 @@ class RowTrainer {
         add_to<WIDTH>(reached_.by_direction, times<WIDTH>(pred, static_cast<double>(n_labels_)));
         if constexpr (ARITY == 2) {
             const double difference = first_minus_second(pred);
-            // The padding of the labels is counted too, under a number that nobody reads.
+            // The padding of the labels is counted too, under a number that is never read.
             for (int64_t i = 0; i < n_labels_; i += kLanes)
                 for (int lane = 0; lane < kLanes; ++lane) mass_[label[i + lane]] += difference;
         } else {

@@ -21,7 +21,8 @@ bool is_utf8(std::string_view s) {
         }
         const size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
         if (length == 0 || first > 0xF4 || s.size() - i < length) return false;
-        // What the second byte may be keeps out long forms, surrogates and what is beyond Unicode.
+        // The limits of the second byte exclude overlong forms, surrogates and code points beyond
+        // Unicode.
         const uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
         const uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
         if (byte(i + 1) < low || byte(i + 1) > high) return false;
@@ -58,7 +59,7 @@ int64_t repeated(const NamesView& names) {
     std::sort(hashes.begin(), hashes.end());
     for (size_t h = 0; h + 1 < hashes.size(); ++h) {
         if (hashes[h] != hashes[h + 1]) continue;
-        // Equal hashes mean equal names, but for an accident that hardly ever happens.
+        // Equal hashes nearly always mean equal names.
         std::vector<int64_t> alike;
         for (int64_t i = 0; i < names.n; ++i) {
             if (hash(names[i], is_text(i)) != hashes[h]) continue;

@@ -1,4 +1,4 @@
-// A hash of strings that nobody who does not know the seed can make collide.
+// A hash of strings whose collisions cannot be provoked without knowing the seed.
 #pragma once
 
 #include <cstdint>

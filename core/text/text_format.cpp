@@ -147,7 +147,7 @@ class LineParser {
     }
 
   private:
-    // Takes the beginning of a line to its '\n'.
+    // Moves from the start of a line to its '\n'.
     const char* parse_line(const char* p) {
         const char* content = p;
         while (is_blank(*content)) ++content;

@@ -33,7 +33,8 @@ struct TextOptions {
     bool sum_duplicates = false;  // add up a feature's values within a row instead of refusing them
 };
 
-// What std::vector does not offer: memory of a known upper size that nobody fills with zeros first.
+// What std::vector does not offer: memory of a known maximum size that is not filled with zeros
+// first.
 template <typename T>
 struct Buffer {
     std::unique_ptr<T[]> data;

@@ -28,7 +28,7 @@ class StringNumbers {
 
   private:
     NamesView strings_;
-    StringHash hash_;  // no text can be made whose words collide
+    StringHash hash_;  // so texts cannot provoke collisions
     std::vector<int32_t> slots_;
 };
 

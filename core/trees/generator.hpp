@@ -1,5 +1,5 @@
-// A function that hands out one thing after the other: it stops at each co_yield and resumes from
-// there when it is asked for the next one.
+// A function that yields one value after another: it stops at each co_yield and resumes there when
+// the next value is requested.
 #pragma once
 
 #include <coroutine>
@@ -36,7 +36,7 @@ class Generator {
         if (handle_) handle_.destroy();
     }
 
-    // Null: there are no more. What was handed out before is no longer valid.
+    // Null: there are no more. The previous value is no longer valid.
     T* next() {
         handle_.resume();
         return handle_.promise().current;

@@ -67,8 +67,8 @@ class Grower {
         return static_cast<int64_t>(nodes_.size()) + splits * params_.arity <= params_.max_nodes;
     }
 
-    // The open leaf of highest priority that nobody has begun to train, if there will be room for
-    // its children too; else null.
+    // The open leaf of highest priority whose training has not begun, if there will be room for its
+    // children, too; else null.
     Node* next_to_train() {
         if (!has_room(2)) return nullptr;
         for (const Entry& entry : queue_)
@@ -104,7 +104,7 @@ class Grower {
     void fill_node(Node& node, std::vector<int32_t> rows) {
         node.n_rows = static_cast<int64_t>(rows.size());
         Histogram& h = node.histogram;
-        constexpr size_t kAhead = 4;  // rows lie scattered over Y: asked for in time
+        constexpr size_t kAhead = 4;  // rows are scattered over Y, so prefetch them
         for (size_t r = 0; r < rows.size(); ++r) {
             if (r + kAhead < rows.size())
                 __builtin_prefetch(y_.indices + y_.indptr[rows[r + kAhead]]);

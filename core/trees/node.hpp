@@ -44,7 +44,7 @@ struct Node {
     int32_t depth = 0;
     int32_t first_child = 0;  // 0: a leaf
     uint64_t key = 0;         // of its random numbers
-    uint64_t path = 0;        // the first steps from the root, the first one uppermost
+    uint64_t path = 0;        // the first steps from the root, the first in the highest bits
     int64_t n_rows = 0;
     int64_t n_labels = 0;       // (row, label) pairs
     std::vector<int32_t> rows;  // released when they are not needed any more

@@ -22,7 +22,7 @@ void will_need(const T* begin, const T* end) {
                       POSIX_MADV_WILLNEED);
 }
 
-// A vector that grows by itself takes up to twice what it needs.
+// A vector that grows on its own takes up to twice the memory it needs.
 template <typename T>
 void resize_exactly(std::vector<T>& numbers, int64_t n) {
     const auto size = static_cast<size_t>(n);
@@ -92,7 +92,7 @@ void NodeRows::measure(const std::vector<int32_t>& rows) {
         const double variance = (square[f] + (n - stored[f]) * mean * mean) / n;
         const float scale = static_cast<float>(1.0 / std::sqrt(variance));
         standardizer_.mean[f] = static_cast<float>(mean);
-        // A constant column says nothing in this node. (Inf: so does one of denormal spread.)
+        // A constant column is useless in this node. (Inf: so is one of denormal spread.)
         standardizer_.scale[f] =
             variance > 1e-12 * mean * mean && std::isfinite(scale) ? scale : 0.0f;
     }
@@ -131,8 +131,7 @@ void NodeRows::lay_out(const int32_t* rows, int64_t n) {
     resize_exactly(label_, label_start_[n]);
 }
 
-// X may be a file that does not fit into memory: one long read takes the place of many single
-// pages.
+// X may be a file that does not fit into memory: one long read replaces many single pages.
 void NodeRows::read_ahead(const PlaceOrder::Block& block) const {
     if (!PlaceOrder::is_full(block)) return;
     const int64_t row = block.number * kBlockRows;
@@ -141,8 +140,7 @@ void NodeRows::read_ahead(const PlaceOrder::Block& block) const {
     will_need(x_.values + first, x_.values + last);
 }
 
-// A small node's rows lie scattered over X: asking for a row in time hides most of the way to
-// memory.
+// A small node's rows are scattered over X: prefetching a row hides most of the latency.
 void NodeRows::prefetch(int64_t row) const {
     constexpr int64_t kLine = 64 / sizeof(float);
     for (int64_t i = x_.indptr[row]; i < x_.indptr[row + 1]; i += kLine) {
@@ -152,8 +150,8 @@ void NodeRows::prefetch(int64_t row) const {
     __builtin_prefetch(y_.indices + y_.indptr[row]);
 }
 
-// A large node wants a good part of each block of X, and takes it from front to back, as a disk and
-// a processor read best.
+// A large node needs a good part of each block of X, and reads it from front to back, which is best
+// for disk and processor.
 void NodeRows::copy(const int32_t* rows, int64_t n) {
     constexpr size_t kAhead = 2;  // blocks, or rows
     if (!order_.sort(rows, n)) {

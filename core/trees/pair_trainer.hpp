@@ -2,8 +2,8 @@
 //
 // Within a node every row waits for the row before it, and a row is a chain of long operations: one
 // node alone leaves the machine waiting most of the time. So the node that is due is trained beside
-// the one that will most likely be due next. What a node learns depends on its rows and its key
-// alone: being early, or in company, changes nothing.
+// the one that will most likely be due next. What a node learns depends only on its rows and its
+// key: being trained early, or beside another node, changes nothing.
 #pragma once
 
 #include <array>
@@ -58,7 +58,7 @@ class PairTrainer {
 
     // Some rows of both nodes, or of the one there is.
     void step() {
-        constexpr int64_t kRows = 256;  // between two looks at whether somebody wants an end
+        constexpr int64_t kRows = 256;  // between two checks for cancelling
         monitor_.check();
         TrainingRun* const first = places_[0].rows;
         TrainingRun* const second = places_[1].rows;

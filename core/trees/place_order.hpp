@@ -1,4 +1,4 @@
-// An order in which a node's rows are best read: as they lie in X, as far as that is worth it.
+// The best order to read a node's rows: as they lie in X, as far as that pays.
 #pragma once
 
 #include <algorithm>

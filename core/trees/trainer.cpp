@@ -8,8 +8,7 @@ namespace ldsm {
 
 namespace {
 
-// Of what the favoured direction gets: less is taken for nothing. Saves up to a third of the
-// training.
+// Of what the favoured direction gets: less counts as nothing. Saves up to a third of the training.
 constexpr double kOneSided = 0.05;
 
 // Some child empty, or some child with all the rows.
@@ -66,7 +65,7 @@ Generator<TrainingRun> Trainer::train_regressors(const Rows& rows, uint64_t key,
     rows_.begin(rows);
     fits_ = rows_.block_end(rows, 0) == n;
     if (fits_) rows_.fill(rows, 0, n);
-    state_.random_counter = 0;  // it runs on: a new attempt draws new numbers
+    state_.random_counter = 0;  // it continues: a new attempt draws new numbers
 
     double integrity_weight = params_.integrity_weight;
     for (int attempt = 0; attempt <= params_.relaxations; ++attempt, integrity_weight /= 2) {
@@ -112,8 +111,8 @@ void Trainer::begin_attempt(uint64_t key) {
     scales_.clear();
 }
 
-// Reads the rows from `from` on that fit the memory of one block, and says where they end. A node
-// that fits whole has been read when it was begun.
+// Reads the rows from `from` on that fit the memory of one block, and returns where they end. A
+// node that fits whole has been read when it was begun.
 int64_t Trainer::read_block(const Rows& rows, int64_t from) {
     if (fits_) return static_cast<int64_t>(rows.size());
     const int64_t to = rows_.block_end(rows, from);
@@ -132,7 +131,7 @@ void Trainer::extend() {
 }
 
 // The first epoch of NAG: each row can change the scales that the next one is divided by, so rows
-// pass one by one, and in no company.
+// pass one by one, and no other node is trained beside.
 void Trainer::train_tracking_scales(TrainingRun& run) {
     const auto train_one = kernels_.train(params_.optimizer).one[params_.arity];
     while (run.from < run.to) {
@@ -266,7 +265,7 @@ bool Trainer::collect_weights(Split& out) {
 // then local number: they sort by the first.
 std::vector<uint64_t> Trainer::prune(double most) {
     const double least = std::min(1e-3, 1.0 / std::max(1, form_.n_features));
-    // Which weights are dropped, no predictor guesses: without branches.
+    // Which weights are dropped cannot be predicted: without branches.
     const int arity = params_.arity;
     const uint32_t n_local = rows_.n_features();
     std::vector<uint64_t> kept(n_local);

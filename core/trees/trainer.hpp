@@ -1,4 +1,4 @@
-// Trains the regressors of a node and says where they send its rows (Algorithm 4 of the paper).
+// Trains the regressors of a node and finds where they send its rows (Algorithm 4 of the paper).
 #pragma once
 
 #include <cstdint>
@@ -63,9 +63,9 @@ class Trainer {
     Trainer(const FeatureRows& x, const LabelRows& y, const TreeParams& params,
             const Memory& memory, const Kernels& kernels, Monitor& monitor);
 
-    // Algorithm 4, TrainRegressors. Hands out rows, which the caller must run through a kernel
-    // before it asks for more; when there are no more, `out` is complete. `rows` and `out` must
-    // stay where they are until then.
+    // Algorithm 4, TrainRegressors. Yields rows, which the caller must run through a kernel before
+    // it asks for more. After the last ones, `out` is complete. `rows` and `out` must stay where
+    // they are until then.
     Generator<TrainingRun> train_regressors(const std::vector<int32_t>& rows, uint64_t key,
                                             Split& out);
 

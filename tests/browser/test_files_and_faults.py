@@ -294,7 +294,7 @@ def test_sets_are_those_of_predict(driver, tmp_path):
     page.errors()
 
 
-def test_download_of_some_rows_says_so(page, downloads):
+def test_partial_download_is_labelled(page, downloads):
     path = downloads / "long.csv"
     write_csv(path, 3000)
     tag_all(page, path)

@@ -22,7 +22,7 @@ def test_sentence_comes_before_numbers(page):
     page.until(lambda: "log-odds" in " ".join(page.texts(".why")))
 
 
-def test_tag_that_is_less_likely_says_what_speaks_against_it(page):
+def test_reasons_against_a_tag(page):
     page.type("cod herring quota net judge")
     page.choose("sure", "95")
     name = next(one for one in page.texts("#perhaps .name") if one != "fish")
@@ -31,7 +31,7 @@ def test_tag_that_is_less_likely_says_what_speaks_against_it(page):
     assert "Against it: " in verdict
 
 
-def test_name_in_the_text_is_told(driver, tmp_path):
+def test_name_in_the_text_is_mentioned(driver, tmp_path):
     texts, tags = titles(1000)
     names = sorted({tag for own in tags for tag in own})
     address = {name: f"http://example.org/{i}" for i, name in enumerate(names)}
@@ -52,7 +52,7 @@ def test_name_in_the_text_is_told(driver, tmp_path):
     page.errors()
 
 
-def test_text_without_a_known_word_says_so(page):
+def test_text_without_a_known_word_is_reported(page):
     page.one("#text").send_keys("xyzzy plugh")
     page.until(lambda: page.texts("#unknown"))
     assert page.texts("#unknown") == [

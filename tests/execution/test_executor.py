@@ -84,7 +84,7 @@ def test_an_error_cancels_the_other_parts(monkeypatch):
     assert task.cancelled == [True, True]
 
 
-def test_an_error_of_the_callback_ends_the_work():
+def test_callback_error_cancels_the_work():
     def callback(done, total):
         raise LookupError("seen enough")
 
@@ -97,7 +97,7 @@ def test_an_error_of_the_callback_ends_the_work():
         ThreadExecutor(2).map(wait, range(4), progress=Progress(callback, 4))
 
 
-def test_another_process_gets_arrays_of_its_own():
+def test_another_process_gets_its_own_arrays():
     run = Run.of(3)
     run.flag[0] = run.progress[1] = 1
     sent = pickle.loads(pickle.dumps(run))

@@ -168,7 +168,7 @@ def test_input_forms_agree(name):
         assert at_k(name, y_true, pred, 3, p) == pytest.approx(expected, abs=1e-15)
 
 
-def test_blocks_do_not_show(monkeypatch):
+def test_block_size_does_not_matter(monkeypatch):
     y_true, y_score, *_, p = random_case(5, n_rows=200)
     dense = y_score.toarray()
     whole = [metrics.ranking_report(y_true, s, propensities=p) for s in (y_score, dense)]

@@ -282,7 +282,7 @@ def test_tags_with_names_and_sub_words(tmp_path):
     assert again.explain(asked, max_tags=9).scores == gone.explain(asked, max_tags=9).scores
 
 
-def test_columns_of_matrices_can_go():
+def test_matrix_columns_can_be_dropped():
     clf = LdSMClassifier(3).fit(TRAIN.X, TRAIN.Y)
     expected = clf.predict_proba(TEST.X, only=[i for i in range(30) if i != 4]).toarray()
     clf.drop_labels([4])

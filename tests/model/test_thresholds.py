@@ -105,7 +105,7 @@ def test_adjacent_floats():
 
 
 @pytest.mark.parametrize("average", AVERAGES)
-def test_nothing_to_find_leaves_the_default(average):
+def test_no_true_labels_keep_the_default(average):
     scores = sp.csr_array(np.array([[0.8, 0], [0.2, 0]], dtype=np.float32))
     assert best_threshold(scores, sp.csr_array([[0, 1], [0, 1]]), average) == DEFAULT_THRESHOLD
     empty = sp.csr_array((2, 2), dtype=np.float32)

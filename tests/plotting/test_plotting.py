@@ -266,7 +266,7 @@ def test_reliability_takes_what_metrics_take():
 # -- what figures are drawn into, and from --------------------------------------------------------
 
 
-def test_axes_of_ones_own_and_texts():
+def test_own_axes_and_texts():
     texts, tags = ["cod and quota", "beef import"] * 10, [["fish"], ["meat"]] * 10
     tagger = TextTagger(LdSMClassifier(3, random_state=0)).fit(texts, tags)
     held_out = Evaluation(tagger, ["a quota for cod", "import", ""], [["fish"], ["meat"], []])

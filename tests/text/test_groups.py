@@ -63,7 +63,7 @@ def test_groups_follow_changed_tags(table):
     assert changed.groups_ == {"second": SECOND[1:]}
 
 
-def test_a_tag_is_itself_and_no_group():
+def test_tag_takes_precedence_over_group():
     groups = TagGroups.of({"a": ["b"], "c": ["g"]})
     assert groups.expanded(["b", "g"], {"a": 0, "b": 1, "c": 2}) == ["b", "c"]
 

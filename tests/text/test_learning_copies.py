@@ -123,7 +123,7 @@ def test_all_rows_are_counted():
     assert model.second_stage.label_counts[column] == 1 and model.second_stage.n_copies == 99
 
 
-def test_copies_of_a_text_with_other_tags_are_no_copies():
+def test_texts_with_different_tags_are_not_copies():
     tagger = copy.deepcopy(fitted()).partial_fit([KNOWN_WORDS] * 2, [["new"], ["new", "other"]])
     assert tagger.classifier_.second_stage_.n_copies == 0
 

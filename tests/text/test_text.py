@@ -181,7 +181,7 @@ def test_answers_come_as_the_documents_do(tagger, monkeypatch):
     assert len(read) == 4
 
 
-def test_chunks_do_not_show(tagger, monkeypatch):
+def test_chunk_size_does_not_matter(tagger, monkeypatch):
     whole = tagger.predict(NEW), tagger.predict_sets(NEW)
     X = tagger.vectorize(NEW)
     monkeypatch.setattr(fitted_module, "CHUNK", 7)

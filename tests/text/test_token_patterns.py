@@ -49,7 +49,7 @@ def test_common_patterns_are_linear(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", UNSAFE)
-def test_anything_else_is_not(pattern: str) -> None:
+def test_other_patterns_are_not_linear(pattern: str) -> None:
     assert not is_linear(pattern)
 
 

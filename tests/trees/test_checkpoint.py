@@ -50,7 +50,7 @@ def test_killed_fits_resume(tmp_path):
 @pytest.mark.linux
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
-def test_fits_killed_ten_times_go_on(tmp_path, seed):
+def test_fits_killed_ten_times_resume(tmp_path, seed):
     assert min(killed_fits(tmp_path, 10, 10, seed)) >= 8
 
 
@@ -182,7 +182,7 @@ def test_random_seed_is_kept(tmp_path, make):
         small(random_state=np.int64(3)).fit(XS, YS, checkpoint_dir=folder)
 
 
-def test_texts_go_on(tmp_path):
+def test_interrupted_fit_of_texts_resumes(tmp_path):
     texts = ["cod and herring quota", "import of beef", "herring import"] * 20
     tags = [["fish", "law"], ["meat", "trade"], ["fish", "trade"]] * 20
 

@@ -129,7 +129,7 @@ def test_batches_of_any_size(kind, y):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", FOREST_KINDS)
 @pytest.mark.parametrize("y", ["sparse", "dense", "single"])
-def test_batches_beyond_the_cores_own(kind, y):
+def test_batches_larger_than_the_cores(kind, y):
     """5,000 rows: the core itself works in batches of 4,096."""
     check_batches(kind, y, 5000, (1, 7, 1000))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._execution.executor import Control, Executor
-from .._execution.threads import CancelFlag
+from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, SubWordIndex
@@ -62,6 +62,9 @@ class _Known:
             given=given,
             **others,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self, "core")
 
     @cached_property
     def core(self) -> _core.Matchers:

@@ -320,7 +320,7 @@ def _popularity(shape: Preset) -> Floats:
         chance: Floats = weight / weight.sum()
         if shape.labels_per_row * chance[0] <= _HEAD or shift >= shape.n_labels:
             return chance
-        # Coarse steps: the head is meant to be plausible, not exact.
+        # Coarse steps: the head should be plausible, not exact.
         shift = 1.25 * shift + 0.25
 
 

@@ -149,7 +149,7 @@ def label_groups(concepts: Sequence[Concept], labels: Iterable[str]) -> Names:
 
 
 def _way(concepts: Sequence[Concept], seen: set[str]) -> str:
-    """What labels of the data are: identifiers, or names in one language."""
+    """What the labels of the data are: identifiers, or names in one language."""
     ways = Counter(way for concept in concepts for way, key in _keys(concept) if key in seen)
     if not ways:
         example = concepts[0].identifier if concepts else "nothing"

@@ -19,7 +19,7 @@ from .._wording import escaped
 BIAS = "(bias)"  # the same for every text; no word contains brackets
 _TREES_SHOWN = 3
 _EVERY_REASON = 2**31 - 1
-_SHOWN_MATCH = 1 / 3  # of a name: less is hardly a match
+_SHOWN_MATCH = 1 / 3  # share of a name: less is hardly a match
 _DEEPEST_INDENT = 60  # the lines of a very deep tree must not become ever longer
 
 _SHARED = (
@@ -130,8 +130,8 @@ class TagScore:
     name : (str, float) or None
         The name of the tag that the text matches best, and how much of it the text has.
     certainty : float
-        How far the text tells enough to rely on the stages, from 0 (nothing: the score is the share
-        of the training texts with the tag) to 1.
+        How far the text has enough evidence to rely on the stages, from 0 (none: the score is the
+        share of the training texts with the tag) to 1.
     """
 
     tag: str
@@ -178,7 +178,7 @@ class TextExplanation:
 
     @property
     def caution(self) -> str | None:
-        """What to know about the scores of a text that tells little or nothing."""
+        """What to know about the scores of a text with little or no evidence."""
         certainty = max((score.certainty for score in self.scores), default=1.0)
         if certainty <= 0:
             return "no known word: the scores are the shares of the training texts with each tag"
@@ -203,9 +203,9 @@ class TextExplanation:
 
 
 class TextExplainer:
-    """Explains one row by words, or by whatever names its features have.
+    """Explains one row by words, or by the names of its features.
 
-    Its shortlist, and its way through the trees, are computed once for all that is asked.
+    Its shortlist and its paths through the trees are computed once, for all questions.
     """
 
     def __init__(self, model: FittedModel, row: Blocks, words: Sequence[str]) -> None:
@@ -220,9 +220,9 @@ class TextExplainer:
         max_tags: int,
         columns: Sequence[int] | None = None,
     ) -> TextExplanation:
-        """Why the k best labels, or those of `columns` with a score, get it.
+        """Why the k best labels, or those of `columns`, get their scores.
 
-        Shown are `max_words` in each place, and `max_tags` of each leaf, at most.
+        At most `max_words` are shown in each place, and `max_tags` for each leaf.
         """
         if columns is None:
             best = self._scores.best(k, max_words)
@@ -242,7 +242,7 @@ class TextExplainer:
         return TextExplanation(tags, scores, self.deciding(max_words), paths)
 
     def tag(self, column: int, max_words: int) -> TagScore:
-        """Where the score of one label comes from, also if it has none."""
+        """Where the score of one label comes from, even if it is 0."""
         return self._in_words(self._scores.label(column, max_words))
 
     def place(self, column: int) -> int | None:
@@ -265,7 +265,7 @@ class TextExplainer:
 
     @cached_property
     def paths(self) -> list[TreePath]:
-        """The row's way through every tree, with all reasons."""
+        """The row's path through every tree, with all reasons."""
         return explain_paths(self.model, self.row, _EVERY_REASON)
 
     @cached_property

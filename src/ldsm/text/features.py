@@ -1,4 +1,4 @@
-"""Features of texts: words and perhaps bigrams and sub-words, each in a block of its own.
+"""Features of texts: words and perhaps bigrams and sub-words, each in its own block.
 
 Nothing is tokenised, and no word decoded, until the vectorizer of a file is first used.
 """
@@ -49,7 +49,7 @@ from .words import (
 class TextFeatures:
     """How texts become features: words and perhaps bigrams (two adjacent words).
 
-    The vectorizer, which knows the words only, is put together when it is first used.
+    The vectorizer, which knows only the words, is built when it is first used.
     """
 
     settings: Mapping[str, Any]
@@ -89,7 +89,7 @@ class TextFeatures:
 
     @property
     def form(self) -> TextForm | None:
-        """What a store keeps, if it is at hand: `kept_form` also asks the vectorizer."""
+        """What a store keeps, if it is known; `kept_form` also asks the vectorizer."""
         if not self.settings:
             return None
         return TextForm(self.settings, self.idf, self.bigrams, self.sub_words, self.head_words)
@@ -181,11 +181,10 @@ def learn_features(
     with_parts: Callable[[int], bool] = lambda n_texts: False,
     label_names: Callable[[], Iterable[str]] = lambda: (),
 ) -> tuple[Blocks, TextFeatures]:
-    """Learn the words of texts; their features, and how those of others are made.
+    """Learn the words of texts; returns their features, and how those of other texts are made.
 
-    If `with_parts` says so of their number, and the core counts their words, bigrams and sub-words
-    are features, too. Which sub-words, depends on `label_names`, which is asked once the texts are
-    read.
+    If `with_parts` is true for their number, and the core counts their words, bigrams and sub-words
+    are features, too. `label_names`, called once the texts are read, decides which sub-words.
     """
     settings = vectorizer_settings(vectorizer)
     if (
@@ -232,7 +231,7 @@ def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
 def weighed(counts: Counts, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Counts:
     """The features of a block's counts, made in place.
 
-    scikit-learn, whose numbers these are, takes much longer over a single text.
+    They equal scikit-learn's, which takes much longer for a single text.
     """
     values = counts.data
     if settings["binary"]:
@@ -247,7 +246,7 @@ def weighed(counts: Counts, settings: Mapping[str, Any], idf: NDArray[Any] | Non
 
 
 def rescaled(X: Any, settings: Mapping[str, Any]) -> Any:
-    """Rows of the length that the settings ask for, made in place."""
+    """Rows scaled as the settings say, in place."""
     scale = {"l1": inplace_csr_row_normalize_l1, "l2": inplace_csr_row_normalize_l2}
     if settings["norm"] in scale:
         scale[settings["norm"]](X)

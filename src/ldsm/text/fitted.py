@@ -40,7 +40,7 @@ class RareTags(NamedTuple):
 
 
 class TagTitles(NamedTuple):
-    """What people call tags, where that is not the tag itself, from a vocabulary."""
+    """The names of tags for people, from a vocabulary, if they differ from the tags."""
 
     tags: Strings
     titles: Strings
@@ -122,7 +122,7 @@ class TagGroups:
 
 
 def fitted_text(tagger: TextTagger) -> FittedText:
-    """What a tagger holds, to be taken once: another thread may replace it."""
+    """What a tagger holds. Take it once, because another thread may replace it."""
     check_is_fitted(tagger, "fitted_")
     return tagger.fitted_
 
@@ -134,7 +134,7 @@ def hold_text(tagger: TextTagger, fitted: FittedText) -> TextTagger:
 
 
 class FittedText(NamedTuple):
-    """The classifier, how texts become its features, and what else is known of tags."""
+    """The classifier, how texts become its features, and more facts about tags."""
 
     classifier: LdSMClassifier
     features: TextFeatures

@@ -1,4 +1,4 @@
-"""Let a fitted tagger learn from new documents: their words, their tags, what goes with what."""
+"""Update a fitted tagger with new documents: their words, their tags, and how these go together."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def learned_text(
             model,
             x,
             labels,
-            # The mean of fewer documents would tell what is in them.
+            # The mean of fewer documents would reveal what is in them.
             min_rows=max(fitted.classifier.tail_min_rows, min_tag_count),
             n_jobs=fitted.classifier.n_jobs,
             absent=absent,
@@ -91,7 +91,7 @@ def learned_text(
 def _tags(
     collector: TagCollector, model: FittedModel, rare: dict[str, int], min_tag_count: int
 ) -> tuple[LabelArrays, dict[str, int]]:
-    """The tags that are learned, and how often others have been seen that are not."""
+    """The tags that are learned, and the counts of those that are not."""
     Y, names, _ = collector.matrix(0)
     known = set(model.classes.tolist())
     counts = np.bincount(Y.indices, minlength=len(names)).tolist()
@@ -115,9 +115,9 @@ def _tags(
 def _with_new_words(
     features: TextFeatures, texts: list[str], model: FittedModel, n_jobs: int | None
 ) -> TextFeatures:
-    """With the words that these texts have and no text had before, behind those that are known.
+    """With the new words of these texts added after the known ones.
 
-    Only linear classifiers and an index can make use of them.
+    Only the linear classifiers and the index can use them.
     """
     stage, n_words = model.second_stage, features.layout[MAIN]
     most = int(MOST_WORDS * model.forest.n_features) - n_words
@@ -142,7 +142,7 @@ def _with_new_words(
 def _new_words(
     features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str], n_jobs: int | None
 ) -> list[str]:
-    """Words of these texts that the vectorizer would keep, if it knew them; frequent ones first."""
+    """The new words of these texts that the vectorizer would keep, most frequent first."""
     spoken = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs)
     chosen = chosen_words(spoken, vectorizer)
     if chosen is None:
@@ -152,7 +152,7 @@ def _new_words(
 
 
 def _new_terms(features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str]) -> list[str]:
-    """The same by the vectorizer itself: whatever it takes for words."""
+    """The same by the vectorizer itself, with its own idea of words."""
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError:  # no words, or none that are frequent enough
@@ -195,7 +195,7 @@ def _rebuilt(
 
 
 def _padded(idf: NDArray[Any], more: int) -> NDArray[Any]:
-    """With the idf of words that no text has had: infinite, so that their count is 0."""
+    """With the idf of words without texts: infinite, so that their count is 0."""
     return np.append(idf, np.full(more, np.inf, dtype=idf.dtype))
 
 
@@ -205,10 +205,10 @@ def _padded(idf: NDArray[Any], more: int) -> NDArray[Any]:
 def _counted_in(
     features: TextFeatures, texts: list[str], y: LabelArrays, before: RowKeys, n_before: int
 ) -> tuple[Blocks, TextFeatures, Fresh]:
-    """The features of new texts, weighed by how many of all texts have each word.
+    """The features of new texts, weighted by the number of all texts with each word.
 
-    Copies of a document do not make its words more usual. They are recognised by its words, whose
-    weights change. `before` are the rows learned so far.
+    Copies of a document do not make its words more frequent. They are recognised by their words,
+    because weights change. `before` are the rows learned so far.
     """
     if not features.is_counted_here:
         return _counted_by_vectorizer(features, texts, y, before, n_before)
@@ -222,7 +222,7 @@ def _counted_in(
 def _counted_in_made(
     features: TextFeatures, data: Dataset, y: LabelArrays, before: RowKeys, n_before: int
 ) -> tuple[Blocks, TextFeatures, Fresh]:
-    """The same of features that were made from the texts earlier."""
+    """The same for features that were made from the texts earlier."""
     features = described(features)
     fresh = fresh_rows(row_keys(Blocks.of(feature_arrays(data.X)), y), before)
     x = made_blocks(features, data).take(fresh.rows)
@@ -275,12 +275,12 @@ def _counted_by_vectorizer(
 def _idf(
     idf: NDArray[Any], rows: NDArray[np.int64], n_texts: tuple[int, int], smooth: bool
 ) -> NDArray[Any]:
-    """As scikit-learn has it, of the texts before, whose number it tells, and of new ones."""
+    """The idf as in scikit-learn, of earlier texts, whose counts follow from it, and new ones."""
     more = 1 if smooth else 0
     before, after = n_texts
     counts = np.rint((before + more) / np.exp(idf.astype(np.float64) - 1) - more)
     counts = np.maximum(counts, 0) + rows
-    # A word that no text has had keeps its idf.
+    # A word without texts keeps its idf.
     with np.errstate(divide="ignore"):
         new = np.log((after + more) / (counts + more)) + 1
     return np.where(np.isfinite(new), new, idf).astype(idf.dtype)

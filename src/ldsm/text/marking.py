@@ -1,4 +1,4 @@
-"""Where in a text its words are: for showing which of them speak for a tag."""
+"""The places of words in a text, to show which of them speak for a tag."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .vectorizer import unfitted_vectorizer
 
 
 class Part(NamedTuple):
-    """A piece of a text; a weight of 0 means that it says nothing."""
+    """A piece of a text; a weight of 0 means that it has no effect."""
 
     text: str
     weight: float
 
 
 def marked(features: TextFeatures, text: str, weights: Mapping[str, float]) -> list[Part]:
-    """The text in parts, which together are the text, with the weights of the words in them.
+    """The text in pieces, with the weights of the words in them.
 
-    The weight of a sequence of words is divided among them. A vectorizer with functions of its own
-    marks nothing.
+    The weight of a sequence of words is divided among them. Nothing is marked for a vectorizer with
+    custom functions.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def _occurrences(
     if callable(vectorizer.analyzer) or vectorizer.tokenizer or vectorizer.preprocessor:
         return
     clean = vectorizer.build_preprocessor()
-    # Two words that follow each other count as a pair even where single words are asked for: the
-    # tagger has features of its own.
+    # Two adjacent words count as a bigram even if the vectorizer has only single words: the tagger
+    # has its own bigrams.
     shortest, longest = vectorizer.ngram_range[0], max(2, vectorizer.ngram_range[1])
     if vectorizer.analyzer == "word":
         stop_words = vectorizer.get_stop_words() or ()
@@ -76,7 +76,7 @@ def _occurrences(
         return
     for length in range(shortest, vectorizer.ngram_range[1] + 1):
         for i in range(len(text) - length + 1):
-            # At the edge of a word, "char_wb" has a blank for whatever is there.
+            # At the edge of a word, "char_wb" has a blank instead of the character there.
             piece = (
                 re.sub(r"\W", " ", text[i : i + length])
                 if "_" in vectorizer.analyzer

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .fitted import FittedText
     from .tagger import TextTagger
 
-_IDF = (0, 100)  # the most is that of a word that one of 10^43 documents has
+_IDF = (0, 100)  # that of a word in one of 10^43 documents
 _NUMBER, _WEIGHT = (np.int32,), (np.float32,)
 _NO_NUMBERS = np.zeros(0, np.int32)
 FEATURES = Table(

@@ -1,9 +1,8 @@
 """Which sub-words are features of texts: parts of words, see ``core/text/sub_words.hpp``.
 
-The forms of a word, and words that contain it, have sub-words in common: this is how words that
-were never seen are understood, and how a label is found by its name. Texts of a few words have all
-their sub-words as features; longer texts, which have enough words to go by, only those that occur
-in labels' names.
+The forms of a word, and words that contain it, have sub-words in common: they make unknown words
+useful, and find a label by its name. Texts of a few words have all their sub-words as features.
+Longer texts have enough words, so only the sub-words of labels' names are features.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .words import LearnedWords
 
 # The fewest texts with a sub-word that is in no name.
 LEAST_TEXTS = 3
-# Those in more than this share of the texts say little, and are most of what a text has.
+# Those in more than this share of the texts mean little, and are most of a text's sub-words.
 MOST_SHARE = 0.1
 # The most sub-words per text on average, and in all. More would take too long and too much memory.
 MOST_PER_TEXT = 200
@@ -80,7 +79,7 @@ def shown(sub_words: Iterable[str]) -> list[str]:
 
 
 def sub_word_idf(counts: sp.csr_array) -> NDArray[np.float32]:
-    """As of words: 1 for a sub-word of all texts, and the more the fewer texts have it."""
+    """As for words: 1 for a sub-word of all texts, and more for rarer ones."""
     n_texts, n_columns = counts.shape
     texts = np.bincount(counts.indices, minlength=n_columns)
     return np.asarray(np.log((1 + n_texts) / (1 + texts)) + 1, dtype=np.float32)

@@ -629,7 +629,7 @@ def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> 
 
 
 def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:
-    """Warn if tags without documents, from a vocabulary, cannot be predicted by their names."""
+    """Warn if the names of a vocabulary cannot be used to predict tags without documents."""
     stage, n_unseen = classifier.second_stage_, int(np.sum(classifier.label_counts_ == 0))
     if n_unseen and (stage is None or not stage.blend.unseen):
         warnings.warn(

@@ -130,7 +130,7 @@ def _check_tags(names: Sized, rare: Mapping[str, int], n_documents: int, least: 
 
 
 def _check_names(features: TextFeatures, n_documents: int) -> None:
-    """Raise an error if there are no sub-words to find the names of tags by."""
+    """Raise an error if there are no sub-words, which the names of tags need."""
     if features.sub_words is None:
         raise ValueError(
             f"A vocabulary needs at least {RERANK_ROWS:,} documents and a linear second stage: "

@@ -1,9 +1,9 @@
-"""The vectorizer of texts: its default, its settings in a file, and what a file may say of it.
+"""The vectorizer of texts: its default, its settings in a file, and which of these are safe.
 
 A file can hold only the settings below, and no function. A regular expression can take exponential
-time on a short text, and minutes to compile. A file that nobody vouches for may only name one whose
-time is linear in the text by its form: a fixed number of characters, each of a given class, and
-then a run of one class. Such a run is never given back, and where it ends is never in doubt.
+time on a short text, and minutes to compile. An untrusted file may only have one whose form makes
+its time linear in the text: a fixed number of characters, each of a given class, followed by a run
+of one class. Matching such a run never backtracks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The words of texts, counted by the core: those of scikit-learn's default pattern, much faster.
 
-Words are runs of two or more word characters, in lower case. What a word character is, and what the
-lower case of a text is, Python says: the words are the same to the last one.
+Words are runs of two or more word characters, in lower case. Python decides what a word character
+is and what the lower case of a text is, so the words are exactly the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .._storage.strings import Strings
 from ..datasets.dataset import BigramForm
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
-_CHUNK_BYTES = 1 << 21  # of texts counted together; each thread holds this much in memory
+_CHUNK_BYTES = 1 << 21  # of texts counted together, which each thread holds in memory
 # A bigram must occur in this many texts, and in at most this share of them: "of the" says nothing.
 LEAST_TEXTS = 3
 MOST_SHARE = 0.05
@@ -172,7 +172,7 @@ class WordTable:
 
 
 def _bytes(strings: Strings) -> Packed:
-    """What a finder reads for as long as it lives."""
+    """What a finder reads during its lifetime."""
     return _in_memory(strings.data, np.uint8), _in_memory(strings.offsets, np.int64)
 
 
