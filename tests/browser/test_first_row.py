@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldsm.datasets.tables import looks_like_data
+from ldsm.datasets.documents.tables import looks_like_data
 
 pytestmark = pytest.mark.browser
 WITHOUT_NAMES = "cod and herring quota,fish\nimport of beef,meat\nbeef and veal,meat\n"

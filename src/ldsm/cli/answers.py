@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from .._storage.text_files import format_suffix, writing
 from .._wording import escaped
+from ..datasets.documents.table_columns import DELIMITERS
+from ..datasets.documents.tables import separator_for
 from ..datasets.formats import foreign_format
-from ..datasets.table_columns import DELIMITERS
-from ..datasets.tables import separator_for
 from .command import wrong_use
 from .screen import Screen, json_line
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._storage.text_files import read_lines
 from ..datasets import Dataset
-from ..datasets.documents import Document
+from ..datasets.documents.document import Document
 from ..text import TextTagger
 from ..text.corpus import in_chunks
 from ..text.fitted import fitted_text

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._wording import shortened
 from ..datasets import Dataset
-from ..datasets.documents import Document
+from ..datasets.documents.document import Document
 
 _SHOWN = 10  # of the most frequent labels
 _NAME_WIDTH = 30

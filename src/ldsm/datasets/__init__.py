@@ -16,13 +16,13 @@ one, and iterators ``iter_*`` yield one in chunks, for files larger than memory.
 
 from .._storage.strings import Strings
 from .dataset import Dataset, Unseen
+from .documents.jsonl import iter_jsonl, load_jsonl, save_jsonl
+from .documents.tables import iter_table, load_table, save_table
 from .formats import FORMATS, guess_format, load_dataset
-from .jsonl import iter_jsonl, load_jsonl, save_jsonl
 from .stdlib_docs import load_stdlib_docs
 from .store import open_store, save_store
 from .svmlight import iter_svmlight, load_svmlight, save_svmlight
 from .synthetic import PRESETS, make_xmc
-from .tables import iter_table, load_table, save_table
 from .vocabulary import read_vocabulary
 from .xmlrepo import iter_xmlrepo, load_xmlrepo, save_xmlrepo
 

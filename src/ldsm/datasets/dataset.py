@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._arrays.features import feature_matrix
 from .._arrays.matrices import csr, label_csr, label_matrix, map_columns, take_rows
 from .._storage.strings import Strings
-from .documents import Document, fit_words
+from .documents.document import Document, fit_words
 
 if TYPE_CHECKING:
     from .._storage.paths import PathLike

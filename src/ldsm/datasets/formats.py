@@ -10,10 +10,10 @@ from .._storage.paths import PathLike, printable
 from .._storage.text_files import format_suffix
 from .._wording import argument
 from .dataset import Dataset
-from .jsonl import load_jsonl
+from .documents.jsonl import load_jsonl
+from .documents.tables import load_table
 from .store import open_store
 from .svmlight import load_svmlight
-from .tables import load_table
 from .xmlrepo import load_xmlrepo
 
 FORMATS: dict[str, Callable[..., Dataset]] = {

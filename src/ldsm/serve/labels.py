@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._model.explain import strongest_features
 from .._model.fitted import FittedModel
-from ..datasets.tables import separator_for
+from ..datasets.documents.tables import separator_for
 from ..text.fitted import FittedText
 
 ORDERS = ("rows", "name", "found")

@@ -24,7 +24,7 @@ from .._execution.threads import state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks, Layout
 from .._storage.strings import Strings
 from ..datasets.dataset import BigramForm, SubWordForm, TextForm
-from ..datasets.documents import fit_words, no_words
+from ..datasets.documents.document import fit_words, no_words
 from .sub_words import chosen_sub_words, shown, sub_word_idf
 from .vectorizer import (
     DTYPES,

@@ -16,9 +16,9 @@ from ...datasets import (
     iter_svmlight,
     iter_xmlrepo,
 )
-from ...datasets.documents import Document
-from ...datasets.jsonl import read_jsonl
-from ...datasets.tables import guess_separator, read_table
+from ...datasets.documents.document import Document
+from ...datasets.documents.jsonl import read_jsonl
+from ...datasets.documents.tables import guess_separator, read_table
 from ..command import option, wrong_use
 
 Piece = TypeVar("Piece")

@@ -65,7 +65,7 @@ const USUAL_NAMES = ["text", "body", "content", "title", "description", "id", "u
   "labels", "label", "tags", "tag"];
 const words = (cell) => cell.split(/\s+/).filter(Boolean).length;
 
-// As in `datasets/tables.py`: data rows have repeated cells, numbers, or sentences as long as those below.
+// As in `datasets/documents/table_columns.py`: data rows have repeated cells, numbers, or sentences as long as those below.
 function looksLikeData([first = [], ...others]) {
   const names = first.map((cell) => cell.trim()), some = others.slice(0, 100);
   if (names.some((name) => USUAL_NAMES.includes(name.toLowerCase()))) return false;

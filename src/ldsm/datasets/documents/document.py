@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .._wording import argument
+from ..._wording import argument
 
 # Separates the fields of a text, so that no word or sequence of words crosses fields.
 _BETWEEN_FIELDS = "\n"

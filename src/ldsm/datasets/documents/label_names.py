@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .._storage.paths import PathLike
-from .._storage.syntax.csv_rows import BrokenRow, csv_rows
-from .._storage.text_files import format_suffix, malformed, read_lines
-from .._wording import argument
+from ..._storage.paths import PathLike
+from ..._storage.syntax.csv_rows import BrokenRow, csv_rows
+from ..._storage.text_files import format_suffix, malformed, read_lines
+from ..._wording import argument
 from .table_columns import DELIMITERS
 
 LabelNames = Sequence[str] | Mapping[str, str] | Mapping[int, str] | PathLike

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from .._arrays.joined_labels import find_joined
-from .._storage.paths import PathLike, printable
-from .._storage.syntax.csv_rows import BrokenRow, csv_rows
-from .._storage.text_files import (
+from ..._arrays.joined_labels import find_joined
+from ..._storage.paths import PathLike, printable
+from ..._storage.syntax.csv_rows import BrokenRow, csv_rows
+from ..._storage.text_files import (
     MAX_LINE_LENGTH,
     UTF8,
     format_suffix,
@@ -22,9 +22,9 @@ from .._storage.text_files import (
     read_lines,
     writing,
 )
-from .._wording import argument
-from .dataset import Dataset
-from .documents import Document, field_names, joined_fields
+from ..._wording import argument
+from ..dataset import Dataset
+from .document import Document, field_names, joined_fields
 from .label_names import LabelNames, named, names_by_label
 from .table_columns import DELIMITERS, Columns, by_number, listed, looks_like_data
 

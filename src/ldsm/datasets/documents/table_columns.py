@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .._storage.paths import PathLike
-from .._storage.text_files import malformed
-from .._wording import argument
+from ..._storage.paths import PathLike
+from ..._storage.text_files import malformed
+from ..._wording import argument
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _MAX_NAME_WORDS = 8  # longer cells are not column names

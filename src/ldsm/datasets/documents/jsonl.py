@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from .._storage.paths import PathLike, printable
-from .._storage.strings import is_unicode
-from .._storage.syntax.json_arrays import array_items
-from .._storage.text_files import (
+from ..._storage.paths import PathLike, printable
+from ..._storage.strings import is_unicode
+from ..._storage.syntax.json_arrays import array_items
+from ..._storage.text_files import (
     MAX_LINE_LENGTH,
     UTF8,
     malformed,
@@ -18,9 +18,9 @@ from .._storage.text_files import (
     whole_lines,
     writing,
 )
-from .._wording import argument
-from .dataset import Dataset
-from .documents import Document, field_names, joined_fields
+from ..._wording import argument
+from ..dataset import Dataset
+from .document import Document, field_names, joined_fields
 from .label_names import LabelNames, named, names_by_label
 
 
