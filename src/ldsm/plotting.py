@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._trees.levels import balanced_depth, by_level, leaf_depths
-from .evaluation import MetricCurve, SingleTrees
+from .evaluation import MetricCurve, SingleTrees, ThresholdCurve
 from .evaluation.alignment import Estimator, classifier_of
 from .metrics.calibration import Reliability
 
@@ -31,6 +31,7 @@ __all__ = [
     "plot_reliability",
     "plot_single_trees",
     "plot_splits",
+    "plot_thresholds",
 ]
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
@@ -282,6 +283,38 @@ def plot_single_trees(trees: SingleTrees, *, ax: Axes | None = None) -> Axes:
     ax.set(ylabel="%")
     ax.margins(y=0.15)
     _legend_below(ax)
+    return ax
+
+
+def plot_thresholds(curve: ThresholdCurve, *, ax: Axes | None = None) -> Axes:
+    """F1, precision and recall of the predicted sets against the threshold.
+
+    Vertical lines show the threshold of the model and the best one.
+
+    Parameters
+    ----------
+    curve : ThresholdCurve
+        The result of `Evaluation.threshold_curve`.
+    ax : Axes, optional
+        Axes to draw into; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The Axes with the plot.
+    """
+    _check_kind("curve", curve, ThresholdCurve, "threshold_curve()")
+    ax = _axes(ax)
+    for (name, values), colour in zip(curve.metrics.items(), SERIES, strict=False):
+        width = 2.2 if name == "F1" else 1.2
+        ax.plot(curve.thresholds, 100 * values, color=colour, linewidth=width, label=name)
+    marks = {"best": (curve.best, ":"), "model": (curve.current, "--")}
+    for name, (threshold, style) in marks.items():
+        if threshold is not None:
+            label = f"{name}: {threshold:.2f}"
+            ax.axvline(threshold, color=GREY, linestyle=style, linewidth=1.2, label=label)
+    ax.set(xlabel="threshold", ylabel="%", xlim=(0, 1), ylim=(0, 100))
+    _legend_beside(ax)
     return ax
 
 

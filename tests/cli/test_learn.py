@@ -87,7 +87,7 @@ def test_retraining_is_advised(run, here):
 
 def test_report_shows_updates(run, here):
     assert run("learn", MODEL, NEW, "-o", OUT, "--quiet").code == 0
-    assert run("report", OUT, "--data", NEW, "-o", "r.html").code == 0
+    assert run("report", OUT, NEW, "-o", "r.html").code == 0
     assert "200 rows learned with 1 new label" in (here / "r.html").read_text()
 
 

@@ -50,7 +50,7 @@ COMMANDS = {
         "predictions",
     ),
     "report": (
-        ["report", "m.ldsm", "--data", "notes.jsonl", "-o"],
+        ["report", "m.ldsm", "notes.jsonl", "-o"],
         ["m.ldsm", "notes.jsonl"],
         "a report",
     ),

@@ -85,7 +85,7 @@ def test_evaluate_and_report(run, folder, model, test_store, tmp_path):
     )
     pages = []
     for data in (test_store, texts):
-        done = run("report", model, "--data", data, "-o", tmp_path / "r.html", "--json")
+        done = run("report", model, data, "-o", tmp_path / "r.html", "--json")
         pages.append({key: value for key, value in done.json.items() if key != "path"})
     assert pages[0] == pages[1] and pages[0]["rows"] == 300
 
@@ -155,7 +155,7 @@ def test_foreign_words_refused_early(run, folder, model, tmp_path):
     before = model.read_bytes()
     for command in (
         ["evaluate", model, other],
-        ["report", model, "--data", other, "-o", tmp_path / "r.html"],
+        ["report", model, other, "-o", tmp_path / "r.html"],
         ["learn", model, other, "--in-place"],
         ["predict", model, other],
         ["explain", model, other],

@@ -329,3 +329,31 @@ def test_matplotlib_is_optional(clf, monkeypatch):
 def test_pyplot_is_left_alone():
     for path in Path(plotting.__file__).parent.rglob("*.py"):
         assert not re.search(r"import.*pyplot", path.read_text()), path
+
+
+# -- thresholds -----------------------------------------------------------------------------------
+
+
+def test_plot_thresholds(clf, test):
+    """F1 of what is predicted at a threshold; marks at the model's and at the best one."""
+    held_out = Evaluation(clf, test)
+    curve = held_out.threshold_curve()
+    drawn = lines(plotting.plot_thresholds(curve))
+    for name, values in curve.metrics.items():
+        assert np.array_equal(drawn[name], np.c_[curve.thresholds, 100 * values], equal_nan=True)
+    truth = test.Y.toarray() > 0
+    for i in (0, 12, 30):
+        said = clf.predict_proba(test.X).toarray() >= np.float32(curve.thresholds[i])
+        f1 = metrics.f1_score(test.Y, said.astype(int), "samples")
+        assert curve.metrics["F1"][i] == pytest.approx(f1, abs=1e-12)
+        assert curve.metrics["recall"][i] == (truth & said).sum() / truth.sum()
+    assert drawn["model: 0.50"][0, 0] == 0.5
+    assert drawn[f"best: {curve.best:.2f}"][0, 0] == curve.best == held_out.best_threshold()
+
+
+def test_threshold_curve_needs_sets():
+    clf = LdSMClassifier(2, random_state=0).fit(np.eye(3), ["a", "b", "c"])
+    with pytest.raises(ValueError, match="has no sets of labels"):
+        Evaluation(clf, np.eye(3), ["a", "b", "c"]).threshold_curve()
+    with pytest.raises(ValueError, match="'curve' must be a ThresholdCurve, as returned by"):
+        plotting.plot_thresholds([0.1, 0.2])

@@ -17,18 +17,19 @@ from cli_runs import leftovers, within, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm.evaluation import Evaluation
 from ldsm.report import make_report
-from ldsm.report.html import SCRIPT
-from ldsm.report.labels import confusions, count_labels, mean_by_label, prediction_work
+from ldsm.report.html import Markup, Share
+from ldsm.report.labels import Sets, count_labels, mean_by_label, prediction_work, taken_for
+from ldsm.report.style import SCRIPT
 
 SECTIONS = [
-    "Metrics",
-    "Figures",
-    "Confused labels",
-    "Labels by recall",
+    "Results",
+    "Threshold",
+    "Labels that cost most",
     "All labels",
-    "Slowest labels",
     "Examples",
-    "Parameters",
+    "Calibration",
+    "The model",
+    "Trees and internals",
 ]
 VOID = {"meta", "br"}
 # What would make a browser fetch or run something.
@@ -79,11 +80,11 @@ class Page(HTMLParser):
         return [text for inside, text in self.text if inside == tag]
 
 
-def check_page(text):
+def check_page(text, *, sections=SECTIONS):
     """Whole, balanced, loading nothing, running only its own script, with every section."""
     page = Page(text)
     assert text.startswith("<!DOCTYPE html>")
-    assert page.all("h2") == SECTIONS
+    assert page.all("h2") == sections
     assert not {"link", "iframe", "object", "embed", "img", "base"} & page.tags.keys()
     assert page.all("script") == [SCRIPT]
     known = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -101,7 +102,7 @@ def check_page(text):
 
 def without_figures(monkeypatch):
     """They take most of the time, and a few tests of them are enough."""
-    monkeypatch.setattr("ldsm.report.page.figures", lambda evaluation, estimator: [])
+    monkeypatch.setattr("ldsm.report.figures._figure", lambda *arguments: Markup())
 
 
 @pytest.fixture(scope="module")
@@ -150,13 +151,53 @@ def test_names_are_text_and_never_markup(report, page):
 
 
 def test_figures_are_inline_with_words_below(page):
-    assert page.tags["svg"] == page.tags["figure"] == page.tags["figcaption"] == 6
-    assert len(page.all("b")) == 6
-    assert {"epoch", "level", "trees", "score"} <= {text.strip() for text in page.all("text")}
+    titles = [title for title in page.all("b") if title.endswith(". ")]
+    assert page.tags["svg"] == page.tags["figure"] == page.tags["figcaption"] == len(titles) == 6
+    shown = {text.strip() for text in page.all("text")}
+    assert {"threshold", "level", "trees", "score"} <= shown
+    assert "epoch" not in shown  # two epochs make no curve
+
+
+def test_results_come_first(clf, rows, page, report):
+    """P, recall and F1 with precision and recall stand above everything else."""
+    tiles = dict(zip(page.all("dt")[:4], page.all("b")[:4], strict=True))
+    sets = Evaluation(clf, rows.test).scores().sets["model"]
+    assert tiles == {
+        "P@1": f"{100 * report.metrics['precision@1']:.2f} %",
+        "Recall@5": f"{100 * report.metrics['recall@5']:.2f} %",
+        "F1 over all pairs": f"{100 * sets.f1['micro']:.2f} %",
+        "F1 per row": f"{100 * sets.f1['samples']:.2f} %",
+    }
+    both = f"precision {100 * sets.precision:.2f}, recall {100 * sets.recall:.2f}"
+    assert both in page.all("dd")
+    text = report.html
+    assert text.index("<details><summary><h2>Trees") > text.index("Calibration")
+    assert "<details open" not in text
+
+
+def test_better_threshold_is_named(clf, rows, page):
+    best = Evaluation(clf, rows.test).scores().sets["best"]
+    (text,) = (p for p in page.all("p") if p.startswith("The threshold of the model is 0.500"))
+    assert f"is {best.threshold:.3f}" in text and f"to {100 * best.f1['samples']:.2f}." in text
+
+
+def test_long_training_has_an_objective_figure(rows):
+    clf = LdSMClassifier(3, random_state=0, n_epochs=3, rerank=None).fit(rows.train)
+    page = check_page(make_report(clf, rows.test).html)
+    assert "epoch" in {text.strip() for text in page.all("text")}
+
+
+def test_threshold_per_label(clf, rows, tmp_path):
+    clf.save(tmp_path / "model.ldsm")
+    own = ldsm.load(tmp_path / "model.ldsm")
+    own.threshold_ = np.full(30, 0.3, dtype=np.float32)
+    page = check_page(make_report(own, rows.test).html)
+    assert any("a threshold for each label" in p for p in page.all("p"))
+    assert page.tables[1][1][:3] == ["threshold", "per label", "0.500"]
 
 
 def test_facts_and_parameters(clf, page):
-    facts = dict(zip(page.all("dt"), page.all("dd"), strict=True))
+    facts = dict(zip(page.all("dt")[4:], page.all("dd")[4:], strict=True))
     forest = clf.forest_
     assert facts["training rows"] == "600" and facts["rows here"] == "150"
     assert facts["nodes"] == f"{forest.n_nodes:,}" and facts["trees"] == "4"
@@ -185,10 +226,12 @@ def test_metrics_table(clf, rows, page, report):
     assert table["best possible P"] == [*reachable, "150"]
     predicted = clf.predict(rows.test.X)
     f1 = [metrics.f1_score(rows.test.Y, predicted, a) for a in ("micro", "macro", "samples")]
-    assert page.tables[1] == [
-        ["sets of labels, %", "micro", "macro", "samples"],
-        ["F1", *(f"{100 * value:.2f}" for value in f1)],
+    table = {row[0]: row[1:] for row in page.tables[1]}
+    assert table["threshold"][:2] == ["0.500", "0.500"]
+    assert [table[f"F1, {a}"][0] for a in ("micro", "macro", "samples")] == [
+        f"{100 * value:.2f}" for value in f1
     ]
+    assert "F1, micro, all true labels" not in table
 
 
 def test_label_rows(clf, rows, page):
@@ -198,9 +241,6 @@ def test_label_rows(clf, rows, page):
     for row in range(len(truth)):
         five[row, columns[row][scores[row] > 0]] = True
 
-    def share(part, whole):
-        return f"{100 * part / whole:.0f}" if whole else "–"
-
     expected = {}
     for label, name in enumerate(rows.test.label_names):
         t, p = truth[:, label], said[:, label]
@@ -208,17 +248,26 @@ def test_label_rows(clf, rows, page):
         if t.any() or p.any():
             expected[name] = [
                 str(t.sum()),
-                str(p.sum()),
-                share(hit, p.sum()),
-                share(hit, t.sum()),
-                share(2 * hit, t.sum() + p.sum()),
-                share((t & five[:, label]).sum(), t.sum()),
+                str(Share(hit, t.sum())),
+                str(Share(hit, p.sum())),
+                f"{200 * hit / (t.sum() + p.sum()):.0f}",
+                str(Share((t & five[:, label]).sum(), t.sum())),
                 str(clf.label_counts_[label]),
             ]
-    table = page.tables[5]
+    table = page.tables[3]
     assert table[0][0] == "label" and {row[0]: row[1:] for row in table[1:]} == expected
     counts = [int(row[1]) for row in table[1:]]
     assert counts == sorted(counts, reverse=True)
+    orders = [float(v) for tag, name, v in page.attributes if name == "data-order"]
+    assert len(orders) == 2 * len(page.tables[2][1:]) + 3 * len(expected)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [(189, 351, "189 of 351 (54 %)"), (0, 0, "–"), (1200, 1200, "1,200 of 1,200 (100 %)")],
+)
+def test_shares_are_one_cell(part, whole, text):
+    assert str(Share(part, whole)) == text
 
 
 def test_page_is_deterministic(clf, rows, report, tmp_path):
@@ -231,44 +280,47 @@ def test_page_is_deterministic(clf, rows, report, tmp_path):
 # -- its tables, against loops --------------------------------------------------------------------
 
 
-def loop_confusions(truth, columns, scores):
+def loop_confusions(truth, predicted):
     pairs = Counter()
-    for row in range(len(columns)):
-        true = set(np.flatnonzero(truth[row]))
-        said = [c for c, s in zip(columns[row], scores[row], strict=True) if s > 0][: len(true)]
-        pairs.update((t, s) for t in true - set(said) for s in set(said) - true)
+    for true, said in zip(truth, predicted, strict=True):
+        true, said = set(np.flatnonzero(true).tolist()), set(np.flatnonzero(said).tolist())
+        pairs.update((t, s) for t in true - said for s in said - true)
     return pairs
 
 
-def test_confused_labels(clf, rows, page):
+def test_costly_labels(clf, rows, page):
+    """Mistakes and confusions, counted row by row."""
+    truth, said = rows.test.Y.toarray() > 0, clf.predict(rows.test.X).toarray() > 0
+    pairs = loop_confusions(truth, said)
+    sets = Sets.of(Evaluation(clf, rows.test))
+    every = np.arange(30)
+    found = taken_for(every, sets.missed, sets.wrong, 100)
+    assert {(t, c.label): c.rows for t in range(30) for c in found[t]} == pairs
+    found = taken_for(every, sets.wrong, sets.missed, 100)
+    assert {(c.label, w): c.rows for w in range(30) for c in found[w]} == pairs
+    mistakes = (truth != said).sum(axis=0)
+    table = page.tables[2]
+    expected = np.argsort(-mistakes, kind="stable")[:20]
+    assert [row[0] for row in table[1:]] == [rows.names[i] for i in expected]
+    assert [row[1] for row in table[1:]] == [str(mistakes[i]) for i in expected]
+    for row, label in zip(table[1:], expected.tolist(), strict=True):
+        others = sorted((-n, s) for (t, s), n in pairs.items() if t == label)[:3]
+        shown = ", ".join(f"{rows.names[s]} ({-n})" for n, s in others)
+        assert row[4] == (shown or "–")
+
+
+def test_counts_of_labels(clf, rows):
     held_out = Evaluation(clf, rows.test)
-    expected = loop_confusions(rows.test.Y.toarray(), *held_out.top)
-    found = confusions(held_out, 10_000)
-    assert {(c.true, c.predicted): c.rows for c in found} == dict(expected)
-    order = [(-c.rows, c.true, c.predicted) for c in found]
-    assert order == sorted(order)
-    first = found[0]
-    assert page.tables[2][1][:3] == [
-        rows.names[first.true],
-        rows.names[first.predicted],
-        str(first.rows),
-    ]
-
-
-def test_labels_found_and_not_found(clf, rows, page):
-    columns, scores = Evaluation(clf, rows.test).top
-    counts = count_labels(Evaluation(clf, rows.test))
-    truth = rows.test.Y.toarray()
+    columns, scores = held_out.top
+    counts = count_labels(held_out, Sets.of(held_out))
+    truth, said = rows.test.Y.toarray() == 1, clf.predict(rows.test.X).toarray() == 1
     for label in range(30):
-        said = [bool(((columns[r] == label) & (scores[r] > 0)).any()) for r in range(150)]
+        best = [bool(((columns[r] == label) & (scores[r] > 0)).any()) for r in range(150)]
         assert counts.rows[label] == truth[:, label].sum()
-        assert counts.predicted[label] == sum(said)
-        assert counts.right[label] == sum(np.array(said) & (truth[:, label] == 1))
-    worst, best = page.tables[3:5]
-    recall = [[int(row[1]) for row in table[1:]] for table in (worst, best)]
-    assert recall[0] == sorted(recall[0]) and recall[1] == sorted(recall[1], reverse=True)
-    assert not {row[0] for row in worst[1:]} & {row[0] for row in best[1:]}
-    assert all(int(row[2]) >= counts.enough(20) for table in (worst, best) for row in table[1:])
+        assert counts.predicted[label] == said[:, label].sum()
+        assert counts.right[label] == (said & truth)[:, label].sum()
+        assert counts.in_top[label] == sum(np.array(best) & truth[:, label])
+        assert counts.mistakes[label] == (said != truth)[:, label].sum()
 
 
 def test_labels_with_the_longest_way(rows):
@@ -294,16 +346,16 @@ def test_longest_path_first(clf, rows, page):
     splits, leaves, depth = (
         mean_by_label(values, held_out) for values in prediction_work(clf.forest_, held_out.x.main)
     )
-    able = np.flatnonzero(count_labels(held_out).rows >= 10)
+    able = np.flatnonzero(rows.test.Y.sum(axis=0) >= 10)
     slowest = able[np.argsort(-splits[able], kind="stable")]
     expected = [
         [rows.names[i], f"{splits[i]:.1f}", f"{leaves[i]:.1f}", f"{depth[i]:.1f}"] for i in slowest
     ]
-    assert [row[:4] for row in page.tables[6][1:]] == expected[:10]
+    assert [row[:4] for row in page.tables[-1][1:]] == expected[:10]
 
 
 def test_examples_are_explained(clf, rows, page):
-    titles = page.all("h3")[-4:]
+    titles = page.all("h3")[:4]
     assert [t.split(":")[0] for t in titles] == [
         "Most confident and right",
         "Most confident and wrong",
@@ -316,7 +368,7 @@ def test_examples_are_explained(clf, rows, page):
     right = truth[np.arange(150), columns[:, 0]] == 1
     assert right[chosen[0]] and scores[chosen[0], 0] == scores[right, 0].max()
     assert not right[chosen[1]] and scores[chosen[1], 0] == scores[~right, 0].max()
-    for row, table in zip(chosen, page.tables[-4:], strict=True):
+    for row, table in zip(chosen, page.tables[4:8], strict=True):
         for cells, label in zip(table[1:], clf.explain_scores(rows.test.X[[row]]), strict=True):
             assert cells[0] == label.label
             assert cells[1] == ("yes" if truth[row, label.column] else "no")
@@ -332,9 +384,14 @@ def test_single_label_and_single_row(monkeypatch):
     X = np.random.default_rng(0).random((60, 5))
     y = np.array(["a", "b", "c"])[(3 * X[:, 0]).astype(int)]
     clf = LdSMClassifier(3, random_state=0).fit(X, y)
-    check_page(make_report(clf, X[:1], y[:1]).html)
+    sections = [title for title in SECTIONS if title != "Threshold"]
+    check_page(make_report(clf, X[:1], y[:1]).html, sections=sections)
     without_figures(monkeypatch)
-    page = check_page(make_report(clf, X, y).html)
+    y, best = np.roll(y, 1), clf.predict(X)
+    page = check_page(make_report(clf, X, y).html, sections=sections)
+    assert len(page.tables[1]) == 4
+    for row in page.tables[1][1:]:
+        assert row[2] == str(Share(((y == best) & (y == row[0])).sum(), (y == row[0]).sum()))
     assert "one label per row, out of 3" in " ".join(page.all("p"))
 
 
@@ -345,13 +402,14 @@ def test_rows_without_labels(rows):
     page = check_page(report.html)
     assert report.metrics["precision@1"] == 0 and np.isnan(report.metrics["ndcg@1"])
     assert page.tables[0][3][1:] == ["-", "-", "-", "0"]
-    assert page.all("p").count("No row has a label.") == 2
+    assert page.all("p").count("No row has a label.") == 1
+    assert page.all("b")[:2] == ["0.00 %", "–"]
 
 
 def test_trees_without_splits():
     X, y = np.ones((20, 3)), np.ones((20, 1), dtype=int)
     page = check_page(make_report(LdSMClassifier(2, random_state=0).fit(X, y), X, y).html)
-    assert page.tags["figure"] == 3
+    assert page.tags["figure"] == 2
 
 
 def test_texts_show_their_first_words():
@@ -396,7 +454,7 @@ def test_command(folder, capsys, model, data, monkeypatch):
     options = ["--text-field", "body", "--label-field", "tags", "--separator", ";"]
     options = options if data.endswith("csv") else []
     model = folder / f"{model}.ldsm"
-    done = run("report", model, "--data", folder / data, "-o", output, *options, "--json")
+    done = run("report", model, folder / data, "-o", output, *options, "--json")
     assert done.code == 0, done.err
     page = check_page(output.read_text(encoding="utf-8"))
     assert page.all("h1") == [f"{model.name} on {data}"]
@@ -412,7 +470,7 @@ def test_command_aligns_features(folder, capsys, monkeypatch, tmp_path, n_featur
     data = datasets.make_xmc(20, n_features, 40, seed=1)
     datasets.save_xmlrepo(data, tmp_path / "other.txt")
     (tmp_path / "names.txt").write_text("".join(f"name-{i}\n" for i in range(n_features)))
-    options = ["--data", tmp_path / "other.txt", "--feature-names", tmp_path / "names.txt"]
+    options = [tmp_path / "other.txt", "--feature-names", tmp_path / "names.txt"]
     output = tmp_path / "other.html"
     done = within(capsys)("report", folder / "matrix.ldsm", *options, "-o", output)
     assert done.code == 0, done.err
@@ -420,18 +478,32 @@ def test_command_aligns_features(folder, capsys, monkeypatch, tmp_path, n_featur
     assert "name-" in text and "without a training row" in text
 
 
+@pytest.mark.filterwarnings("always::FutureWarning")
+def test_former_option_for_the_data(folder, capsys, monkeypatch, tmp_path):
+    """It still works, with a warning; data are named once."""
+    run = within(capsys)
+    without_figures(monkeypatch)
+    model, data = folder / "matrix.ldsm", folder / "test.txt"
+    for arguments in ([data], ["--data", data]):
+        done = run("report", model, *arguments, "-o", tmp_path / "r.html", "--overwrite")
+        assert done.code == 0 and ("--data is deprecated" in done.err) == (len(arguments) == 2)
+    for arguments in ([], [data, "--data", data]):
+        done = run("report", model, *arguments)
+        assert done.code == 2 and "name the labelled data once, after the model" in done.err
+
+
 def test_command_writes_atomically(folder, capsys, monkeypatch):
     run = within(capsys)
     monkeypatch.chdir(folder)
     without_figures(monkeypatch)
-    assert run("report", "matrix.ldsm", "--data", "test.txt", "-q").code == 0
+    assert run("report", "matrix.ldsm", "test.txt", "-q").code == 0
     before = (folder / "report.html").read_text()
-    failed = run("report", "matrix.ldsm", "--data", "notes.jsonl")
+    failed = run("report", "matrix.ldsm", "notes.jsonl")
     assert failed.code == 1 and "reads features, but the data holds texts" in failed.err
     assert run("report", "matrix.ldsm").code == 2
-    missing = run("report", "matrix.ldsm", "--data", "test.txt", "-o", "no/such/folder.html")
+    missing = run("report", "matrix.ldsm", "test.txt", "-o", "no/such/folder.html")
     assert missing.code == 1 and "folder.html" in missing.err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    without = run("report", "matrix.ldsm", "--data", "test.txt")
+    without = run("report", "matrix.ldsm", "test.txt")
     assert without.code == 1 and 'pip install "ldsm[plot]"' in without.err
     assert (folder / "report.html").read_text() == before and not leftovers(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from .._wording import size
 from ..plotting import import_matplotlib
 from ..report import make_report
+from .command import wrong_use
 from .model import open_model
 from .options.model import JobsOption, ModelArgument
 from .options.output import OverwriteOption, check_output
@@ -22,20 +24,36 @@ def report_command(
     reader: Reader,
     model: ModelArgument,
     data: Annotated[
-        Path, typer.Option(metavar="TEST", exists=True, help="Labelled data not used in training.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="DATA", exists=True, show_default=False, help="Labelled data not trained on."
+        ),
+    ] = None,
+    former: Annotated[
+        Path | None, typer.Option("--data", hidden=True, exists=True, metavar="DATA")
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")
     ] = Path("report.html"),
     overwrite: OverwriteOption = False,
     n_jobs: JobsOption = None,
 ) -> None:
-    """Write a report on a model: one HTML page with metrics, figures, labels and examples.
+    """Write a report on a model: one HTML page with results, thresholds, labels and examples.
 
     The page is self-contained and needs no network access, so it can be sent, opened anywhere and
     printed. It shows labels, words and the beginnings of a few documents: check it before you
     share it. Needs matplotlib (pip install 'ldsm\\[plot]').
     """
+    if former is not None:
+        warnings.warn(
+            "--data is deprecated and will be removed in 0.4: use `ldsm report MODEL DATA`.",
+            FutureWarning,
+            stacklevel=1,
+        )
+    if (data is None) == (former is None):
+        raise wrong_use("name the labelled data once, after the model.", "DATA")
+    data = data or former
+    assert data is not None
     import_matplotlib()
     check_output(output, "a report", reader.inputs(model, data), overwrite)
     opened = open_model(model, n_jobs)

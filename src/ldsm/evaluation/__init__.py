@@ -2,7 +2,7 @@
 
 from .cross_validation import CrossValidation, cross_validate
 from .evaluation import Evaluation
-from .results import MetricCurve, Scores, SingleTrees
+from .results import MetricCurve, Scores, SingleTrees, ThresholdCurve
 from .sets import SetScores
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "Scores",
     "SetScores",
     "SingleTrees",
+    "ThresholdCurve",
     "cross_validate",
 ]

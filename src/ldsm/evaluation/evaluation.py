@@ -25,7 +25,7 @@ from ..text import TextTagger
 from ..text.corpus import read_pairs, read_texts
 from ..text.fitted import fitted_text
 from .alignment import Estimator, classifier_of, in_columns, model_rows
-from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees
+from .results import KS, SHORT_NAMES, MetricCurve, Scores, SingleTrees, ThresholdCurve
 from .sets import ScoredPairs, evenly_spaced
 
 
@@ -292,6 +292,33 @@ class Evaluation:
             Average of F1, as in `ldsm.metrics.f1_score`.
         """
         return self.pairs.best_threshold(average)
+
+    def threshold_curve(self, average: str = TUNED_FOR) -> ThresholdCurve:
+        """Precision, recall and F1 of the predicted sets at thresholds from 0.01 to 0.99.
+
+        Precision and recall are over all (row, label) pairs.
+
+        Parameters
+        ----------
+        average : {"samples", "micro", "macro"}, default="samples"
+            Average of F1.
+        """
+        if self.model.label_form == "single":
+            raise ValueError("A model that predicts one label per row has no sets of labels.")
+        thresholds = np.linspace(0.01, 0.99, 50)
+        points = [self.pairs.at(threshold) for threshold in thresholds.tolist()]
+        metrics = {
+            "F1": [point.f1[average] for point in points],
+            "precision": [point.precision for point in points],
+            "recall": [point.recall for point in points],
+        }
+        current = self.model.threshold
+        return ThresholdCurve(
+            thresholds,
+            {name: np.array(values) for name, values in metrics.items()},
+            None if isinstance(current, np.ndarray) else current,
+            self.best_threshold(average),
+        )
 
     def labels_per_row(self) -> NDArray[np.int64]:
         """Number of true labels per row, including labels not seen in training."""

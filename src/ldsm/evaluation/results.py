@@ -101,6 +101,27 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
+class ThresholdCurve:
+    """Quality of the predicted sets at every threshold.
+
+    Attributes
+    ----------
+    thresholds : array (n,)
+    metrics : dict of str to array (n,)
+        Shares in [0, 1] by name: "F1", "precision" and "recall"; nan where nothing is predicted.
+    current : float or None
+        The threshold of the model; None if it has one for each label.
+    best : float
+        The threshold with the best F1 on these rows.
+    """
+
+    thresholds: NDArray[np.float64]
+    metrics: dict[str, NDArray[np.float64]]
+    current: float | None
+    best: float
+
+
+@dataclass(frozen=True, eq=False)
 class MetricCurve:
     """Metrics of models of growing size.
 

@@ -7,27 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from .._wording import shortened
+from .._wording import counted, shortened
 from ..evaluation import Evaluation
 from ..text.explanations import TextExplainer, TextExplanation, Weighted
 from .html import Markup, element, joined, note, table
+from .label_table import NAME_WIDTH
 
 MAX_WORDS = 6
-NAME_WIDTH = 60  # characters of a label
 _CHARACTERS = 420  # of a document to show
 
 
-def examples(evaluation: Evaluation) -> Iterator[Markup]:
+def examples(evaluation: Evaluation) -> Markup:
     """For each example, a heading, the row, its labels and the explanation."""
+    return joined([_about_words(evaluation), element("div", *_articles(evaluation), class_="grid")])
+
+
+def _about_words(evaluation: Evaluation) -> Markup:
+    stage = evaluation.model.second_stage
+    if stage is None or stage.ranker is None:
+        return Markup()
+    kind = "Features" if evaluation.texts is None else "Words"
+    return note(
+        f"{kind} with a positive number are evidence for the label, those with a negative number "
+        "against it."
+    )
+
+
+def _articles(evaluation: Evaluation) -> Iterator[Markup]:
     k = evaluation.top[0].shape[1]
     for title, row in _chosen(evaluation).items():
         x = evaluation.x.rows(row, row + 1)
         explainer = TextExplainer(evaluation.model, x, evaluation.feature_names)
         explanation = explainer.explanation(k, max_words=MAX_WORDS, max_tags=1)
-        yield element("h3", f"{title}: row {row:,}")
-        yield _content(evaluation, row)
-        yield _labels(evaluation, row, explanation)
-        yield _trees(explanation)
+        yield element(
+            "article",
+            element("h3", f"{title}: row {row:,}"),
+            _content(evaluation, row),
+            _labels(evaluation, row, explanation),
+        )
 
 
 def _chosen(evaluation: Evaluation) -> dict[str, int]:
@@ -55,8 +72,7 @@ def _chosen(evaluation: Evaluation) -> dict[str, int]:
 def _content(evaluation: Evaluation, row: int) -> Markup:
     if evaluation.texts is not None:
         return element("blockquote", shortened(evaluation.texts[row], _CHARACTERS) or "(empty)")
-    n = evaluation.x.rows(row, row + 1).n_values
-    return note(f"{n:,} non-zero feature{'s' * (n != 1)}.")
+    return note(f"{counted(evaluation.x.rows(row, row + 1).n_values, 'non-zero feature')}.")
 
 
 def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> Markup:
@@ -64,12 +80,9 @@ def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> M
     true = evaluation.model.classes[
         truth.indices[truth.indptr[row] : truth.indptr[row + 1]]
     ].tolist()
-    kind = "features" if evaluation.texts is None else "words"
-    stages = list(explanation.scores[0].shares) if explanation.scores else []
     linear = bool(explanation.scores) and explanation.scores[0].bias is not None
-    heads = ["label", "true", "score"]
-    heads += stages if len(stages) > 1 else []
-    heads += [f"{kind} for and against it"] if linear else []
+    kind = "features" if evaluation.texts is None else "words"
+    heads = ["label", "true", "score", *([f"{kind} for and against it"] if linear else [])]
     rows = []
     for s in explanation.scores:
         cells: list[Any] = [
@@ -77,26 +90,18 @@ def _labels(evaluation: Evaluation, row: int, explanation: TextExplanation) -> M
             _yes_or_no(s.tag in true),
             f"{s.score:.3f}",
         ]
-        cells += [f"{s.shares[name]:+.2f}" for name in stages] if len(stages) > 1 else []
         rows.append([*cells, _listed(s.words)] if linear else cells)
+    parts = [table(heads, rows, ["true", heads[-1]] if linear else ["true"], cards=True)]
     predicted = {s.tag for s in explanation.scores}
     missed = [shortened(str(label), NAME_WIDTH) for label in true if label not in predicted]
     if missed:
-        text = f"Missed true labels: {', '.join(missed)}."
-    else:
-        text = "All true labels are predicted." if true else "The row has no label."
-    text_columns = ["true", heads[-1]] if linear else ["true"]
-    shown = table(heads, rows, text_columns, cards=True)
-    return joined([shown, note(text)])
-
-
-def _trees(explanation: TextExplanation) -> Markup:
-    leaves = [leaf for path in explanation.paths for leaf in path.leaves]
-    depth = np.mean([leaf.depth for leaf in leaves])
-    return note(
-        f"Trees: {len(leaves)} leaves in {len(explanation.paths)} trees, at a mean depth of "
-        f"{depth:.1f}. Strongest influence on the path: {_listed(explanation.words) or 'none'}."
-    )
+        parts.append(note(f"Other true labels: {', '.join(missed)}."))
+    elif not true:
+        parts.append(note("The row has no label."))
+    if not linear:
+        words = _listed(explanation.words) or "none"
+        parts.append(note(f"The {kind} with the most influence in the trees: {words}."))
+    return joined(parts)
 
 
 def _yes_or_no(value: bool) -> Markup:

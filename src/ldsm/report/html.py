@@ -1,4 +1,4 @@
-"""Minimal HTML output: everything that is not markup is escaped; there is one script."""
+"""Minimal HTML output: everything that is not markup is escaped."""
 
 from __future__ import annotations
 
@@ -6,134 +6,13 @@ import base64
 import hashlib
 import html
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from .style import SCRIPT, STYLE
 
 GENERATOR = "ldsm report"  # identifies its pages
 VOID = ("meta", "br")  # elements without an end tag
 SEARCHABLE = "searchable"  # class of a container with a searchable, sortable table
-
-STYLE = """
-:root { --ink: #1b1e23; --soft: #5c636e; --line: #d9dce1; --page: #fff; --wash: #f5f6f8;
-  --good: #00694d; --bad: #a94400; color-scheme: light; }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --ink: #e4e6ea; --soft: #a0a7b2; --line: #3a3f47; --page: #16181c; --wash: #1f2227;
-    --good: #3fc79b; --bad: #f0985a; color-scheme: dark; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.5rem 4rem; max-width: 62rem; background: var(--page);
-  color: var(--ink); font: 1rem/1.5 Charter, "Bitstream Charter", Cambria, Georgia, serif; }
-h1, h2, h3, table, dl, figure svg { font-family: system-ui, "Segoe UI", Roboto,
-  "Helvetica Neue", "Liberation Sans", Arial, sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.8rem 0 .6rem; padding-top: .8rem;
-  border-top: 1px solid var(--line); }
-h3 { font-size: 1rem; margin: 1.6rem 0 .4rem; }
-p { margin: .5rem 0; max-width: 46rem; }
-.lead, .note, figcaption { color: var(--soft); }
-.note, figcaption { font-size: .88rem; line-height: 1.45; }
-table { border-collapse: collapse; margin: .8rem 0; font-size: .86rem; }
-th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-td { overflow-wrap: anywhere; }
-th { color: var(--soft); font-weight: 600; white-space: nowrap; border-bottom-color: var(--soft); }
-th button { all: unset; cursor: pointer; }
-th button:focus-visible, input:focus-visible { outline: 2px solid currentColor;
-  outline-offset: 2px; }
-th[aria-sort=ascending] button::after { content: " ▲"; }
-th[aria-sort=descending] button::after { content: " ▼"; }
-.searchable > div { max-height: 32rem; overflow: auto; }
-.searchable thead th { position: sticky; top: 0; background: var(--page); }
-.searchable input { font: inherit; font-size: .9rem; color: inherit; background: var(--wash);
-  border: 1px solid var(--line); border-radius: 4px; padding: .35rem .6rem;
-  width: min(24rem, 100%); }
-.searchable output { margin-left: .8rem; color: var(--soft); font-size: .88rem; }
-td:first-child { min-width: 8.5rem; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-dl { columns: 3; column-gap: 2rem; margin: 1rem 0; font-size: .86rem; }
-dl > div { padding: .3rem 0; border-bottom: 1px solid var(--line); display: flex;
-  justify-content: space-between; gap: .8rem; break-inside: avoid; }
-dt { color: var(--soft); }
-dd { margin: 0; text-align: right; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
-.figures, .side { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr));
-  gap: 1.6rem 2.4rem; }
-figure { margin: 0; }
-figure svg { display: block; width: 100%; height: auto; }
-figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
-figcaption { margin-top: .3rem; }
-figcaption b { color: var(--ink); }
-.side table { width: 100%; }
-.side th { white-space: normal; }
-blockquote { margin: .6rem 0; padding: .5rem .9rem; background: var(--wash);
-  border-left: 3px solid var(--line); font-size: .92rem; overflow-wrap: anywhere; }
-.good { color: var(--good); }
-.bad { color: var(--bad); }
-@media screen { section { overflow-x: auto; } }
-@media screen and (max-width: 48rem) { .figures, .side { grid-template-columns: minmax(0, 1fr); }
-  dl { columns: 1; } }
-@media screen and (max-width: 34rem) { body { padding: 1.5rem .9rem 3rem; }
-  table { font-size: .74rem; } th, th.number { white-space: normal; }
-  th, td { padding-right: .45rem; } td:not(.number), td:first-child { min-width: 4.6rem; }
-  .searchable th, .searchable td { padding-right: .2rem; font-size: .66rem; }
-  .searchable td:first-child { min-width: 3.6rem; }
-  .cards, .cards tbody, .cards tr { display: block; } .cards thead { display: none; }
-  .cards tr { border-bottom: 1px solid var(--line); padding: .3rem 0; }
-  .cards td, .cards td:first-child { display: inline-block; border: 0; padding: .1rem .7rem .1rem 0;
-    min-width: 0; }
-  .cards td::before { content: attr(data-head) " "; color: var(--soft); }
-  .cards td:first-child, .cards td:last-child:not(.number) { display: block; }
-  .cards td:first-child { font-weight: 600; } .cards td:first-child::before { content: none; }
-  figcaption { font-size: .84rem; } }
-@media print { html { font-size: 12px; } body { max-width: none; padding: 0; }
-  figure, tr, blockquote { break-inside: avoid; } h2, h3 { break-after: avoid; } }
-"""
-
-
-# Optional: the tables also work without it. Cells are text, never markup.
-SCRIPT = """
-for (const box of document.querySelectorAll(".searchable")) {
-  const table = box.querySelector("table"), body = table.tBodies[0], rows = [...body.rows];
-  const search = document.createElement("input"), found = document.createElement("output");
-  const pane = document.createElement("div");
-  search.type = "search";
-  search.placeholder = "Search labels";
-  search.setAttribute("aria-label", "Search labels");
-  const show = () => {
-    const wanted = search.value.trim().toLowerCase();
-    let count = 0;
-    for (const row of rows) {
-      row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
-      count += !row.hidden;
-    }
-    found.textContent = count.toLocaleString("en") + (count === 1 ? " label" : " labels");
-  };
-  const key = (row, column) => {
-    const text = row.cells[column].textContent;
-    const value = parseFloat(text.replaceAll(",", ""));
-    return column === 0 ? text : Number.isNaN(value) ? -1 : value;
-  };
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const first = column === 0 ? "ascending" : "descending";
-      const other = column === 0 ? "descending" : "ascending";
-      const order = head.getAttribute("aria-sort") === first ? other : first;
-      heads.forEach((one) => one.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", order);
-      const sign = order === "ascending" ? 1 : -1;
-      const compare = (a, b) => typeof a === "string" ? a.localeCompare(b) : a - b;
-      const sorted = rows.slice().sort((a, b) => sign * compare(key(a, column), key(b, column)));
-      body.replaceChildren(...sorted);
-    });
-  });
-  search.addEventListener("input", show);
-  pane.append(table);
-  box.append(search, found, pane);
-  show();
-}
-"""
 
 
 class Markup(str):
@@ -154,6 +33,18 @@ def joined(parts: Iterable[Any], between: str = "") -> Markup:
     return Markup(between.join(_escaped(part) for part in parts))
 
 
+class Share(NamedTuple):
+    """A cell with a part and a whole: "189 of 351 (54 %)"."""
+
+    part: int
+    whole: int
+
+    def __str__(self) -> str:
+        if not self.whole:
+            return "–"
+        return f"{self.part:,} of {self.whole:,} ({100 * self.part / self.whole:.0f} %)"
+
+
 def table(
     heads: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -163,20 +54,29 @@ def table(
 ) -> Markup:
     """A table; the first column and those of `text` are left-aligned, the others hold numbers.
 
-    In narrow windows, `cards` stacks the cells of each row instead of scrolling sideways.
+    In narrow windows, `cards` stacks the cells of each row.
     """
-    kinds = [{} if i == 0 or head in text else {"class_": "number"} for i, head in enumerate(heads)]
+    kinds: list[dict[str, str]] = [
+        {} if i == 0 or head in text else {"class_": "number"} for i, head in enumerate(heads)
+    ]
     head = [
         element("th", name, scope="col", **kind) for name, kind in zip(heads, kinds, strict=True)
     ]
     if cards:
         kinds = [{**kind, "data_head": name} for name, kind in zip(heads, kinds, strict=True)]
     body = [
-        element("tr", *(element("td", cell, **kind) for cell, kind in zip(row, kinds, strict=True)))
+        element("tr", *(_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True)))
         for row in rows
     ]
     parts = element("thead", element("tr", *head)), element("tbody", joined(body, "\n"))
     return element("table", *parts, **({"class_": "cards"} if cards else {}))
+
+
+def _cell(content: Any, kind: dict[str, str]) -> Markup:
+    if isinstance(content, Share):
+        order = content.part / content.whole if content.whole else -1
+        kind = {**kind, "class_": "share", "data_order": f"{order:.6g}"}
+    return element("td", content, **kind)
 
 
 def note(text: str) -> Markup:
@@ -187,7 +87,12 @@ def note(text: str) -> Markup:
 def facts(values: dict[str, Any]) -> Markup:
     """A list of names and values."""
     items = [element("div", element("dt", k), element("dd", v)) for k, v in values.items()]
-    return element("dl", joined(items, "\n"))
+    return element("dl", joined(items, "\n"), class_="facts")
+
+
+def folded(title: str, *parts: Markup) -> Markup:
+    """Small print behind a line that opens it."""
+    return element("details", element("summary", title), *parts, class_="more")
 
 
 def page(title: str, *body: Markup) -> str:

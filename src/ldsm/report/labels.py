@@ -1,4 +1,4 @@
-"""Statistics of labels on held-out rows: recall, confusions and cost of prediction."""
+"""Statistics of labels on held-out rows: hits, mistakes, confusions and cost of prediction."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
+from .._arrays.matrices import canonical_csr, label_csr
+from .._model.thresholds import above_threshold
 from .._trees.forest import Forest
 from ..evaluation import Evaluation
 from ..metrics.hits import Ranking
@@ -20,16 +22,17 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Counts of each label on the held-out rows, with the predictions of `Evaluation.top`."""
+    """Counts of each label on the held-out rows."""
 
     rows: NDArray[np.int64]  # that have the label
-    predicted: NDArray[np.int64]  # with the label among their best predictions
-    right: NDArray[np.int64]  # with both
+    predicted: NDArray[np.int64]  # for which it is predicted
+    right: NDArray[np.int64]  # both
+    in_top: NDArray[np.int64]  # that have it among their five best labels
 
     @property
-    def recall(self) -> NDArray[np.float64]:
-        """The share of a label's rows for which it is predicted; 0 if it has no rows."""
-        return np.asarray(self.right / np.maximum(self.rows, 1))
+    def mistakes(self) -> NDArray[np.int64]:
+        """Rows for which the label is missed or wrongly predicted."""
+        return np.asarray(self.rows + self.predicted - 2 * self.right)
 
     def enough(self, wanted: int) -> int:
         """Minimum number of rows for a comparison: ten, or fewer if too few labels have ten."""
@@ -37,11 +40,33 @@ class LabelCounts:
         return max(1, min(ENOUGH_ROWS, int(most[min(wanted, len(most)) - 1])))
 
 
-class Confusion(NamedTuple):
-    """A true label, a label predicted instead, and the number of rows where this happened."""
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Predicted and true labels of the held-out rows as 0/1 matrices of rows x labels."""
 
-    true: int
-    predicted: int
+    predicted: sp.csr_array
+    right: sp.csr_array
+    missed: sp.csr_array
+    wrong: sp.csr_array
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Sets:
+        """The labels that reach the model's threshold; the best one if rows have one label."""
+        model = evaluation.model
+        truth = _ones(canonical_csr(evaluation.truth))
+        if model.label_form == "single":
+            best, offsets = evaluation.top[0][:, 0], np.arange(evaluation.n_rows + 1)
+            predicted = _ones(label_csr(offsets, best, model.n_labels))
+        else:
+            predicted = _ones(above_threshold(evaluation.pairs.scores.copy(), model.threshold))
+        right = _ones(sp.csr_array(predicted.multiply(truth)))
+        return cls(predicted, right, _without(truth, right), _without(predicted, right))
+
+
+class Confused(NamedTuple):
+    """A label, and the number of rows where it takes the place of another one."""
+
+    label: int
     rows: int
 
 
@@ -53,48 +78,31 @@ class Work(NamedTuple):
     depth: NDArray[np.float64]
 
 
-def count_labels(evaluation: Evaluation) -> LabelCounts:
+def count_labels(evaluation: Evaluation, sets: Sets) -> LabelCounts:
     """Count the rows where each label is true, predicted, and both."""
     columns, scores = evaluation.top
-    n_labels = evaluation.truth.shape[1]
     hits = Ranking(evaluation.truth, columns, columns.shape[1], None).hits
-    predicted = scores > 0  # labels without a score are padding
-    right = hits.labels[predicted[hits.rows, hits.ranks]]
-    return LabelCounts(
-        *(
-            np.bincount(labels, minlength=n_labels)
-            for labels in (evaluation.truth.indices, columns[predicted], right)
-        )
-    )
+    in_top = hits.labels[scores[hits.rows, hits.ranks] > 0]  # labels without a score are padding
+    of = (evaluation.truth.indices, sets.predicted.indices, sets.right.indices, in_top)
+    n_labels = evaluation.truth.shape[1]
+    return LabelCounts(*(np.bincount(labels, minlength=n_labels) for labels in of))
 
 
-def confusions(evaluation: Evaluation, limit: int) -> list[Confusion]:
-    """The labels that are confused in the most rows.
+def taken_for(
+    labels: NDArray[np.int64], theirs: sp.csr_array, others: sp.csr_array, limit: int
+) -> list[list[Confused]]:
+    """For each label, the labels of `others` in the rows where it is in `theirs`; most rows first.
 
-    A row with n true labels is judged by its n best predictions (at most five): each missed true
-    label counts as confused with each wrong label among them.
+    With missed and wrong labels: what is predicted where a label is missed. With wrong and missed
+    labels: what is true where a label is predicted.
     """
-    columns, scores = evaluation.top
-    truth = evaluation.truth
-    sizes = np.diff(truth.indptr)
-    hits = Ranking(truth, columns, columns.shape[1], None).hits
-    judged = (np.arange(columns.shape[1]) < sizes[:, None]) & (scores > 0)
-    is_right = np.zeros(columns.shape, dtype=bool)
-    is_right[hits.rows, hits.ranks] = True
-    wrong, right_labels = (
-        _indicator(columns, judged & which, truth.shape[1]) for which in (~is_right, is_right)
-    )
-    missed = sp.csr_array((np.ones(truth.nnz, np.int32), truth.indices, truth.indptr), truth.shape)
-    missed = (missed - right_labels).tocsr()
-    missed.eliminate_zeros()
-    confused = (missed.T.tocsr() @ wrong).tocoo()
-    order = np.lexsort((confused.col, confused.row, -confused.data))[:limit]
-    return [
-        Confusion(*map(int, entry))
-        for entry in zip(
-            confused.row[order], confused.col[order], confused.data[order], strict=True
-        )
-    ]
+    rows = (theirs[:, labels].T @ others).tocsr()
+    found = []
+    for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        columns, counts = rows.indices[start:end], rows.data[start:end]
+        order = np.lexsort((columns, -counts))[:limit]
+        found.append([Confused(int(columns[i]), int(counts[i])) for i in order])
+    return found
 
 
 def prediction_work(forest: Forest, x: FeatureArrays) -> Work:
@@ -116,15 +124,16 @@ def mean_by_label(values: NDArray[np.generic], evaluation: Evaluation) -> NDArra
     return np.asarray((evaluation.truth.T @ values.astype(np.float64)) / np.maximum(rows, 1))
 
 
-def _indicator(
-    columns: NDArray[np.int32], chosen: NDArray[np.bool_], n_labels: int
-) -> sp.csr_array:
-    """A 0/1 matrix with 1 for each chosen column of a row."""
-    indptr = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-    values = np.ones(indptr[-1], dtype=np.int32)
-    matrix = sp.csr_array((values, columns[chosen], indptr), shape=(len(columns), n_labels))
-    matrix.sort_indices()
-    return matrix
+def _ones(matrix: sp.csr_array) -> sp.csr_array:
+    """The same entries as ones, in integers that can be counted."""
+    values = np.ones(matrix.nnz, dtype=np.int32)
+    return sp.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _without(matrix: sp.csr_array, other: sp.csr_array) -> sp.csr_array:
+    rest = sp.csr_array(matrix - other)
+    rest.eliminate_zeros()
+    return rest
 
 
 def _sums(values: NDArray[np.generic], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
