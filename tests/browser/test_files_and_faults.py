@@ -133,7 +133,7 @@ def test_stop_long_file(page, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("a.csv", 'id,text\n1,"cod', "A quoted cell is not closed."),
         ("a.csv", "id,text\n1,cod,quota\n", "Row 2 has 3 cells, but there are 2 columns."),
@@ -143,13 +143,13 @@ def test_stop_long_file(page, tmp_path):
         ("a.csv", "id,text\n1,M\xfcller\n", "It is not UTF-8; save it with that encoding."),
     ],
 )
-def test_unreadable_files(page, tmp_path, name, content, told):
+def test_unreadable_files(page, tmp_path, name, content, message):
     path = tmp_path / name
     path.write_text(content, "latin-1")
     page.one("#tab-file").click()
     page.one("#file").send_keys(str(path))
     page.until(lambda: page.one("#banner").text)
-    assert page.one("#banner").text == f"{name} cannot be read. {told}"
+    assert page.one("#banner").text == f"{name} cannot be read. {message}"
 
 
 def test_service_restart(driver, model_file):

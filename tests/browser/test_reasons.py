@@ -14,8 +14,8 @@ def test_sentence_comes_before_numbers(page):
     page.type("The cod and herring quota, says a judge.")
     verdict = page.explain("fish")
     assert verdict.startswith("Suggested because of ") and verdict.endswith(".")
-    told = page.texts(".why .verdict em")
-    assert 2 <= len(told) <= 3 and set(told) <= {"cod", "herring", "quota"}
+    named = page.texts(".why .verdict em")
+    assert 2 <= len(named) <= 3 and set(named) <= {"cod", "herring", "quota"}
     shown = " ".join(page.texts(".why"))
     assert "log-odds" not in shown and "confident, rank" in shown and "Learned from" in shown
     page.one(".why summary").click()

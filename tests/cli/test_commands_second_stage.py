@@ -188,8 +188,8 @@ def test_vocabulary_adds_unseen_labels(run, tmp_path):
     assert run("train", tmp_path / "a.jsonl", "-o", model, *options).code == 0
     found = run("predict", model, asked, "-k", 5, "--json").json
     assert hidden in str(found)
-    told = run("explain", model, asked, "-k", 5).lines
-    assert "label\tname\tshare found in the text" in told
+    explained = run("explain", model, asked, "-k", 5).lines
+    assert "label\tname\tshare found in the text" in explained
     shown = run("inspect", model).lines
     assert any(line.startswith("index of names: sub-words\t") for line in shown)
     # More trees later on: the names are still known.

@@ -240,7 +240,7 @@ def with_texts(path, mistake, run):
     def fit():
         TextTagger(LdSMClassifier(1)).fit(datasets.load_dataset(path, **mistake.options))
 
-    return told(fit, mistake.warns)
+    return messages(fit, mistake.warns)
 
 
 def with_features(path, mistake, run):
@@ -248,10 +248,10 @@ def with_features(path, mistake, run):
         data = datasets.load_dataset(path, **mistake.options)
         LdSMClassifier(1).fit(data.vectorize(default_vectorizer()))
 
-    return told(fit, mistake.warns)
+    return messages(fit, mistake.warns)
 
 
-def told(fit, warns):
+def messages(fit, warns):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if warns:

@@ -244,11 +244,11 @@ def test_evaluate_at_threshold(run, model, tmp_path):
     assert 0.5 < loose["set_precision"] <= 1
     assert strict["set_recall"] < loose["set_recall"]
     assert strict["rows_without_labels"] == 1
-    told = run("evaluate", model, data)
+    evaluated = run("evaluate", model, data)
     for name in ("model's threshold", "0.5", "best samples F1"):
-        assert f"\n{name}\t0." in told.out
+        assert f"\n{name}\t0." in evaluated.out
     assert loose["threshold"] == pytest.approx(0.1)
-    assert "1 of 81 rows have no label and count as misses in P" in told.err
+    assert "1 of 81 rows have no label and count as misses in P" in evaluated.err
     for command in ("predict", "evaluate"):
         assert run(command, model, data, "--threshold", 90).code == 2
     fields = ["--text-field", "body", "--label-field", "tags", "--n-estimators", 2]
@@ -263,8 +263,10 @@ def test_evaluate_at_threshold(run, model, tmp_path):
 
 
 def test_missing_words_are_named(run, model):
-    told = run("explain", model, "wheat corn bank", "--label", "oil").out
-    line = next(line for line in told.splitlines() if line.startswith("oil\t") and "barrel" in line)
+    explained = run("explain", model, "wheat corn bank", "--label", "oil").out
+    line = next(
+        line for line in explained.splitlines() if line.startswith("oil\t") and "barrel" in line
+    )
     assert line.split("\t")[1] == "" and "crude" in line
     close = run("explain", model, "wheat", "--label", "Grain")
     assert close.code == 2 and "did you mean 'grain'?" in close.err

@@ -71,10 +71,10 @@ def test_new_file_or_in_place(run, here):
 
 def test_prior_accuracy_is_reported(run, here):
     scores = run("evaluate", MODEL, NEW, "--json").json
-    told = run("learn", MODEL, NEW, "-o", OUT, "--json").json
-    assert told["before"] == scores
-    assert told["learned"] == 200 and told["new_labels"] == 1 and told["rows"] == 1100
-    assert told["training_due"] is None
+    report = run("learn", MODEL, NEW, "-o", OUT, "--json").json
+    assert report["before"] == scores
+    assert report["learned"] == 200 and report["new_labels"] == 1 and report["rows"] == 1100
+    assert report["training_due"] is None
     after = run("evaluate", OUT, NEW, "--json").json
     assert scores["unseen_labels"] == 1 and not after.get("unseen_labels")
 
@@ -148,8 +148,8 @@ def test_concurrent_commands_both_count(here):
             stack.callback(run.wait)
             stack.callback(run.kill)
             runs.append(run)
-        told = [run.communicate()[1] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], told
+        errors = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], errors
     assert ldsm.load(MODEL).classifier_.training_["rows"] == 900 + 200 + 50
     assert sorted(path.name for path in here.iterdir()) == [MODEL, "more.jsonl", NEW]
 

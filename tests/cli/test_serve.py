@@ -50,7 +50,7 @@ def test_several_processes(model_file):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "message"),
     [
         (["--max-body", "much"], 2, "must be a size up to 1GB, such as 200kB or 1MB, got 'much'"),
         (["--max-body", "0"], 2, "must be a size up to 1GB, such as 200kB or 1MB, got '0'"),
@@ -67,12 +67,12 @@ def test_several_processes(model_file):
         (["--api-key-file", "EMPTY"], 1, "must hold the key on one line"),
     ],
 )
-def test_wrong_options(model_file, tmp_path, capsys, options, code, told):
+def test_wrong_options(model_file, tmp_path, capsys, options, code, message):
     empty = tmp_path / "EMPTY"
     empty.write_text("")
     options = [empty if option == "EMPTY" else option for option in options]
     run = within(capsys)("serve", model_file, *options)
-    assert run.code == code and told in run.err.replace("\n", " "), run.err
+    assert run.code == code and message in run.err.replace("\n", " "), run.err
 
 
 def test_unusable_models_and_ports(model_file, tmp_path, capsys):

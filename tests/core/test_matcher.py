@@ -318,12 +318,12 @@ def test_evidence_of_rows() -> None:
     forest, x = make_forest(X, Y), feature_arrays(X).checked
     *indexes, index = indexes_of(X, Y)
 
-    def told(row: int, its: Any) -> Any:
+    def weights_of(row: int, its: Any) -> Any:
         return 255 * its.units[np.flatnonzero(X[row])].astype(np.float64)
 
     *_, most_telling, evidence = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
     for row in range(N_ROWS):
-        weights = told(row, indexes[FOLDS[row]])
+        weights = weights_of(row, indexes[FOLDS[row]])
         assert most_telling[row] == np.float32(max(weights, default=0))
         assert evidence[row] == np.float32(sum(weights))
     assert evidence[3] == 0 < evidence.max()
@@ -334,7 +334,7 @@ def test_evidence_of_rows() -> None:
         forest, True, x, 9, [index], **both, telling_sub_words=counted
     )
     for row in range(N_ROWS):
-        weights = told(row, index)
+        weights = weights_of(row, index)
         assert most_telling[row] == np.float32(max(weights, default=0))
         parts = weights[counted[np.flatnonzero(X[row])] == 1]
         assert evidence[row] == np.float32(sum(weights) + sum(parts))

@@ -107,9 +107,9 @@ def test_four_matchers_match_twin(length: int, match_names: bool) -> None:
         assert sub_scores[a:b].tolist() == [matchers[2].get(k, 0) for k in expected]
         assert index_scores[a:b].tolist() == [matchers[1].get(k, 0) for k in expected]
         assert tree_scores[a:b].tolist() == [trees[row].get(k, 0) for k in expected]
-        told = np.array([by_name.get(k, (0, 0)) for k in expected]).reshape(-1, 2)
-        np.testing.assert_allclose(coverages[a:b], np.minimum(told[:, 0], 1), rtol=1e-5)
-        np.testing.assert_allclose(cosines[a:b], told[:, 1], rtol=1e-5)
+        matched = np.array([by_name.get(k, (0, 0)) for k in expected]).reshape(-1, 2)
+        np.testing.assert_allclose(coverages[a:b], np.minimum(matched[:, 0], 1), rtol=1e-5)
+        np.testing.assert_allclose(cosines[a:b], matched[:, 1], rtol=1e-5)
         most = max((c for _, c in by_name.values()), default=0)
         assert best[row] == pytest.approx(most, rel=1e-5)
     assert some_new > 10

@@ -68,13 +68,13 @@ def test_joined(tmp_path: Path, rows: int, on_disk: bool) -> None:
 
 
 def read_at_random(path: Path) -> bool:
-    """Whether the system was told so of a file that is mapped."""
+    """Whether the system expects random reads of a mapped file."""
     maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
     before = next(i for i, part in enumerate(maps) if str(path) in part)
     return "rr" in maps[before + 1].split("\n", 1)[0].split()
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells what was advised")
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
 def test_mapped_read_ahead(store: datasets.Dataset) -> None:
     assert store.store is not None
     file = next(Path(store.store.folder).glob("x_values*.npy"))

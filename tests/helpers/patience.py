@@ -92,7 +92,7 @@ _KEPT = (b"resource_tracker", b"forkserver", b"popen_loky")
 
 
 def mark_processes() -> None:
-    """From here on, whatever this process starts can be told from other processes."""
+    """From here on, whatever this process starts can be distinguished from other processes."""
     os.environ[_MARK] = str(os.getpid())
 
 
@@ -108,7 +108,7 @@ def _running_processes() -> dict[int, str]:
     ours, mark = os.getpid(), f"{_MARK}={os.getpid()}".encode()
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile, or is somebody else's
+        with suppress(OSError):  # it has ended, or belongs to another user
             number, command = int(folder.name), (folder / "cmdline").read_bytes()
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             marked = mark in (folder / "environ").read_bytes().split(b"\0")

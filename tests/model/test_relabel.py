@@ -272,8 +272,8 @@ def test_tags_with_names_and_sub_words(tmp_path):
     old = [[("zzz" if tag == first else tag, s) for tag, s in row] for row in before.predict(NEW)]
     assert renamed.predict(NEW) == old
     asked = next(t for t, tags in zip(TEXTS, TAGS, strict=True) if first in tags)
-    told = {score.tag: score.name for score in renamed.explain(asked, max_tags=9).scores}
-    assert told["zzz"][0] == first  # what it was called is what is compared
+    explained = {score.tag: score.name for score in renamed.explain(asked, max_tags=9).scores}
+    assert explained["zzz"][0] == first  # what it was called is what is compared
     gone = copy.deepcopy(renamed).drop_labels([second])
     assert all(tag != second for row in gone.predict(NEW, k=9) for tag, _ in row)
     gone.save(tmp_path / "m.ldsm")

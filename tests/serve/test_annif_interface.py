@@ -68,7 +68,7 @@ def test_markup_in_labels(client):
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"text": "cod", "limit": 0}, "limit: Input should be greater than or equal"),
         ({"text": "cod", "limit": "many"}, "limit: Input should be a valid integer"),
@@ -76,9 +76,9 @@ def test_markup_in_labels(client):
         ({"text": "cod", "tail": -1}, "tail: Input should be greater than or equal"),
     ],
 )
-def test_wrong_fields(client, fields, told):
+def test_wrong_fields(client, fields, message):
     answer = client.form(f"{TAGS}/suggest", **fields)
-    assert answer.status == 422 and answer.json["title"].startswith(told)
+    assert answer.status == 422 and answer.json["title"].startswith(message)
     assert answer.headers["content-type"] == "application/problem+json"
 
 

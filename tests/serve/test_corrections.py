@@ -60,7 +60,7 @@ def test_corrections_folder(own_model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ([correction("  ")], "The text of a correction must not be empty."),
         ([{"text": "cod", "subjects": []}], "A correction must have at least one tag."),
@@ -74,10 +74,10 @@ def test_corrections_folder(own_model, tmp_path):
         ),
     ],
 )
-def test_invalid_corrections_not_kept(own_model, body, told):
+def test_invalid_corrections_not_kept(own_model, body, message):
     with running(create_app([own_model])) as client:
         answer = client.post(LEARN, [correction(), *body])
-        assert answer.status == 400 and answer.json["title"].startswith(told)
+        assert answer.status == 400 and answer.json["title"].startswith(message)
         assert client.post("/v1/projects/others/learn", [correction()]).status == 404
         assert client.post(LEARN, {"text": "cod"}).status == 422
         # A form of another web site cannot send JSON, and nothing else is taken.
@@ -166,8 +166,8 @@ def test_foreign_line_stays(tmp_path, caplog):
         out.write('\n{"text": 7, "labels": []}\nnonsense\n')
     file.append([("two", ["c"])])
     assert [text for text, _ in everything(file)] == ["by hand", "one", "two"]
-    told = [record.getMessage() for record in caplog.records]
-    assert [re.search(r"line \d", line)[0] for line in told] == ["line 3", "line 4", "line 5"]
+    logged = [record.getMessage() for record in caplog.records]
+    assert [re.search(r"line \d", line)[0] for line in logged] == ["line 3", "line 4", "line 5"]
 
 
 def everything(file):

@@ -54,7 +54,7 @@ def test_chosen_outputs_and_columns_of_texts(client):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"inputs": []}, "There must be one input, 'text'. Got none."),
         (
@@ -71,9 +71,9 @@ def test_chosen_outputs_and_columns_of_texts(client):
         ),
     ],
 )
-def test_wrong_requests(client, body, told):
+def test_wrong_requests(client, body, message):
     answer = client.post(f"{MODEL}/infer", body)
-    assert answer.status == 400 and answer.json["error"].startswith(told)
+    assert answer.status == 400 and answer.json["error"].startswith(message)
     assert client.post("/v2/models/others/infer", request(["cod"])).json == {
         "error": "There is no model 'others'."
     }

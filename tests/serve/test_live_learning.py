@@ -168,9 +168,9 @@ def test_failed_corrections_not_counted(own_model, caplog, monkeypatch):
     file.append([("a yacht race", ["sport"]), ("bad", ["sport"]), ("a chess game", ["games"])])
     with running(create_app([own_model], Settings(learn=True))):
         assert settled(lambda: "corrections learned" in caplog.text)
-    told = [record.getMessage() for record in caplog.records if record.name == "ldsm.serve"]
-    assert "tags: cannot learn a correction. no good" in told
-    assert "tags: 2 corrections learned" in told
+    logged = [record.getMessage() for record in caplog.records if record.name == "ldsm.serve"]
+    assert "tags: cannot learn a correction. no good" in logged
+    assert "tags: 2 corrections learned" in logged
     assert learned(own_model) == 2
 
 

@@ -52,7 +52,7 @@ def features_model(path):
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "message"),
     [
         (lambda path: b"", "it is not a model file"),
         (lambda path: path.read_bytes()[:-100], "cut off|does not match|sizes|bytes"),
@@ -61,7 +61,7 @@ def features_model(path):
     ],
 )
 def test_broken_file_keeps_old_model(
-    own_model, tagger, other, caplog, made, told, tmp_path_factory
+    own_model, tagger, other, caplog, made, message, tmp_path_factory
 ):
     with running(create_app([own_model])) as client:
         copy = tmp_path_factory.mktemp("copy") / "tags.ldsm"
@@ -75,7 +75,7 @@ def test_broken_file_keeps_old_model(
         errors = [r for r in caplog.records if r.name == "ldsm.serve"]
         assert len(errors) == 1 and "keeping the last good model" in errors[0].getMessage()
         problem = client.get(TAGS).json["problem"]
-        assert any(part in problem for part in told.split("|")), problem
+        assert any(part in problem for part in message.split("|")), problem
         other.save(own_model)
         assert scores(client) == other.predict([TEXT], 10)[0]
         assert client.get(TAGS).json["problem"] is None

@@ -72,7 +72,7 @@ def test_save_waits_for_lock(model):
 
 
 def test_waiting_is_reported_once(model):
-    told, waits, released = [], threading.Event(), threading.Event()
+    calls, waits, released = [], threading.Event(), threading.Event()
 
     def hold():
         with locked(model):
@@ -84,11 +84,11 @@ def test_waiting_is_reported_once(model):
     waits.wait()
 
     def waiting():
-        told.append("waiting")
+        calls.append("waiting")
         released.set()
 
     with locked(model, waiting=waiting):
-        assert told == ["waiting"]
+        assert calls == ["waiting"]
     holder.join()
 
 

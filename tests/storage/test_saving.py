@@ -22,7 +22,7 @@ from small_classifier import XS, YS, small
 
 
 @pytest.fixture
-def told(monkeypatch):
+def calls(monkeypatch):
     """The system calls on files, in order."""
     calls = []
 
@@ -40,26 +40,26 @@ def told(monkeypatch):
     return calls
 
 
-@pytest.mark.skipif(not model_file.CAN_FORGET, reason="cannot tell the system to forget a file")
-def test_file_need_not_stay_in_memory(tmp_path, told):
+@pytest.mark.skipif(not model_file.CAN_FORGET, reason="the system cannot drop cached pages")
+def test_file_need_not_stay_in_memory(tmp_path, calls):
     path, arrays = tmp_path / "m", {"a": np.arange(12_000_000, dtype=np.int32)}
     step, size = model_file.UNCACHED_BYTES, arrays["a"].nbytes
     dont_need = os.POSIX_FADV_DONTNEED
     model_file.write(path, {"kind": "x"}, arrays, cached=False)
     # What the disk does not have yet, the system would keep: first the one, then the other.
-    assert told[::2] == [("fdatasync",)] * (size // step)
-    forgotten = [end for _, start, end, advice in told[1::2] if start == 0 and advice == dont_need]
+    assert calls[::2] == [("fdatasync",)] * (size // step)
+    forgotten = [end for _, start, end, advice in calls[1::2] if start == 0 and advice == dont_need]
     assert len(forgotten) == size // step and forgotten[-1] > size - step
     assert np.diff([0, *forgotten]).max() < step + model_file.CHUNK_BYTES
-    told.clear()
+    calls.clear()
     _, found = model_file.read(path, cached=False)
     np.testing.assert_array_equal(found["a"], arrays["a"])
-    assert {(name, advice) for name, *_, advice in told} == {("posix_fadvise", dont_need)}
-    assert sum(length for _, _, length, _ in told) == size
-    told.clear()
+    assert {(name, advice) for name, *_, advice in calls} == {("posix_fadvise", dont_need)}
+    assert sum(length for _, _, length, _ in calls) == size
+    calls.clear()
     model_file.write(path, {"kind": "x"}, arrays)
     model_file.read(path)
-    assert not told
+    assert not calls
 
 
 def test_paths(tmp_path):

@@ -102,8 +102,8 @@ def test_synonyms_are_matched(tmp_path):
     model = TextTagger(LdSMClassifier(5)).fit(TEXTS, coded, vocabulary=vocabulary)
     asked = [text for text, tags in zip(NEW, NEW_TAGS, strict=True) if HIDDEN in tags]
     best = model.explain(asked[0], max_tags=10).scores
-    told = {score.tag: score.name for score in best if score.name is not None}
-    assert told[codes[HIDDEN]][0] == HIDDEN
+    explained = {score.tag: score.name for score in best if score.name is not None}
+    assert explained[codes[HIDDEN]][0] == HIDDEN
     model.save(tmp_path / "m.ldsm")
     assert ldsm.load(tmp_path / "m.ldsm").explain(asked[0], max_tags=10).scores == best
     # Codes alone say nothing: their names are left out.
@@ -262,8 +262,8 @@ def test_any_text_is_answered(text):
     model = tagger()
     (best,) = model.predict([text])
     assert all(0 < score <= 1 and np.isfinite(score) for _, score in best)
-    told = model.explain(text)
-    assert [tag for tag, _ in told.tags] == [tag for tag, _ in best]
+    explained = model.explain(text)
+    assert [tag for tag, _ in explained.tags] == [tag for tag, _ in best]
 
 
 def test_non_latin_tags():

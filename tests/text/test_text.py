@@ -336,14 +336,14 @@ def test_callback_and_repr():
 
 def test_explain_names_words_and_tags(tagger):
     document = "Cod and herring in the harbour, filler1"
-    told = tagger.explain(document, max_words=3, max_tags=2)
-    assert told.tags == tagger.predict([document], k=2)[0] and told.tags[0][0] == "fish"
-    assert {word for word, _ in told.words} <= {"cod", "herring", "harbour", "filler1"}
-    assert told.words[0][0] in ("cod", "herring", "harbour")
-    assert len(told.paths) == 5
+    explained = tagger.explain(document, max_words=3, max_tags=2)
+    assert explained.tags == tagger.predict([document], k=2)[0] and explained.tags[0][0] == "fish"
+    assert {word for word, _ in explained.words} <= {"cod", "herring", "harbour", "filler1"}
+    assert explained.words[0][0] in ("cod", "herring", "harbour")
+    assert len(explained.paths) == 5
     numbers = tagger.classifier_.explain(tagger.vectorize([document]))
     known = {*tagger.vectorizer_.vocabulary_, "(bias)"}
-    for path, expected in zip(told.paths, numbers, strict=True):
+    for path, expected in zip(explained.paths, numbers, strict=True):
         assert [step.node for step in path.steps] == [step.node for step in expected.steps]
         for step, other in zip(path.steps, expected.steps, strict=True):
             assert step.directions == other.directions
@@ -355,7 +355,7 @@ def test_explain_names_words_and_tags(tagger):
         for leaf, other in zip(path.leaves, expected.leaves, strict=True):
             assert leaf.rows == other.rows and len(leaf.tags) <= 2
             assert leaf.tags[0] == (tagger.classes_[other.labels[0]], other.shares[0])
-    shown = str(told)
+    shown = str(explained)
     assert shown.startswith("tags: fish ") and "\nwords: " in shown
     assert re.search(r"^  node 0 -> \d( and \d)*: \S+ [+-]\d\.\d\d", shown, re.M)
     assert re.search(r"^ +leaf \d+ \(\d+ texts\): \w+ [01]\.\d\d", shown, re.M)
@@ -363,8 +363,8 @@ def test_explain_names_words_and_tags(tagger):
 
 
 def test_explain_an_empty_document(tagger):
-    told = tagger.explain("")
-    assert told.words == [] and "words: none" in str(told)
+    explained = tagger.explain("")
+    assert explained.words == [] and "words: none" in str(explained)
     with pytest.raises(ValueError, match="explain takes one document, a str"):
         tagger.explain(["cod"])
 

@@ -32,9 +32,9 @@ def test_large_corpus_gets_second_stage(tagger):
 
 def test_explanation_words(tagger):
     text = "court of cod, the import and a trawler"
-    told = tagger.explain(text, max_tags=3)
-    assert told.tags == tagger.predict([text], k=3)[0]
-    assert [(score.tag, score.score) for score in told.scores] == told.tags
+    explained = tagger.explain(text, max_tags=3)
+    assert explained.tags == tagger.predict([text], k=3)[0]
+    assert [(score.tag, score.score) for score in explained.scores] == explained.tags
     by_tag = {s.tag: s for s in tagger.explain(text, max_tags=5, max_words=99).scores}
     fish = dict(by_tag["fish"].words)
     words = text.replace(",", "").split()
@@ -62,10 +62,10 @@ def test_explanation_text(tagger):
         assert "; words: " in line
     # The trees alone have no parts to show.
     trees = TextTagger(LdSMClassifier(2, random_state=0)).fit(TEXTS[:50], TAGS[:50])
-    told = trees.explain("cod of the court", max_tags=2)
-    assert str(told).splitlines()[1].startswith("words: ")
-    assert all(score.shares.keys() == {"trees"} for score in told.scores)
-    assert told.tags == trees.predict(["cod of the court"], k=2)[0]
+    explained = trees.explain("cod of the court", max_tags=2)
+    assert str(explained).splitlines()[1].startswith("words: ")
+    assert all(score.shares.keys() == {"trees"} for score in explained.scores)
+    assert explained.tags == trees.predict(["cod of the court"], k=2)[0]
 
 
 def test_centroid_share(tagger):
@@ -81,15 +81,15 @@ def test_centroid_share(tagger):
 
 def test_rare_tags_can_be_favoured(tagger):
     def place(tail):
-        return [[tag for tag, _ in row].index(RARE) for row in tagger.predict(told, tail=tail)]
+        return [[tag for tag, _ in row].index(RARE) for row in tagger.predict(missed, tail=tail)]
 
-    told = [text for text in NEW if RARE in text and tagger.predict([text])[0][0][0] != RARE]
-    told = [text for text in told if RARE in dict(tagger.predict([text])[0])]
-    assert len(told) > 10
+    missed = [text for text in NEW if RARE in text and tagger.predict([text])[0][0][0] != RARE]
+    missed = [text for text in missed if RARE in dict(tagger.predict([text])[0])]
+    assert len(missed) > 10
     plain, favoured = np.array(place(0.0)), np.array(place(1.0))
     assert np.all(favoured <= plain) and np.any(favoured < plain)
     # The order is another, the scores are the same.
-    assert dict(tagger.predict(told, tail=1.0)[0]) == dict(tagger.predict(told)[0])
+    assert dict(tagger.predict(missed, tail=1.0)[0]) == dict(tagger.predict(missed)[0])
     names, scores = tagger.predict_topk(NEW, k=3, tail=1.0)
     rows = list(tagger.iter_predict(NEW, k=3, tail=1.0))
     assert rows == tagger.predict(NEW, k=3, tail=1.0)

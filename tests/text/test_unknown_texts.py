@@ -55,11 +55,11 @@ def test_unknown_text_gets_base_rates(tagger, text):
 
 
 def test_unknown_text_explanation(tagger):
-    told = tagger.explain("xyzzy qwrtz", max_tags=3)
-    assert told.tags == base_rates(tagger)[:3]
-    assert all(score.certainty == 0 for score in told.scores)
-    assert "no known word" in str(told).splitlines()[1]
-    assert told.caution == str(told).splitlines()[1]
+    explained = tagger.explain("xyzzy qwrtz", max_tags=3)
+    assert explained.tags == base_rates(tagger)[:3]
+    assert all(score.certainty == 0 for score in explained.scores)
+    assert "no known word" in str(explained).splitlines()[1]
+    assert explained.caution == str(explained).splitlines()[1]
     known = tagger.explain(titles(1, seed=5)[0][0] + " the court of cod and a trawler")
     assert known.caution is None and "no known word" not in str(known)
 

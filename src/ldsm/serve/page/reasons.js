@@ -10,8 +10,8 @@ const STAGES = {
   frequency: "frequency of the tag",
   tail: "similarity to its texts",
 };
-const TOLD = 3; // words of a sentence
-const TOLD_SHARE = 0.15; // of the strongest word's weight: weaker words are left out
+const MOST_WORDS = 3; // words of a sentence
+const LEAST_SHARE = 0.15; // of the strongest word's weight: weaker words are left out
 const NAMED = 0.34; // of a name: less is hardly a match
 const folding = { open: false }; // whether the numbers are shown, for this tag and the next
 
@@ -65,12 +65,12 @@ function mainStage(facts) {
 // The words with the largest weights of this sign, without words that are part of another one.
 function strongest(words, sign) {
   const able = words.filter((one) => one.weight * sign > 0);
-  const least = TOLD_SHARE * Math.abs(able[0]?.weight ?? 0);
+  const least = LEAST_SHARE * Math.abs(able[0]?.weight ?? 0);
   const chosen = [];
   for (const { word, weight } of able) {
     const parts = word.split(" ");
     const shares = (other) => other.split(" ").some((part) => parts.includes(part));
-    if (chosen.length < TOLD && Math.abs(weight) >= least && !chosen.some(shares)) chosen.push(word);
+    if (chosen.length < MOST_WORDS && Math.abs(weight) >= least && !chosen.some(shares)) chosen.push(word);
   }
   return chosen;
 }
