@@ -171,7 +171,7 @@ def table(runs: dict[str, Runs], *kinds: Callable[[Runs], dict[str, str]]) -> st
 
 
 def differences(runs: dict[str, Runs]) -> str:
-    """Ours against the best omikuji of each metric, document by document."""
+    """ldsm against the best omikuji for each metric, document by document."""
     lines = []
     for name, metric in METRICS.items():
         means = {title: per_document(some, metric) for title, some in runs.items()}

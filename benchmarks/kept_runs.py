@@ -33,7 +33,7 @@ def kept_run(
     seed: int,
     threads: int = 1,
 ) -> dict[str, Any]:
-    """Train on the data set `name` and predict, or find it done in the folder `output`.
+    """Train on the data set `name` and predict, unless the folder `output` has the results.
 
     A point for each number of trees; `answers_of` gives what the last one predicted.
     """

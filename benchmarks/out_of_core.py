@@ -1,4 +1,4 @@
-"""Compare training from disk with little memory to training in memory: the same tree, which cost?
+"""Compare training from disk with little memory to training in memory: cost of the same tree.
 
     python benchmarks/out_of_core.py
 
@@ -88,7 +88,7 @@ def run(output: Path, name: str, store: Path, spec: dict[str, Any]) -> dict[str,
 
 
 def forget_files(store: Path) -> None:
-    """Out of the system's cache: each run reads the store from the disk."""
+    """Remove from the system's cache, so that each run reads the store from the disk."""
     for path in store.glob("*.npy"):
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -119,7 +119,7 @@ def child(store: Path, spec: dict[str, Any]) -> None:
 
 
 def enter_group() -> bool:
-    """Put this process into a control group of little memory, if the system lets it."""
+    """Put this process into a control group with little memory, if the system allows it."""
     with suppress(OSError):
         GROUP.mkdir(exist_ok=True)
         (GROUP / "memory.limit_in_bytes").write_text(str(GROUP_BYTES))

@@ -75,7 +75,7 @@ def measure_at(values: dict[str, int], path: Path) -> dict[str, Any]:
 
 
 def exponent(sizes: list[int], costs: list[float]) -> dict[str, float | None]:
-    """Slope of the logarithms and half its 95 % interval; None where too few points tell it."""
+    """Slope of the logarithms and half its 95 % interval; None if there are too few points."""
     if len(sizes) < 2 or min(costs) <= 0:
         return {"slope": None, "interval": None}
     fit = stats.linregress(np.log(sizes), np.log(costs))

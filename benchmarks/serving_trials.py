@@ -63,7 +63,7 @@ def models() -> tuple[list[Path], list[str]]:
 
 
 class Load:
-    """Clients, what they were answered, and what was wrong with it."""
+    """Clients, the answers they got, and the errors in these."""
 
     def __init__(self, served: Served, expected: list[list[Any]], requests: list[bytes]) -> None:
         self.served, self.expected, self.requests = served, expected, requests

@@ -285,7 +285,7 @@ class NaiveTree:
         return largest
 
     def pruned(self, w, largest):
-        """Without what is next to nothing, or adds next to nothing beside the strongest feature."""
+        """Without weights that are tiny, or add hardly anything beside the strongest feature."""
         most = max((abs(v) * largest[f] for d in w for f, v in d.items() if f != self.D), default=0)
         least = min(1e-3, 1 / max(1, self.D))
         return [

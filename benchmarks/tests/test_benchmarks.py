@@ -1,4 +1,4 @@
-"""The benchmark programs run, on tiny data: what they write down is there and adds up."""
+"""The benchmark programs run on tiny data, and their output is complete and consistent."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_shapes(run, module, monkeypatch, tmp_path):
 
 
 def test_judge_agrees_with_metrics(module):
-    """The judge of rows agrees with `ldsm.metrics` on their mean."""
+    """Metrics by row agree with `ldsm.metrics` on average."""
     train, test = module("data").load("quick")
     labels = np.random.default_rng(0).permuted(np.tile(np.arange(20), (200, 1)), axis=1)[:, :5]
     judge = module("judge").Judge(train.Y, test.Y)

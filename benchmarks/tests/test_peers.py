@@ -1,4 +1,4 @@
-"""The benchmarks' way to run other programs, as far as it needs none of them installed."""
+"""How the benchmarks run other programs, as far as no program need be installed."""
 
 from __future__ import annotations
 

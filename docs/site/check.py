@@ -1,4 +1,4 @@
-"""Check a built site: nothing is loaded from elsewhere, and every link leads somewhere.
+"""Check a built site: no external resources and no broken links.
 
 Sphinx checks the links that it resolves itself. This reads what a browser will read, so that links
 in templates, in raw HTML and to sections of included files are checked, too, and that the reference

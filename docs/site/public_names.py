@@ -17,7 +17,7 @@ import ldsm
 
 
 def _import_annif_backend() -> None:
-    """Import ``ldsm.annif`` where Annif is not: it needs older packages than the site does."""
+    """Import ``ldsm.annif`` without Annif, which needs older packages than the site."""
     annif: Any = ModuleType("annif")
     annif.backend, annif.default_config = ModuleType("annif.backend"), ModuleType("annif.config")
     annif.backend._backend_fns = {}  # noqa: SLF001

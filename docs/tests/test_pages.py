@@ -1,4 +1,4 @@
-"""Everything the pages show is run: Python blocks, shell lines, examples."""
+"""All code on the pages is run: Python blocks, shell lines, examples."""
 
 from __future__ import annotations
 

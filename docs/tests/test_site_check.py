@@ -1,4 +1,4 @@
-"""The check of the built site finds what it is there to find."""
+"""The check of the built site finds faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a release in one place is what is said of it in the others."""
+"""All files describe the same release."""
 
 from __future__ import annotations
 

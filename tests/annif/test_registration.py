@@ -1,4 +1,4 @@
-"""Roads by which Annif finds the backend `ldsm`: its configuration, and a patch for it."""
+"""How Annif finds the backend `ldsm`: its configuration, and a patch for Annif."""
 
 import json
 import os

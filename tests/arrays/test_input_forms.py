@@ -101,7 +101,7 @@ def test_input_is_never_changed():
 
 
 def test_writable_input_is_never_changed():
-    """Nothing may be written in place where that would not even be noticed."""
+    """Nothing is written in place, even where that would go unnoticed."""
     matrix, labels = untidy(X), untidy(Y, pieces=1)
     before = joblib.hash(arrays_of(matrix) + arrays_of(labels))
     used_in_every_way(matrix, labels)

@@ -1,4 +1,4 @@
-"""Lists behind each other, beside plain lists."""
+"""Concatenated lists, compared with plain lists."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Matrices that are none: scipy checks nothing when arrays are replaced, and would follow them."""
+"""Malformed matrices: scipy does not check replaced arrays and would read outside of others."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Files of texts in the browser; and what the page says when something is wrong."""
+"""Files of texts in the browser, and the page's error messages."""
 
 import csv
 import json

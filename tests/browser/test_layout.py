@@ -1,4 +1,4 @@
-"""What fits into a window: the text and its tags without scrolling, and no word that is broken."""
+"""The layout in windows of all sizes: text and tags without scrolling, no broken words."""
 
 import pytest
 

@@ -45,7 +45,7 @@ READ = """
 
 @pytest.fixture(scope="module")
 def browser():
-    """One that looks evil.example up and is led here."""
+    """One that resolves evil.example to this machine."""
     browser = chromium("--host-resolver-rules=MAP evil.example 127.0.0.1")
     yield browser
     browser.quit()
@@ -60,7 +60,7 @@ def own_model(tmp_path):
 
 @contextmanager
 def site(page: str):
-    """A web server of somebody else; its port."""
+    """The port of a foreign web server."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

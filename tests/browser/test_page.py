@@ -1,4 +1,4 @@
-"""The page in a real browser: what people do with it, and what it looks like to them."""
+"""The page in a real browser: how it works and looks."""
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -105,7 +105,7 @@ def test_correction(page, model_file):
 
 
 def test_correction_uses_shown_text(page, model_file):
-    """Not of its forerunner, whose tags are still there for a moment."""
+    """Not of the text before, whose tags are still there for a moment."""
     before = len(corrections(model_file))
     page.type(TEXT)
     page.tag("law").find_element(By.CSS_SELECTOR, ".icon").click()

@@ -1,4 +1,4 @@
-"""LdSMClassifier as its users meet it."""
+"""LdSMClassifier as users see it."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""What LdSMClassifier refuses, and how it says so."""
+"""What LdSMClassifier refuses, and its error messages."""
 
 import numpy as np
 import pytest

@@ -74,7 +74,7 @@ def check_extreme_case(case):
 
 
 def run_extreme_cases(count):
-    """They must not all end in a forest of leaves, which could hardly go wrong."""
+    """Not all forests may consist of leaves only, which could hardly go wrong."""
     split = sum(check_extreme_case(case) > 0 for case in range(count))
     assert split > 0.25 * count, split
 

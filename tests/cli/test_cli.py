@@ -110,7 +110,7 @@ def test_debug_traceback(folder):
 
 
 def test_closed_pipe(folder):
-    """`ldsm predict ... | head -1` ends without a word."""
+    """`ldsm predict ... | head -1` ends without a message."""
     with (folder / "many.txt").open("w") as file:
         file.write("cod and herring\n" * 20_000)
     command = [sys.executable, "-m", "ldsm", "predict", folder / "notes.ldsm", folder / "many.txt"]
@@ -160,7 +160,7 @@ def test_sigterm_cleans_up(tmp_path, folder):
 
 @pytest.mark.not_under("address", "thread", reason="trains for minutes there")
 def test_demo(tmp_path, capsys):
-    """Its numbers hold what it promises, and the commands it names work as they stand."""
+    """Its numbers are as promised, and the commands it shows work unchanged."""
     file = tmp_path / "docs.ldsm"
     run = within(capsys)
     done = run("demo", "--json", "--save", file, "--trees", 10)

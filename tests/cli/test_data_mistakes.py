@@ -1,4 +1,4 @@
-"""The same mistakes through the command, TextTagger and LdSMClassifier: one behaviour, one remedy.
+"""The same mistakes through the command, TextTagger and LdSMClassifier, with the same remedies.
 
 Each mistake is a file that somebody might train on. Every surface refuses it, or warns, in the same
 words, and names the remedy as its user would give it: an argument in Python, an option in a shell.

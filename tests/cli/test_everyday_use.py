@@ -1,4 +1,4 @@
-"""The first hour with the command: what was read is said, and mistakes are seen."""
+"""The first hour with the command: it reports what it has read, and likely mistakes."""
 
 import json
 import random

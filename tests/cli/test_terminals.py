@@ -97,7 +97,7 @@ def test_surrogate_in_data(tmp_path, capsys):
 
 
 def test_ctrl_c_during_imports(model):
-    """At whichever moment it comes, once Python itself is up."""
+    """At any moment after Python itself has started."""
     program = """if True:
         import builtins, ldsm.__main__
         found = builtins.__import__

@@ -1,4 +1,4 @@
-"""The boundary of the core: what is checked on the way in, and views of some of the rows."""
+"""The boundary of the core: checks of input, and views of some rows."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The core's door: no array that Python can make is read or written outside its bounds.
+"""The core never reads or writes outside the bounds of an array.
 
 A test here can only see errors that are raised. Under `make sanitize` the same tests also end at
 the first access outside an array, and at the first misaligned one.
@@ -102,7 +102,7 @@ def test_legal_non_canonical_rows(position, numbers):
 
 
 def test_checked_rows_keep_their_arrays():
-    """Nobody else holds the arrays; parts keep them too."""
+    """Nothing else refers to the arrays; parts keep them alive, too."""
     x = feature_arrays(np.eye(3, 2)).checked
     y = core_arguments(np.eye(3, 2), np.eye(3, 2, dtype=int))[1]
     part = x.rows(1, 3)

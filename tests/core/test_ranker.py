@@ -371,7 +371,7 @@ def proximal(
     positive: NDArray[Any],
     cost: float,
 ) -> NDArray[Any]:
-    """The plain twin: what stays close to the weights before, by how firm each is, and fits."""
+    """The plain twin: fits the rows and stays close to the former weights, by their firmness."""
     sign = np.where(positive, 1, -1)
     inputs = np.column_stack([x, np.ones(len(x))])
 

@@ -34,7 +34,7 @@ SEEDS = (0, 1, 2)
 
 @pytest.fixture(scope="module")
 def client():
-    """Two workers, which no test spoils."""
+    """Two workers, which all tests leave intact."""
     with cluster(2) as client:
         yield client
 

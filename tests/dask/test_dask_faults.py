@@ -1,4 +1,4 @@
-"""Workers, schedulers and tasks that die: the same model, or a clear word in time."""
+"""Workers, schedulers and tasks that die: the same model, or a clear error in time."""
 
 import os
 import random

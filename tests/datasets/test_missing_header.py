@@ -1,4 +1,4 @@
-"""Tables whose first row is a document: it is never lost without a word."""
+"""Tables whose first row is a document: it is never lost silently."""
 
 import warnings
 

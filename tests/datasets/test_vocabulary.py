@@ -1,4 +1,4 @@
-"""What labels are called: tables and SKOS."""
+"""Label names: tables and SKOS."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""`n_jobs` beyond all reason, and what the system says when it can do no more."""
+"""Unreasonable values of `n_jobs`, and errors when the system runs out of threads."""
 
 import joblib
 import numpy as np

@@ -1,4 +1,4 @@
-"""Too little memory: an error that says for what, never an abort."""
+"""Too little memory: an error that names the operation, never an abort."""
 
 import subprocess
 import sys

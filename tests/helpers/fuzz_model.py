@@ -1,4 +1,4 @@
-"""Load many damaged copies of a model file, and report: run as a program, so that it may die.
+"""Load many damaged copies of a model file, and report. A separate program, because it may crash.
 
 Usage: python fuzz_model.py FILE COUNT SEED
 

@@ -63,7 +63,7 @@ def noted(log, what):
 
 
 def kill(process):
-    """Kill -9, workers included, but for the one that tidies up after them."""
+    """Kill -9, workers included, except the one that cleans up after them."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     os.kill(process, signal.SIGKILL)
     for child in children:

@@ -1,4 +1,4 @@
-"""Model files taken apart and put together again, checksum and all: bad ones that look good.
+"""Model files taken apart and reassembled with a valid checksum: bad files that look good.
 
 Written from docs/model_format.md alone, as another program would read the format.
 """

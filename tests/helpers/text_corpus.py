@@ -14,7 +14,7 @@ SUBJECTS = {
 
 
 def make_corpus(n, seed=0):
-    """Documents of one or two subjects: words of these, and words that say nothing."""
+    """Documents of one or two subjects: words of these, and words without meaning."""
     rng = np.random.default_rng(seed)
     noise = [f"filler{i}" for i in range(60)]
     texts, tags = [], []

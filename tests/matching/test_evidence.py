@@ -1,4 +1,4 @@
-"""Rows that tell little or nothing: their scores are, or are close to, the labels' base rates."""
+"""Rows with little or no evidence: their scores equal, or are close to, the base rates."""
 
 import dataclasses
 from functools import cache
@@ -28,7 +28,7 @@ def data() -> Any:
 
 
 def with_common(X: Any) -> sp.csr_array:
-    """The rows with one more feature that all of them have: it says nothing."""
+    """The rows with one more feature, which all of them have, so it means nothing."""
     return sp.csr_array(sp.hstack([X, np.full((X.shape[0], 1), 0.3, dtype=np.float32)]))
 
 

@@ -207,7 +207,7 @@ def test_wider_matrix_adds_labels():
 
 
 def test_batch_of_one_new_label():
-    """No row is without it: what the others are like must come from the model."""
+    """No row lacks the label, so the model must supply the others."""
     clf = copy.deepcopy(fitted("linear", 1600, names=True))
     before = precision_of_names(clf)
     rows = np.flatnonzero(TEST.Y.toarray()[:, 24])

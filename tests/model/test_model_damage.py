@@ -1,4 +1,4 @@
-"""Model files that are wrong in every way we could think of."""
+"""Model files that are wrong in every conceivable way."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Compressed model files, with an index and a ranker, that are wrong in every way we thought of.
+"""Compressed model files, with an index and a ranker, that are wrong in every conceivable way.
 
 What they share with other files is in `test_model_damage`.
 """

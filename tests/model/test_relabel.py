@@ -1,4 +1,4 @@
-"""Labels that are forgotten or renamed: everything else stays as it was."""
+"""Dropped and renamed labels: everything else stays the same."""
 
 import copy
 from dataclasses import replace

@@ -187,7 +187,7 @@ def test_forms_of_row_and_labels():
 
 
 def test_rows_without_features(rerank):
-    """The bias is all there is."""
+    """There is only the bias."""
     found = model(rerank).explain_scores(sp.csr_array((1, 150), dtype=np.float32))
     labels, scores = model(rerank).predict_topk(sp.csr_array((1, 150), dtype=np.float32))
     assert [f.label for f in found] == labels[0][scores[0] > 0].tolist()

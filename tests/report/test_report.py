@@ -107,7 +107,7 @@ def without_figures(monkeypatch):
 
 @pytest.fixture(scope="module")
 def rows():
-    """Two labels of the test rows are such as a page must not take at their word."""
+    """Two labels of the test rows contain markup, which a page must escape."""
     train, test = (
         datasets.make_xmc(n, 80, 30, seed=0, labels_per_row=2.5, part=part)
         for n, part in ((600, "train"), (150, "test"))

@@ -1,4 +1,4 @@
-"""What a single connection may cost: heads, queued requests, answers that nobody reads."""
+"""Limits of a single connection: heads, queued requests, unread answers."""
 
 import re
 import select

@@ -1,4 +1,4 @@
-"""What stands before a request: size, key, time, number; and what browsers may do."""
+"""Checks of every request: size, key, time, number; and what browsers may do."""
 
 import logging
 import select
@@ -248,7 +248,7 @@ def test_large_batches_find_room(model_file):
 
 
 def test_mounted_application(own_model):
-    """Nobody tells it when it begins and when it ends: it learns, and saves that, by itself."""
+    """It gets no events at start and shutdown, so it learns and saves on its own."""
     outer, before = FastAPI(), own_model.stat().st_ino
     outer.mount("/tags", create_app([own_model], Settings(learn=True, save_every=0.1)))
     with running(outer) as client:

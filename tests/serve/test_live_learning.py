@@ -199,7 +199,7 @@ def test_invalid_correction_lines_skipped(own_model, caplog):
 
 
 def test_slow_learning_still_acknowledges(own_model, monkeypatch):
-    """Told that it took too long, a client would send it again."""
+    """After a timeout, a client would send it again."""
     plain, acknowledged = ldsm.TextTagger.partial_fit, threading.Event()
 
     def slow(self, *arguments):

@@ -1,4 +1,4 @@
-"""Files that somebody put where ours are about to be written."""
+"""Planted files at the paths of temporary files."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Copies of a document, in one batch or several: seeing the same evidence again lowers no score."""
+"""Copies of a document, in one batch or several: repeated evidence lowers no score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a text its words are."""
+"""The places of words in a text."""
 
 import pytest
 from hypothesis import given

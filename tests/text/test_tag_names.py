@@ -1,4 +1,4 @@
-"""Taggers that know what tags are called, also of tags that no document has."""
+"""Taggers that know the names of tags, including tags without documents."""
 
 import pickle
 from dataclasses import replace
@@ -267,7 +267,7 @@ def test_any_text_is_answered(text):
 
 
 def test_non_latin_tags():
-    """No rule knows a language: words and names of any script are compared."""
+    """No rule depends on a language: words and names of any script are compared."""
     shift = {ord(c): chr(ord(c) + 0x3D0) for c in map(chr, range(ord("a"), ord("z") + 1))}
 
     def shifted(tags):

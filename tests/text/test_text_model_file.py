@@ -1,4 +1,4 @@
-"""Taggers in files: the same again, and what is no tagger refused."""
+"""Taggers in files: they load unchanged, and other files are refused."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def test_tagger_round_trip(vectorizer, tmp_path):
 
 
 class Subclass(TfidfVectorizer):
-    """A vectorizer whose code no file could bring along."""
+    """A vectorizer with code, which a file cannot hold."""
 
 
 @pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")

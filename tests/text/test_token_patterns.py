@@ -1,4 +1,4 @@
-"""Regular expressions of files: none runs that might never end."""
+"""Regular expressions of files: those that might never finish are not run."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Texts of no known word, or of one that says nothing: no tag is claimed with confidence."""
+"""Texts without known words, or with a meaningless one: no tag gets a high score."""
 
 import dataclasses
 from functools import partial

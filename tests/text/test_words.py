@@ -152,7 +152,7 @@ def test_many_words_grow_the_tables():
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_safe(data):
-    """The core trusts nobody: broken UTF-8 ends words and is never read beyond."""
+    """Broken UTF-8 ends words and is never read beyond."""
     text, offsets = np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64)
     table = word_characters(np.array([0xF0], np.uint8))
     indptr, words, _, found, found_offsets, *sequence = _core.count_words(text, offsets, table)

@@ -342,7 +342,7 @@ def test_different_fit_refused(folder, grown, X_now, y_now, changes, message):
 
 
 def test_different_version_refused(folder, monkeypatch):
-    """It may grow other trees, and a model of both would be neither's."""
+    """It may grow other trees, which must not be mixed into one model."""
     monkeypatch.setattr("ldsm._trees.checkpoint.__version__", "99.0")
     with pytest.raises(ValueError, match="the version of ldsm is '99.0' now but was '.*'"):
         small().fit(XS, YS, checkpoint_dir=folder)

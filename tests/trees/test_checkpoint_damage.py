@@ -1,4 +1,4 @@
-"""Checkpoints that were damaged, and folders and disks that are in the way."""
+"""Damaged checkpoints, and folders and disks that cannot be used."""
 
 import errno
 import json
