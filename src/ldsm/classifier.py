@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ._arrays.row_weights import refuse_weights
 from ._execution.executor import Executor, ProgressCallback, check_callback
 from ._execution.memory import out_of_memory
 from ._execution.threads import state_of
@@ -239,6 +240,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         callback: ProgressCallback | None = None,
         checkpoint_dir: PathLike | None = None,
+        **others: Any,
     ) -> LdSMClassifier:
         """Grow the forest.
 
@@ -258,12 +260,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             `n_estimators` and `n_jobs` may change. If `random_state` is not an int, the seed stored
             in the folder is used. A folder with other data, parameters or seed raises an error.
             Delete the folder once the model is saved. `training_` has the number of reused trees.
+        **others : Any
+            Not supported. A `sample_weight` raises an error that says what to use instead.
 
         Returns
         -------
         LdSMClassifier
             Itself.
         """
+        refuse_weights("LdSMClassifier.fit", others)
         return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
 
     def partial_fit(
@@ -274,6 +279,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         absent: str = "auto",
         prior: str = "auto",
+        **others: Any,
     ) -> LdSMClassifier:
         """Update the model with new rows; the first call is a `fit`.
 
@@ -304,6 +310,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "auto": unless the label distribution of the batch differs from earlier rows;
             ``training_["history"]`` counts the rows of such batches as "skewed". "batch": always;
             label frequencies then follow the batch.
+        **others : Any
+            Not supported, as in `fit`.
 
         Returns
         -------
@@ -318,6 +326,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.partial_fit([[1, 1]] * 9, [["b", "new"]] * 9).classes_.tolist()
         ['a', 'b', 'new']
         """
+        refuse_weights("LdSMClassifier.partial_fit", others)
         check_options(absent, prior, type(self).__name__)
         if "model_" not in vars(self):
             return fit_classifier(self, X, y, classes=classes)
@@ -568,8 +577,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : None
             Not supported; present for compatibility with scikit-learn.
         """
-        if sample_weight is not None:
-            raise ValueError("LdSMClassifier does not support sample_weight. Got an array.")
+        refuse_weights("LdSMClassifier.score", {"sample_weight": sample_weight})
         model = self._fitted
         if model.label_form == "single":
             x, truth = rows_of_one_label(self, X, y)

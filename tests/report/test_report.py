@@ -177,7 +177,8 @@ def test_results_come_first(clf, rows, page, report):
 
 def test_better_threshold_is_named(clf, rows, page):
     best = Evaluation(clf, rows.test).scores().sets["best"]
-    (text,) = (p for p in page.all("p") if p.startswith("The threshold of the model is 0.500"))
+    (text,) = (p for p in page.all("p") if p.startswith("The threshold of the model is "))
+    assert f"model is {clf.threshold_:.3f};" in text
     assert f"is {best.threshold:.3f}" in text and f"to {100 * best.f1['samples']:.2f}." in text
 
 
@@ -227,7 +228,7 @@ def test_metrics_table(clf, rows, page, report):
     predicted = clf.predict(rows.test.X)
     f1 = [metrics.f1_score(rows.test.Y, predicted, a) for a in ("micro", "macro", "samples")]
     table = {row[0]: row[1:] for row in page.tables[1]}
-    assert table["threshold"][:2] == ["0.500", "0.500"]
+    assert table["threshold"][:2] == [f"{clf.threshold_:.3f}", "0.500"]
     assert [table[f"F1, {a}"][0] for a in ("micro", "macro", "samples")] == [
         f"{100 * value:.2f}" for value in f1
     ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from .._arrays.row_weights import refuse_weights
 from .._execution.executor import ProgressCallback
 from .._execution.threads import state_of
 from .._features.blocks import Blocks
@@ -109,6 +110,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         vocabulary: Any = None,
         callback: ProgressCallback | None = None,
         checkpoint_dir: PathLike | None = None,
+        **others: Any,
     ) -> TextTagger:
         """Learn words and trees in one pass over the documents.
 
@@ -133,12 +135,15 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             See `LdSMClassifier.fit`.
         checkpoint_dir : path, optional
             See `LdSMClassifier.fit`; the documents are read again each time.
+        **others : Any
+            Not supported. A `sample_weight` raises an error that says what to use instead.
 
         Returns
         -------
         TextTagger
             Itself.
         """
+        refuse_weights("TextTagger.fit", others)
         _check_parts(self)
         classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
         vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
@@ -170,7 +175,13 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         return hold_text(self, FittedText(classifier, corpus.features, rare, titles, groups))
 
     def partial_fit(
-        self, texts: Any, tags: Any = None, *, absent: str = "auto", prior: str = "auto"
+        self,
+        texts: Any,
+        tags: Any = None,
+        *,
+        absent: str = "auto",
+        prior: str = "auto",
+        **others: Any,
     ) -> TextTagger:
         """Update the model with new documents; the first call is a `fit`.
 
@@ -190,6 +201,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         absent, prior : str, default="auto"
             How to treat tags that a document does not have, and whether to refit scores to a skewed
             batch; see `LdSMClassifier.partial_fit`.
+        **others : Any
+            Not supported, as in `fit`.
 
         Returns
         -------
@@ -204,6 +217,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         >>> tagger.partial_fit(["leek import"] * 9, [["vegetables"]] * 9).classes_.tolist()
         ['fish', 'meat', 'vegetables']
         """
+        refuse_weights("TextTagger.partial_fit", others)
         check_options(absent, prior, type(self).__name__)
         if "fitted_" not in vars(self):
             return self.fit(texts, tags)
