@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
@@ -137,6 +137,8 @@ class Run:
 class Executor(ABC):
     """Runs a task on parts; every executor gives the same bits."""
 
+    DIRECT: ClassVar[bool] = False  # whether a single part, such as a row, is run without a `Run`
+
     @property
     @abstractmethod
     def at_once(self) -> int:
@@ -155,6 +157,8 @@ class Executor(ABC):
         `name` is the kind of part, such as "tree", for errors and lists of tasks. An error or
         Ctrl-C ends all tasks.
         """
+        if self.DIRECT and len(parts) == 1 and progress is None:
+            return [task(parts[0], Control.unshared())]
         run = Run.of(len(parts))
         with run.reporting(progress), run.cancel_on_error():
             return self._map(task, parts, run, name) if parts else []
@@ -185,24 +189,13 @@ class JoblibExecutor(Executor):
 class ThreadExecutor(Executor):
     """Runs tasks in threads of this process with any backend, so they need not be picklable."""
 
+    DIRECT: ClassVar[bool] = True
     n_jobs: int | None = None
 
     @property
     def at_once(self) -> int:
         workers = worker_count(self.n_jobs)
         return 1 if workers == 1 else min(workers, int(joblib.cpu_count()))
-
-    def map(
-        self,
-        task: Task[Part, Result],
-        parts: Sequence[Part],
-        *,
-        name: str = "part",
-        progress: Progress | None = None,
-    ) -> list[Result]:
-        if len(parts) == 1 and progress is None:  # such as a single row, which must be fast
-            return [task(parts[0], Control.unshared())]
-        return super().map(task, parts, name=name, progress=progress)
 
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str

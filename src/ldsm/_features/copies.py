@@ -58,8 +58,8 @@ def _by_row(indptr: NDArray[np.int64], values: NDArray[Any]) -> Iterator[NDArray
 def fresh_rows(keys: RowKeys, learned: RowKeys) -> Fresh:
     """Which rows of a batch have not been learned yet; copies within the batch count once.
 
-    If a row comes with other labels than before, those of before are forgotten: who changes them
-    back means it.
+    If a row comes with other labels than before, its former labels are forgotten, so that they can
+    be restored.
     """
     _, first = np.unique(keys[:, 1], return_index=True)
     rows = np.sort(first).astype(np.int64)
