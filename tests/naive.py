@@ -380,3 +380,107 @@ class NaiveTree:
             for label, count in leaf.histogram.items():
                 out[label] = out.get(label, 0.0) + count / whole / len(leaves)
         return out
+
+
+# -- label vectors from dense rows ---------------------------------------------------------------
+
+
+def dense_row(values):
+    """A row of length 2**14 in whole numbers."""
+    largest = max(abs(v) for v in values)
+    if largest == 0:
+        return [0] * len(values)
+    fine = [round(v / largest * 2**20) for v in values]
+    scale = 2**14 / sum(v * v for v in fine) ** 0.5
+    return [round(v * scale) for v in fine]
+
+
+class NaiveMeaning:
+    """The vectors of labels: rows and names are `dense_row`s, `names` is by label."""
+
+    STEP, RIDGE, NAME_ROWS = 2.0**-19, 0.03, 3
+
+    def __init__(self, rows, labels, n_labels, names=None):
+        told = [i for i, row in enumerate(rows) if any(row)]
+        n, d = len(told), len(rows[0])
+        total = [sum(rows[i][a] for i in told) for a in range(d)]
+        self.mean = [self.step(t / (n * 2**14)) for t in total]
+        share = [t / n for t in total]
+        spread = [
+            [sum(rows[i][a] * rows[i][b] for i in told) / n - share[a] * share[b] for b in range(d)]
+            for a in range(d)
+        ]
+        variance = plain_sum(spread[a][a] for a in range(d)) / d
+        for a in range(d):
+            spread[a][a] += max(variance, 1.0) * (self.RIDGE + d / n)
+        self.precision = self.in_bits(self.inverse(spread))
+        self.vectors = []
+        for label in range(n_labels):
+            own = [rows[i] for i in told if label in labels[i]]
+            name = (names or {}).get(label)
+            self.vectors.append(self.vector(own, name) if own or name else ([0] * d, 0.0, 0.0))
+
+    def step(self, value):
+        return round(value / self.STEP) * self.STEP
+
+    def inverse(self, a):
+        """By sweeping one pivot after the other."""
+        a, d = [row[:] for row in a], len(a)
+        for k in range(d):
+            pivot, column = 1 / a[k][k], [row[k] for row in a]
+            swept = [c * pivot for c in column]
+            for i, j in itertools.product(range(d), repeat=2):
+                if k not in (i, j):
+                    a[i][j] -= column[i] * swept[j]
+            for i in range(d):
+                a[i][k] = a[k][i] = swept[i]
+            a[k][k] = -pivot
+        return [[-a[i][j] * 2.0**28 for j in range(d)] for i in range(d)]
+
+    def in_bits(self, a):
+        """Of 20 bits, and symmetric."""
+        step = 2.0 ** (math.frexp(max(abs(v) for row in a for v in row))[1] - 20)
+        return [
+            [round(a[max(i, j)][min(i, j)] / step) * step for j in range(len(a))]
+            for i in range(len(a))
+        ]
+
+    def vector(self, own, name):
+        """Codes, unit and bias."""
+        d, n = len(self.mean), len(own)
+        mean = [0.0] * d
+        for a in range(d):
+            if own:
+                sums = sum(row[a] for row in own) / (2**14 * n)
+                mean[a] = self.step(sums - self.mean[a]) * n
+            if name:
+                mean[a] += self.NAME_ROWS * (name[a] / 2**14 - self.mean[a])
+            mean[a] = self.step(mean[a] / (n + self.NAME_ROWS))
+        vector = [
+            math.fsum(m * p for m, p in zip(mean, row, strict=True)) for row in self.precision
+        ]
+        unit = float(np.float32(max(abs(v) for v in vector) / (127 * 2**14)))
+        if unit == 0:
+            return [0] * d, 0.0, 0.0
+        codes = [max(-127, min(127, round(v / (unit * 2**14)))) for v in vector]
+        middle = [(m + c / 2) for m, c in zip(self.mean, mean, strict=True)]
+        bias = math.fsum(c * m for c, m in zip(codes, middle, strict=True)) * (unit * 2**14)
+        return codes, unit, float(np.float32(bias))
+
+    def score(self, row, label):
+        codes, unit, bias = self.vectors[label]
+        if unit == 0 or not any(row):
+            return np.float32(0)
+        product = sum(c * v for c, v in zip(codes, row, strict=True))
+        return np.float32(unit) * np.float32(product) - np.float32(bias)
+
+    def ranked(self, row, length, allowed=None):
+        """The best labels, lower ones first among equals."""
+        if not any(row):
+            return []
+        able = [
+            k
+            for k in range(len(self.vectors))
+            if self.vectors[k][1] > 0 and (allowed is None or allowed[k])
+        ]
+        return sorted(able, key=lambda k: (-self.score(row, k), k))[:length]

@@ -102,4 +102,21 @@ inline const uint8_t* checked_allowed(const std::optional<In<uint8_t>>& allowed,
     return allowed->data();
 }
 
+// Each label must have a place of its own.
+inline void check_places(const int32_t* places, int32_t n_labels) {
+    std::vector<uint8_t> taken(static_cast<size_t>(n_labels), 0);
+    for (int32_t label = 0; label < n_labels; ++label)
+        if (places[label] < 0 || places[label] >= n_labels || taken[places[label]]++ != 0)
+            refuse("The places of labels must be their numbers, each once.");
+}
+
+// Places that are not given are the labels' numbers.
+inline const int32_t* checked_places(const std::optional<In<int32_t>>& places, int32_t n_labels) {
+    if (!places) return nullptr;
+    check_equal(static_cast<int64_t>(places->size()), n_labels, "There must be a place per label");
+    check_aligned(*places, "The places");
+    check_places(places->data(), n_labels);
+    return places->data();
+}
+
 }  // namespace ldsm::bindings

@@ -103,17 +103,35 @@ struct NameArrays {
     int64_t n_sub_words = 0;
 };
 
+using Ranking = std::pair<In<int64_t>, In<int32_t>>;  // offsets, labels
+
+std::vector<GivenRanking> checked_rankings(const std::vector<Ranking>& rankings, int64_t n_rows,
+                                           int32_t n_known) {
+    std::vector<GivenRanking> out;
+    for (const auto& [offsets, labels] : rankings) {
+        check_offsets(offsets, labels.size(), "The offsets of a ranking");
+        check_equal(static_cast<int64_t>(offsets.size()) - 1, n_rows,
+                    "A ranking must have one list per row");
+        check_range(labels, n_known, "The labels of a ranking");
+        out.push_back({offsets.data(), labels.data()});
+    }
+    return out;
+}
+
 // The same rows as each matcher reads them.
 class CheckedMatchRows {
   public:
     // `indexed`: none if an index knows the features that the trees know.
     CheckedMatchRows(const CheckedFeatures& trees, const CheckedFeatures* indexed,
                      const CheckedFeatures* sub_words, std::optional<In2<uint8_t>> skip,
-                     std::optional<In<uint8_t>> fold)
+                     std::optional<In<uint8_t>> fold, std::vector<Ranking> given,
+                     std::vector<Ranking> added)
         : trees_(trees),
           indexed_(indexed == nullptr ? trees : *indexed),
           skip_(std::move(skip)),
-          fold_(std::move(fold)) {
+          fold_(std::move(fold)),
+          given_(std::move(given)),
+          added_(std::move(added)) {
         if (sub_words != nullptr) sub_words_.emplace(*sub_words);
         const int64_t n_rows = trees.view().n_rows;
         for (const CheckedFeatures* others : {indexed, sub_words})
@@ -123,9 +141,14 @@ class CheckedMatchRows {
             refuse("fold must have one entry per row.");
     }
     MatchRows of(const ForestView& forest) const {
-        return {&rows_for(forest, trees_), &indexed_.view(),
+        const int64_t n_rows = trees_.view().n_rows;
+        return {&rows_for(forest, trees_),
+                &indexed_.view(),
                 sub_words_ ? &sub_words_->view() : nullptr,
-                checked_skip(skip_, forest, trees_.view()), fold_ ? fold_->data() : nullptr};
+                checked_skip(skip_, forest, trees_.view()),
+                fold_ ? fold_->data() : nullptr,
+                checked_rankings(given_, n_rows, forest.n_known()),
+                checked_rankings(added_, n_rows, forest.n_known())};
     }
     void check_folds(size_t n_folds) const {
         for (size_t i = 0; fold_ && i < fold_->size(); ++i)
@@ -137,9 +160,8 @@ class CheckedMatchRows {
     std::optional<CheckedFeatures> sub_words_;
     std::optional<In2<uint8_t>> skip_;
     std::optional<In<uint8_t>> fold_;
+    std::vector<Ranking> given_, added_;
 };
-
-using Ranking = std::pair<In<int64_t>, In<int32_t>>;  // offsets, labels
 
 // What finds labels besides the trees.
 class CheckedMatchers {
@@ -147,11 +169,10 @@ class CheckedMatchers {
     CheckedMatchers(const std::vector<nb::object>& indexes,
                     const std::vector<nb::object>& sub_indexes,
                     std::optional<In<uint8_t>> telling_sub_words, nb::handle names,
-                    bool match_names, std::optional<In<uint8_t>> unseen, std::vector<Ranking> given)
+                    bool match_names, std::optional<In<uint8_t>> unseen)
         : telling_sub_words_(std::move(telling_sub_words)),
           match_names_(match_names),
-          unseen_(std::move(unseen)),
-          given_(std::move(given)) {
+          unseen_(std::move(unseen)) {
         for (const nb::object& index : indexes) indexes_.emplace_back(index);
         for (const nb::object& index : sub_indexes) sub_indexes_.emplace_back(index);
         if (!names.is_none()) names_.emplace(names);
@@ -169,8 +190,7 @@ class CheckedMatchers {
                 telling_sub_words_ ? telling_sub_words_->data() : nullptr,
                 names_ ? &names_->view : nullptr,
                 match_names_,
-                checked_allowed(unseen_, forest.n_known()),
-                rankings(rows.trees->n_rows, forest.n_known())};
+                checked_allowed(unseen_, forest.n_known())};
     }
     size_t n_folds() const {
         const size_t a = indexes_.size(), b = sub_indexes_.size();
@@ -187,36 +207,12 @@ class CheckedMatchers {
         }
         return out;
     }
-    std::vector<GivenRanking> rankings(int64_t n_rows, int32_t n_known) const {
-        std::vector<GivenRanking> out;
-        for (const auto& [offsets, labels] : given_) {
-            check_offsets(offsets, labels.size(), "The offsets of a ranking");
-            check_equal(static_cast<int64_t>(offsets.size()) - 1, n_rows,
-                        "A ranking must have one list per row");
-            check_range(labels, n_known, "The labels of a ranking");
-            out.push_back({offsets.data(), labels.data()});
-        }
-        return out;
-    }
     std::vector<IndexArrays> indexes_, sub_indexes_;
     std::optional<In<uint8_t>> telling_sub_words_;
     std::optional<NameArrays> names_;
     bool match_names_;
     std::optional<In<uint8_t>> unseen_;
-    std::vector<Ranking> given_;
 };
-
-// Each label must have a place of its own.
-void check_places(const ForestView& forest) {
-    if (forest.places == nullptr) return;
-    const int32_t n = forest.n_known();
-    std::vector<uint8_t> taken(static_cast<size_t>(n), 0);
-    for (int32_t label = 0; label < n; ++label) {
-        const int32_t place = forest.places[label];
-        if (place < 0 || place >= n || taken[place]++ != 0)
-            refuse("The forest's places must be the numbers of its labels, each once.");
-    }
-}
 
 nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedMatchRows& match_rows,
                      const CheckedMatchers& others, int64_t length,
@@ -226,7 +222,7 @@ nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedMatchRows& ma
     const MatchRows rows = match_rows.of(arrays.view);
     const Matchers matchers = others.of(arrays.view, rows);
     match_rows.check_folds(others.n_folds());
-    check_places(arrays.view);
+    if (arrays.view.places != nullptr) check_places(arrays.view.places, arrays.view.n_known());
     const uint8_t* may = checked_allowed(allowed, arrays.view.n_known());
     Monitor monitor = make_monitor(cancel);
     const Kernels& kernels = select_kernels(simd);
@@ -278,17 +274,17 @@ void bind_matching(nb::module_& m) {
           "An index with new rows added: (offsets, labels, codes, units).");
     nb::class_<CheckedMatchRows>(m, "MatchRows", "The same rows as each matcher reads them.")
         .def(nb::init<const CheckedFeatures&, const CheckedFeatures*, const CheckedFeatures*,
-                      std::optional<In2<uint8_t>>, std::optional<In<uint8_t>>>(),
+                      std::optional<In2<uint8_t>>, std::optional<In<uint8_t>>, std::vector<Ranking>,
+                      std::vector<Ranking>>(),
              "trees"_a, "indexed"_a.none() = nb::none(), "sub_words"_a.none() = nb::none(),
-             as_is("skip") = nb::none(), as_is("fold") = nb::none());
+             as_is("skip") = nb::none(), as_is("fold") = nb::none(),
+             as_is("given") = std::vector<Ranking>(), as_is("added") = std::vector<Ranking>());
     nb::class_<CheckedMatchers>(m, "Matchers", "What finds labels besides the trees.")
         .def(nb::init<const std::vector<nb::object>&, const std::vector<nb::object>&,
-                      std::optional<In<uint8_t>>, nb::handle, bool, std::optional<In<uint8_t>>,
-                      std::vector<Ranking>>(),
+                      std::optional<In<uint8_t>>, nb::handle, bool, std::optional<In<uint8_t>>>(),
              "indexes"_a, "sub_indexes"_a = std::vector<nb::object>(),
              as_is("telling_sub_words") = nb::none(), "names"_a.none() = nb::none(),
-             "match_names"_a = false, as_is("unseen") = nb::none(),
-             as_is("given") = std::vector<Ranking>());
+             "match_names"_a = false, as_is("unseen") = nb::none());
     m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "rows"_a, "matchers"_a, "length"_a,
           as_is("allowed") = nb::none(), as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The candidates of each row: indptr, labels and, as far as they are known, the scores of "

@@ -7,6 +7,7 @@ void bind_rows(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_router(nb::module_& m);
 void bind_matching(nb::module_& m);
+void bind_meaning(nb::module_& m);
 void bind_ranker(nb::module_& m);
 void bind_label_vectors(nb::module_& m);
 void bind_blend(nb::module_& m);
@@ -23,6 +24,7 @@ NB_MODULE(_core, m) {
     bind_tree(m);
     bind_router(m);
     bind_matching(m);
+    bind_meaning(m);
     bind_ranker(m);
     bind_label_vectors(m);
     bind_blend(m);

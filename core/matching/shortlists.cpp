@@ -95,7 +95,8 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
     if (indexed) rankings.push_back(&by_index);
     if (spelled) rankings.push_back(&by_parts);
     if (named && matchers.match_names) rankings.push_back(&by_names);
-    std::vector<std::vector<Scored>> given(matchers.given.size());
+    std::vector<std::vector<Scored>> given(rows.given.size());
+    std::vector<Scored> added;
     for (const auto& one : given) rankings.push_back(&one);
     Turns turns(forest, length);
     const auto ranked = [&](const auto& votes, const uint8_t* may, int64_t most,
@@ -120,7 +121,7 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
                     out.best_cosine.push_back(names.best_cosine());
                 }
                 for (size_t i = 0; i < given.size(); ++i)
-                    listed(matchers.given[i], row, allowed, forest.places, given[i]);
+                    listed(rows.given[i], row, allowed, forest.places, given[i]);
                 turns.take(rankings);
                 double evidence = features.evidence().total + parts.evidence().total;
                 if (!indexed && !spelled)
@@ -132,6 +133,10 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
                 if (new_labels) {
                     ranked(names, unseen.data(), kUnseenLabels, by_names);
                     turns.add(by_names);
+                }
+                for (const GivenRanking& more : rows.added) {
+                    listed(more, row, allowed, forest.places, added);
+                    turns.add(added);
                 }
                 turns.drain(forest.n_labels, [&](int32_t label) {
                     out.labels.push_back(label);

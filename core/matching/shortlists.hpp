@@ -24,19 +24,21 @@ struct ShortlistArrays {
     std::vector<float> best_cosine, most_telling, evidence;
 };
 
-// The same rows as each matcher reads them.
+// Labels that a matcher outside the core lists for each row, best first.
+struct GivenRanking {
+    const int64_t* offsets;  // n_rows + 1
+    const int32_t* labels;
+};
+
+// The same rows as each matcher reads them, and as matchers outside the core have ranked them.
 struct MatchRows {
     const FeatureRows* trees;
     const FeatureRows* indexed;
     const FeatureRows* sub_words;  // by `sub_indexes` and `names`; or null
     const uint8_t* skip;           // as in `Descent`
     const uint8_t* fold;           // per row, the index to ask; null: the first
-};
-
-// Labels that a matcher outside the core lists for each row, best first.
-struct GivenRanking {
-    const int64_t* offsets;  // n_rows + 1
-    const int32_t* labels;
+    std::vector<GivenRanking> given;
+    std::vector<GivenRanking> added;  // all of these labels stand on the lists, beyond their length
 };
 
 // What finds labels besides the trees.
@@ -48,7 +50,6 @@ struct Matchers {
     bool match_names;  // whether names find labels, or only score those that others find
     const uint8_t*
         unseen;  // 1 for each label without a training row, dropped ones included; or null
-    std::vector<GivenRanking> given;
 };
 
 // The best labels of each matcher in turn, at most `length`. A

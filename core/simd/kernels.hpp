@@ -83,6 +83,11 @@ struct FeatureMap {
 using FindPlaces = void (*)(const FeatureMap* maps, const uint32_t* feature, int64_t length,
                             int64_t n_stored, int32_t* places);
 
+// Products of the vectors of consecutive labels with up to 4 dense rows, label by label. They must
+// fit int32, and do so whatever the order in which they are added up.
+using DenseProducts = void (*)(const int8_t* codes, int64_t n_labels, int64_t width,
+                               const int16_t* const* rows, int64_t n_rows, int32_t* products);
+
 // Where a row goes: every direction with a margin above 0.5, else the largest (lowest number
 // first).
 inline uint8_t directions_of(const float* margins, int arity) {
@@ -101,6 +106,7 @@ struct Kernels {
     TrainRows sgd;  // plain and averaged
     RowMargins margins[kMaxArity + 1];
     FindPlaces find_places;
+    DenseProducts dense_products;
 
     const TrainRows& train(Optimizer optimizer) const {
         return optimizer == Optimizer::kNag ? nag : sgd;

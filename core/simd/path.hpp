@@ -20,6 +20,7 @@
 namespace ldsm {
 namespace LDSM_PATH {
 
+#include "simd/dense.hpp"
 #include "simd/lanes.hpp"
 #include "simd/objective.hpp"
 #include "simd/regressors.hpp"
@@ -78,6 +79,7 @@ inline Kernels make_kernels() {
     for (int m = 2; m <= kMaxArity; ++m)
         k.margins[m] = m == 2 ? row_margins<2> : m <= 4 ? row_margins<4> : row_margins<8>;
     k.find_places = find_places;
+    k.dense_products = dense_products;
     return k;
 }
 

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._matching.feature_index import FeatureIndex
+from ._matching.meaning import Meaning
 from ._matching.names import NameIndex
 from ._ranking.blend import Pairs
 from ._ranking.label_vectors import LabelVectors
@@ -191,7 +192,27 @@ class MatchRows:
         sub_words: CheckedFeatures | None = None,
         skip: Bytes | None = None,
         fold: Bytes | None = None,
+        given: Sequence[tuple[Offsets, Ints]] = [],
+        added: Sequence[tuple[Offsets, Ints]] = [],
     ) -> None: ...
+
+def rank_by_meaning(
+    meaning: Meaning,
+    rows: NDArray[np.int16],
+    length: int,
+    allowed: Bytes | None = None,
+    places: Ints | None = None,
+    cancel: Ints | None = None,
+    simd: str = "auto",
+) -> tuple[Offsets, Ints]: ...
+def meaning_scores(
+    meaning: Meaning,
+    rows: NDArray[np.int16],
+    list_indptr: Offsets,
+    list_labels: Ints,
+    cancel: Ints | None = None,
+    simd: str = "auto",
+) -> Floats: ...
 
 class Matchers:
     """What finds labels besides the trees."""
@@ -204,7 +225,6 @@ class Matchers:
         names: NameIndex | None = None,
         match_names: bool = False,
         unseen: Bytes | None = None,
-        given: Sequence[tuple[Offsets, Ints]] = [],
     ) -> None: ...
 
 def shortlists(

@@ -21,11 +21,12 @@ from ._model.explain import LabelScore, RowExplainer, explain_paths
 from ._model.fit import fit_model
 from ._model.fitted import FittedModel
 from ._model.inputs import (
+    as_matrix,
     labelled_rows,
     new_rows,
-    one_row,
     rows_of_one_label,
     rows_to_learn,
+    sparse_rows,
     training_rows,
 )
 from ._model.learn import check_can_learn, check_options, learned
@@ -238,6 +239,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any = None,
         *,
+        embeddings: Any = None,
+        label_embeddings: Any = None,
         callback: ProgressCallback | None = None,
         checkpoint_dir: PathLike | None = None,
         **others: Any,
@@ -251,6 +254,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : labels of each row
             A sparse or dense 0/1 matrix, lists of labels of any hashable kind, or one label per
             row.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            A dense vector for each row, such as an encoder makes of a text or an image, with at
+            most 4,096 columns. Only their directions count; a row of zeros says nothing. They find
+            labels besides the trees and are a signal of the blend, if that improves held-out rows;
+            so they need a linear second stage. Predictions then need embeddings, too.
+        label_embeddings : mapping from labels to vectors, optional
+            Vectors of label names by the same encoder. A name counts as a few rows of its label.
         callback : callable, optional
             Called about ten times a second with (nodes grown, maximum number of nodes).
         checkpoint_dir : path, optional
@@ -269,7 +279,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Itself.
         """
         refuse_weights("LdSMClassifier.fit", others)
-        return fit_classifier(self, X, y, callback=callback, checkpoint_dir=checkpoint_dir)
+        return fit_classifier(
+            self,
+            X,
+            y,
+            embeddings=embeddings,
+            label_embeddings=label_embeddings,
+            callback=callback,
+            checkpoint_dir=checkpoint_dir,
+        )
 
     def partial_fit(
         self,
@@ -279,6 +297,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         absent: str = "auto",
         prior: str = "auto",
+        embeddings: Any = None,
+        label_embeddings: Any = None,
         **others: Any,
     ) -> LdSMClassifier:
         """Update the model with new rows; the first call is a `fit`.
@@ -310,6 +330,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "auto": unless the label distribution of the batch differs from earlier rows;
             ``training_["history"]`` counts the rows of such batches as "skewed". "batch": always;
             label frequencies then follow the batch.
+        embeddings, label_embeddings : optional
+            As in `fit`; of label vectors, only those of labels without rows so far are used.
         **others : Any
             Not supported, as in `fit`.
 
@@ -329,13 +351,20 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse_weights("LdSMClassifier.partial_fit", others)
         check_options(absent, prior, type(self).__name__)
         if "model_" not in vars(self):
-            return fit_classifier(self, X, y, classes=classes)
+            return fit_classifier(
+                self,
+                X,
+                y,
+                classes=classes,
+                embeddings=embeddings,
+                label_embeddings=label_embeddings,
+            )
         model = self._fitted
         settings = self.get_params(deep=False)
         check_params(settings, type(self).__name__)
         check_can_learn(model)
         with out_of_memory("learn new rows"):
-            x, labels = rows_to_learn(self, model, X, y, classes)
+            x, labels = rows_to_learn(self, model, X, y, classes, embeddings)
             new = learned(
                 model,
                 x,
@@ -344,6 +373,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
                 absent=absent,
                 prior=prior,
+                label_embeddings=label_embeddings,
             )
         return self._changed(model, new)
 
@@ -425,6 +455,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         only: Any = None,
         without: Any = None,
         tail: float = 0.0,
+        embeddings: Any = None,
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """The k best labels of each row, best first, and their scores.
 
@@ -445,6 +476,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             `ldsm.metrics.propensities`. 1 gives the best order for PSP@k if the scores are
             calibrated.
             The returned scores do not change.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            As in `fit`; required if the model was trained with them.
 
         Returns
         -------
@@ -453,7 +486,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores : float32 ndarray of shape (n_rows, k)
             In [0, 1].
         """
-        model, x = self._fitted, new_rows(self, X)
+        model, x = self._fitted, new_rows(self, X, embeddings)
         allowed = model.allowed(only, without)
         most = model.n_labels if allowed is None else int(allowed.sum())
         Number(1, most, integer=True).check("k", k)
@@ -462,7 +495,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return model.classes[columns], scores
 
-    def predict_proba(self, X: Any, *, only: Any = None, without: Any = None) -> Any:
+    def predict_proba(
+        self, X: Any, *, only: Any = None, without: Any = None, embeddings: Any = None
+    ) -> Any:
         """Scores of all labels: CSR for sparse y or lists, else dense.
 
         With one label per row, the scores of a row sum to 1, unless labels are chosen; the scores
@@ -474,16 +509,20 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Sparse or dense.
         only, without : sequences of labels, optional
             Predict only these labels, or all but these; see `predict_topk`.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            As in `fit`; required if the model was trained with them.
 
         Returns
         -------
         csr_array or ndarray of shape (n_rows, n_labels)
             Scores in the columns of `classes_`.
         """
-        model, x = self._fitted, new_rows(self, X)
+        model, x = self._fitted, new_rows(self, X, embeddings)
         return model.probabilities(x, allowed=model.allowed(only, without), n_jobs=self.n_jobs)
 
-    def predict(self, X: Any, *, only: Any = None, without: Any = None) -> Any:
+    def predict(
+        self, X: Any, *, only: Any = None, without: Any = None, embeddings: Any = None
+    ) -> Any:
         """The labels of each row, in the form of the y of `fit`.
 
         With one label per row, the best one. Otherwise the labels whose score reaches `threshold_`:
@@ -498,13 +537,15 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Sparse or dense.
         only, without : sequences of labels, optional
             Predict only these labels, or all but these; see `predict_topk`.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            As in `fit`; required if the model was trained with them.
 
         Returns
         -------
         csr_array, ndarray or list of lists
             In the form of the y of `fit`.
         """
-        model, x = self._fitted, new_rows(self, X)
+        model, x = self._fitted, new_rows(self, X, embeddings)
         options: dict[str, Any] = {
             "allowed": model.allowed(only, without),
             "n_jobs": self.n_jobs,
@@ -518,7 +559,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return decided if model.label_form == "sparse" else decided.toarray()
 
     def tune_threshold(
-        self, X: Any, y: Any = None, *, average: str = "micro", per_label: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        average: str = "micro",
+        per_label: bool = False,
+        embeddings: Any = None,
     ) -> LdSMClassifier:
         """Set `threshold_` to the value with the highest F1 of `predict` on held-out rows.
 
@@ -537,6 +584,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         per_label : bool, default=False
             Give every label its own threshold with the best F1. Labels without a held-out row, or
             without a scored one, get the common threshold.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            As in `fit`; required if the model was trained with them.
 
         Returns
         -------
@@ -557,7 +606,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "With one label per row, there is no threshold to tune: `predict` returns the best "
                 "label."
             )
-        x, truth = labelled_rows(self, model, X, y)
+        x, truth = labelled_rows(self, model, X, y, embeddings)
         scores = model.scores(x, n_jobs=self.n_jobs)
         threshold = best_threshold(scores, truth, average)
         new: Threshold = threshold
@@ -565,7 +614,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             new = best_label_thresholds(scores, truth, threshold)
         return self._replaced(model, replace(model, threshold=new))
 
-    def score(self, X: Any, y: Any = None, sample_weight: None = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: None = None, *, embeddings: Any = None
+    ) -> float:
         """Accuracy for one label per row, else precision at 1.
 
         Parameters
@@ -576,14 +627,16 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             In any form that `fit` accepts.
         sample_weight : None
             Not supported; present for compatibility with scikit-learn.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            As in `fit`; required if the model was trained with them.
         """
         refuse_weights("LdSMClassifier.score", {"sample_weight": sample_weight})
         model = self._fitted
         if model.label_form == "single":
-            x, truth = rows_of_one_label(self, X, y)
+            x, truth = rows_of_one_label(self, X, y, embeddings)
             columns, _ = model.top_columns(x, 1, n_jobs=self.n_jobs)
             return float(np.mean(model.classes[columns[:, 0]] == truth))
-        x, labels = labelled_rows(self, model, X, y)
+        x, labels = labelled_rows(self, model, X, y, embeddings)
         return precision_at_k(labels, model.top_columns(x, 1, n_jobs=self.n_jobs)[0], k=1)
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, NDArray[np.int64]]:
@@ -601,7 +654,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tree_offsets : int64 ndarray of shape (n_trees + 1,)
             Columns ``tree_offsets[t]`` to ``tree_offsets[t + 1]`` are the nodes of tree t.
         """
-        forest, x = self._fitted.forest, new_rows(self, X)
+        forest, x = self._fitted.forest, sparse_rows(self, X)
         indptr, nodes = forest.visited_nodes(x.read_by("trees"))
         ones = np.ones(len(nodes), dtype=np.int8)
         shape = (x.n_rows, forest.n_nodes)
@@ -628,10 +681,16 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             number D is the bias). `leaves` are the leaves reached: `node`, `depth`, `rows` (of
             training), `labels`, most frequent first, and `shares`, their scores in the leaf.
         """
-        return explain_paths(self._fitted, one_row(self, x), max_reasons)
+        return explain_paths(self._fitted, sparse_rows(self, as_matrix(x)), max_reasons)
 
     def explain_scores(
-        self, x: Any, k: int = 5, max_reasons: int = 10, *, labels: Any = None
+        self,
+        x: Any,
+        k: int = 5,
+        max_reasons: int = 10,
+        *,
+        labels: Any = None,
+        embeddings: Any = None,
     ) -> list[LabelScore]:
         """Explain the scores of one row's k best labels, or of the given `labels`, best first.
 
@@ -649,6 +708,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Maximum number of features per label.
         labels : sequence of labels, optional
             Explain these labels instead.
+        embeddings : matrix of shape (n_rows, n_dimensions), optional
+            As in `fit`; required if the model was trained with them.
 
         Returns
         -------
@@ -658,11 +719,12 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             `index_score` (association of the row's features with the label), `margin` of the linear
             classifier with its `bias` and `reasons` (features and their contributions, strongest
             first), `distance` to the label's centroid, `name` (the best matching name of the label,
-            and the share of it that matches).
+            and the share of it that matches), `meaning` (the score of the embedding for the label).
         """
         model = self._fitted
         allowed = model.allowed(labels)
-        explainer = RowExplainer(model, one_row(self, x))
+        row = new_rows(self, as_matrix(x), as_matrix(embeddings))
+        explainer = RowExplainer(model, row)
         if allowed is None:
             return explainer.best(k, max_reasons)
         return explainer.among(np.flatnonzero(allowed).tolist(), max_reasons)
@@ -751,6 +813,8 @@ def fit_classifier(
     checkpoint_dir: PathLike | None = None,
     executor: Executor | None = None,
     classes: Any = None,
+    embeddings: Any = None,
+    label_embeddings: Any = None,
 ) -> LdSMClassifier:
     """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere.
 
@@ -763,7 +827,15 @@ def fit_classifier(
     with out_of_memory("train the model"):
         fitted = fit_model(
             settings,
-            training_rows(clf, X, y, former=former, classes=classes),
+            training_rows(
+                clf,
+                X,
+                y,
+                former=former,
+                classes=classes,
+                embeddings=embeddings,
+                label_embeddings=label_embeddings,
+            ),
             former=former,
             executor=executor,
             callback=callback,

@@ -292,7 +292,7 @@ def test_forest_sizes(name, value):
 @pytest.mark.parametrize("places", [[0, 1, 1], [0, 1, 3], [0, 1, -1], [2, 2, 2, 2]])
 def test_label_places_are_unique(places):
     forest = three_node_tree(places=np.array(places, dtype=np.int32))
-    with pytest.raises(ValueError, match="places must be the numbers of its labels, each once"):
+    with pytest.raises(ValueError, match="places of labels must be their numbers, each once"):
         shortlists(forest, True, X3.checked, 2, [])
 
 

@@ -96,7 +96,7 @@ def shortlists(
     **options: Any,
 ) -> Any:
     """The core's, with rows and matchers in parts."""
-    of_rows = ("indexed", "sub_words", "skip", "fold")
+    of_rows = ("indexed", "sub_words", "skip", "fold", "given", "added")
     of_call = ("cancel", "simd")
     rows, call, others = (
         {name: options[name] for name in options if kind(name)}

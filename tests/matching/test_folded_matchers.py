@@ -20,7 +20,7 @@ class Echo(Matcher):
 
     fold: NDArray[np.int64]
 
-    def ranked(self, x: FeatureArrays, length: int, allowed: Any, cancel: Any) -> Any:
+    def ranked(self, x: Any, length: int, allowed: Any, places: Any, cancel: Any) -> Any:
         lists = [
             [int(row[0]), int(self.fold[0])][: int(row[0]) % 3] for row in x.matrix().toarray()
         ]

@@ -228,8 +228,8 @@ def some_pairs(n: int = 4000) -> tuple[Pairs, Any]:
         rng.normal(size=n).astype(np.float32),
         rng.random(n),
         *(rng.random(n).astype(np.float32) for _ in range(2)),
-        "okdr",
-        rng.random((4, n)),
+        "okdrh",
+        rng.random((5, n)),
     )
     odds = 2 * tree_log_odds(pairs.tree_scores) + 1.5 * pairs.margins - pairs.distances
     return pairs, rng.random(n) < 1 / (1 + np.exp(-odds))
@@ -272,8 +272,8 @@ def test_extreme_pairs_give_finite_probabilities() -> None:
         np.array([-1e30, 1e30, 0], np.float32),
         np.array([0, 1e30, 4]),
         *[np.array([0, 3e38, 1e-45], np.float32)] * 2,
-        "okdr",
-        np.tile([0, 3e38, 1e-45], (4, 1)),
+        "okdrh",
+        np.tile([0, 3e38, 1e-45], (5, 1)),
     )
     for kind in KINDS:
         signs = np.resize([1.0, 2.0, -3.0], len(KINDS[kind].terms))

@@ -7,7 +7,7 @@ and an entry in `READS` for each part that reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
 from .._execution.threads import state_of
+from .dense import DenseRows
 
 # In the order of their columns where one matrix holds them all: in a file, and in the `X` of the
 # classifier inside a tagger.
@@ -23,6 +24,7 @@ MAIN = "main"  # the words of texts, or all features of a matrix
 BIGRAMS = "bigrams"  # two adjacent words
 SUB_WORDS = "sub_words"  # runs of characters of a word
 BLOCKS = (MAIN, BIGRAMS, SUB_WORDS)
+DENSE = "dense"  # the vectors of an encoder: rows of another kind, which lie beside these
 
 # A part that reads several blocks gets them side by side. Bigrams would swamp the trees.
 READS: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +32,7 @@ READS: Mapping[str, tuple[str, ...]] = {
     "index": (MAIN,),
     "sub_index": (SUB_WORDS,),
     "names": (SUB_WORDS,),
+    "meaning": (DENSE,),
     "ranker": (MAIN, BIGRAMS),
     "centroids": (MAIN, BIGRAMS),
 }
@@ -40,13 +43,14 @@ class Layout:
     """The number of features of each block; a block that a model lacks has none."""
 
     widths: tuple[int, ...]  # in the order of BLOCKS
+    dense: int = 0  # dimensions of the dense block
 
     @classmethod
-    def of(cls, **widths: int) -> Layout:
-        return cls(tuple(widths.get(name, 0) for name in BLOCKS))
+    def of(cls, *, dense: int = 0, **widths: int) -> Layout:
+        return cls(tuple(widths.get(name, 0) for name in BLOCKS), dense)
 
     def __getitem__(self, block: str) -> int:
-        return self.widths[BLOCKS.index(block)]
+        return self.dense if block == DENSE else self.widths[BLOCKS.index(block)]
 
     @property
     def n_features(self) -> int:
@@ -58,7 +62,8 @@ class Layout:
 
     def widened(self, block: str, more: int) -> Layout:
         """With more features in one block."""
-        return Layout.of(**{name: self[name] + more * (name == block) for name in BLOCKS})
+        widths = {name: self[name] + more * (name == block) for name in BLOCKS}
+        return Layout.of(**widths, dense=self.dense)
 
     def split(self, x: FeatureArrays) -> Blocks:
         """The blocks of rows that hold all of them side by side."""
@@ -70,7 +75,8 @@ class Layout:
         """Rows with features of the main block only, of which `x` may have the first ones."""
         rows = FeatureArrays(x.indptr, x.indices, x.values, self[MAIN])
         others = {name: _without_features(x, self[name]) for name in BLOCKS[1:] if self[name]}
-        return Blocks({MAIN: rows, **others})
+        dense = np.zeros((x.n_rows, self.dense), dtype=np.int16)
+        return Blocks({MAIN: rows, **others}, DenseRows(dense) if self.dense else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +84,7 @@ class Blocks:
     """The same rows in each block; `MAIN` is always there."""
 
     arrays: Mapping[str, FeatureArrays]
+    dense: DenseRows | None = None
 
     @classmethod
     def of(cls, main: FeatureArrays) -> Blocks:
@@ -96,7 +103,8 @@ class Blocks:
 
     @property
     def layout(self) -> Layout:
-        return Layout.of(**{name: block.n_features for name, block in self.arrays.items()})
+        widths = {name: block.n_features for name, block in self.arrays.items()}
+        return Layout.of(**widths, dense=0 if self.dense is None else self.dense.width)
 
     @property
     def n_features(self) -> int:
@@ -107,8 +115,17 @@ class Blocks:
         """Number of non-zero values."""
         return sum(len(block.values) for block in self.arrays.values())
 
-    def read_by(self, part: str) -> FeatureArrays:
-        """What a part of a model reads; rows without features if its blocks are missing."""
+    def with_dense(self, dense: DenseRows | None) -> Blocks:
+        """The same rows with another dense block."""
+        return replace(self, dense=dense)
+
+    def read_by(self, part: str) -> Any:
+        """What a part of a model reads; rows without features if its blocks are missing.
+
+        These are `FeatureArrays`, or `DenseRows` for a part that reads the dense block.
+        """
+        if READS[part] == (DENSE,):
+            return self.dense
         found = tuple(name for name in READS[part] if name in self.arrays)
         if not found:
             return _without_features(self.main, 0)
@@ -116,6 +133,8 @@ class Blocks:
 
     def has(self, part: str) -> bool:
         """Whether there is any block for a part of a model to read."""
+        if READS[part] == (DENSE,):
+            return self.dense is not None
         return any(name in self.arrays for name in READS[part])
 
     def joined(self) -> FeatureArrays:
@@ -152,26 +171,31 @@ class Blocks:
 
     def without_features(self) -> Blocks:
         """Rows that have no features."""
-        return self._each(lambda block: _without_features(block, block.n_features))
+        arrays = {
+            name: _without_features(block, block.n_features) for name, block in self.arrays.items()
+        }
+        return Blocks(arrays, None if self.dense is None else self.dense.without_features())
 
     def apart_from(self, X: Any) -> Blocks:
         """See `FeatureArrays.apart_from`."""
-        return self._each(lambda block: block.apart_from(X))
+        arrays = {name: block.apart_from(X) for name, block in self.arrays.items()}
+        return Blocks(arrays, self.dense)
 
-    def _each(self, change: Callable[[FeatureArrays], FeatureArrays]) -> Blocks:
-        return Blocks({name: change(block) for name, block in self.arrays.items()})
+    def _each(self, change: Callable[[Any], Any]) -> Blocks:
+        arrays = {name: change(block) for name, block in self.arrays.items()}
+        return Blocks(arrays, None if self.dense is None else change(self.dense))
 
 
 def stacked(chunks: Sequence[Blocks]) -> Blocks:
     """The rows of several chunks, one after the other."""
     if len(chunks) == 1:
         return chunks[0]
-    return Blocks(
-        {
-            name: FeatureArrays.stacked([chunk.arrays[name] for chunk in chunks])
-            for name in chunks[0].arrays
-        }
-    )
+    arrays = {
+        name: FeatureArrays.stacked([chunk.arrays[name] for chunk in chunks])
+        for name in chunks[0].arrays
+    }
+    dense = [chunk.dense for chunk in chunks if chunk.dense is not None]
+    return Blocks(arrays, DenseRows.stacked(dense) if dense else None)
 
 
 def _without_features(x: FeatureArrays, n_features: int) -> FeatureArrays:

@@ -38,6 +38,8 @@ def row_keys(x: Blocks, y: LabelArrays) -> RowKeys:
         for block in x.arrays.values()
         for values in (block.indices, block.values)
     ]
+    if x.dense is not None:
+        parts.append(iter(x.dense.values))
     names = [repr(label).encode("utf-8", "surrogatepass") for label in y.classes.tolist()]
     keys = np.empty((x.n_rows, 2), np.uint64)
     for row, (own, *content) in enumerate(zip(_by_row(y.indptr, y.indices), *parts, strict=True)):

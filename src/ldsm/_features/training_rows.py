@@ -14,6 +14,7 @@ from .._arrays.labels import LabelArrays
 from .._storage.strings import Strings
 from ..datasets.dataset import StoreLocation, SubWordForm, TextForm
 from .blocks import Blocks, Layout
+from .dense import LabelVectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,7 @@ class TrainingRows:
     sub_word_form: SubWordForm | None = None
     label_synonyms: Mapping[str, Sequence[str]] | None = None  # names of labels that have others
     with_names: bool = True  # whether label names may be used
+    label_vectors: LabelVectors | None = None  # of names, by the encoder of the dense block
 
     @property
     def n_rows(self) -> int:
@@ -43,7 +45,10 @@ class TrainingRows:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of rows and labels; it does not depend on the form of X."""
-        return rows_fingerprint(self.blocks.arrays.values(), self.y)
+        sparse = rows_fingerprint(self.blocks.arrays.values(), self.y)
+        if self.blocks.dense is None:
+            return sparse
+        return hashlib.sha256(sparse.encode() + self.blocks.dense.values.tobytes()).hexdigest()
 
 
 def rows_fingerprint(blocks: Iterable[FeatureArrays], y: LabelArrays) -> str:

@@ -16,6 +16,7 @@ from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks
 from .._trees.forest import Forest
 from .feature_index import FeatureIndex, SubWordIndex
+from .meaning import Meaning
 from .names import NameIndex
 from .part import Matcher, Part, Ranking, TrainedMatcher
 from .shortlists import Shortlists
@@ -25,7 +26,9 @@ MATCHERS: Mapping[str, type[Matcher]] = {
     "index": FeatureIndex,
     "sub_index": SubWordIndex,
     "names": NameIndex,
+    "meaning": Meaning,
 }
+UNSEEN_LABELS = 20  # without a training row, that a matcher adds to a list; as in the core
 # Rows per part: few for a small set, so that all threads get some. Multiples of 8, so that chunks
 # of packed bits start at whole bytes.
 _FEW_ROWS, _MANY_ROWS = 512, 2048
@@ -43,23 +46,20 @@ class _Known:
     names: Any = None
     match_names: bool = False
     unseen: NDArray[np.uint8] | None = None
-    given: Sequence[Ranking] = ()
 
     @classmethod
     def of(
         cls,
         found: Mapping[str, Sequence[Matcher]],
-        given: Sequence[Ranking],
         telling_sub_words: NDArray[np.uint8] | None = None,
         **others: Any,
     ) -> _Known:
-        """From each matcher, or one for each fold, and the rankings of those outside the core."""
+        """From each matcher, or one for each fold."""
         return cls(
             indexes=found.get("index", ()),
             sub_indexes=found.get("sub_index", ()),
             telling_sub_words=telling_sub_words if "sub_index" in found else None,
             names=next(iter(found.get("names", ())), None),
-            given=given,
             **others,
         )
 
@@ -82,7 +82,7 @@ class Matchers(NamedTuple):
     def of(cls, parts: Mapping[str, Part], **others: Any) -> Matchers:
         """The matchers among the parts of a model; for `others`, see ``_core.Matchers``."""
         found = {name: part for name, part in parts.items() if isinstance(part, Matcher)}
-        known = _Known.of({name: (matcher,) for name, matcher in found.items()}, (), **others)
+        known = _Known.of({name: (matcher,) for name, matcher in found.items()}, **others)
         return cls(known, {name: part for name, part in found.items() if not part.IN_CORE})
 
 
@@ -100,14 +100,21 @@ def match(
     cancel: CancelFlag | None = None,
 ) -> Shortlists:
     """The shortlists of new rows, at most `length` labels, by the trees and the matchers."""
-    known = matchers.known
-    if matchers.outside:
-        rankings = [
-            matcher.ranked(x.read_by(name), length, allowed, cancel)
+    known, places = matchers.known, forest.places if len(forest.places) else None
+
+    def ranked(most: int, able: NDArray[np.uint8] | None) -> list[Ranking]:
+        return [
+            matcher.ranked(x.read_by(name), most, able, places, cancel)
             for name, matcher in matchers.outside.items()
         ]
-        known = replace(known, given=rankings)
-    return _matched(forest, x, length, known, by_rows, allowed, cancel)
+
+    if known.unseen is None:
+        rankings = {"given": ranked(length, allowed)}
+    else:
+        every = np.ones_like(known.unseen) if allowed is None else allowed
+        new, others = (every & mask for mask in (known.unseen, 1 - known.unseen))
+        rankings = {"given": ranked(length, others), "added": ranked(UNSEEN_LABELS, new)}
+    return _matched(forest, x, length, known, by_rows, allowed, cancel, **rankings)
 
 
 def _matched(
@@ -118,7 +125,7 @@ def _matched(
     by_rows: bool,
     allowed: NDArray[np.uint8] | None,
     cancel: CancelFlag | None,
-    **masks: Any,
+    **of_rows: Any,
 ) -> Shortlists:
     # Words that were learned after the trees had grown are known to the index alone.
     own, indexed = x.read_by("trees").leading(forest.n_features), None
@@ -127,10 +134,10 @@ def _matched(
     named, sub_words = known.names is not None, None
     if named or known.sub_indexes:
         sub_words = x.read_by("sub_index").checked
-    rows = _core.MatchRows(own.checked, indexed, sub_words, **masks)
+    rows = _core.MatchRows(own.checked, indexed, sub_words, **of_rows)
     found = _core.shortlists(forest, by_rows, rows, known.core, length, allowed, cancel)
-    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *of_rows = found
-    best, most_telling, evidence = of_rows
+    indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *by_row = found
+    best, most_telling, evidence = by_row
     return Shortlists(
         indptr,
         labels,
@@ -161,6 +168,12 @@ class TrainedMatchers:
         return self.trained["names"].whole if "names" in self.trained else None
 
     @property
+    def of_all_rows(self) -> TrainedMatchers:
+        """Those that all training rows are matched by."""
+        own = {name: one for name, one in self.trained.items() if one.whole.ALL_ROWS}
+        return self if len(own) == len(self.trained) else replace(self, trained=own)
+
+    @property
     def parts(self) -> dict[str, Part]:
         """What new rows are matched by, by name."""
         return {name: trained.whole for name, trained in self.trained.items()}
@@ -186,7 +199,7 @@ class OutOfBag:
 
     def match_all(self, length: int, matchers: TrainedMatchers) -> list[Shortlists]:
         """Those of all rows, chunk by chunk, without the scores that only a blend needs."""
-        return self._matched(length, matchers, None, self.executor)
+        return self._matched(length, matchers.of_all_rows, None, self.executor)
 
     def _matched(
         self,
@@ -201,7 +214,7 @@ class OutOfBag:
         bags = np.stack([np.packbits(self._chosen(mask, rows)) for mask in masks])
         task = _OutOfBagTask(
             self.forest,
-            self.x if rows is None else self.x.take(rows),
+            self.x.with_dense(None) if rows is None else self.x.take(rows),
             bags,
             self._chosen(self.folds, rows),
             matchers,
@@ -260,7 +273,6 @@ class _OutOfBagTask:
         ]
         known = _Known.of(
             {name: trained.for_core() for name, trained in matchers.trained.items()},
-            rankings,
             telling_sub_words=matchers.telling_sub_words,
             match_names=matchers.match_names,
         )
@@ -273,6 +285,7 @@ class _OutOfBagTask:
             self.allowed,
             control.cancel,
             skip=np.ascontiguousarray(np.unpackbits(bags, axis=1, count=stop - start).T),
+            given=rankings,
             fold=folds if known.indexes or known.sub_indexes else None,
         )
         return lists.brief() if self.rows is None else lists

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.features import FeatureArrays
 from .._arrays.frozen_arrays import FrozenArrays
 from .._execution.executor import Executor
 from .._execution.threads import CancelFlag
@@ -42,6 +41,7 @@ Scores = NDArray[Any]  # a number for each label on some rows' shortlists
 Rows = NDArray[np.int64]
 Ranking = tuple[NDArray[np.int64], NDArray[np.int32]]  # by row, labels best first: offsets, labels
 Allowed = NDArray[np.uint8] | None  # 1 for each label that may be listed; None: all
+Places = NDArray[np.int32] | None  # of labels in their first order; None: their numbers
 Cancel = CancelFlag | None
 
 
@@ -105,6 +105,10 @@ class Part(FrozenArrays):
     OWNER: ClassVar[str] = "feature"  # what each list of weights belongs to
     offsets: NDArray[np.int64]  # of these lists
 
+    @property
+    def weights_per_owner(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
     @classmethod
     def from_arrays(cls, name: str, arrays: Arrays, sizes: Sizes, *, verify: bool) -> Self:
         """The part of a file, removed from `arrays`; a ValueError if it is wrong.
@@ -120,8 +124,11 @@ class Part(FrozenArrays):
         """Raise a ValueError for what the table cannot say."""
         raise NotImplementedError
 
-    def scores(self, x: FeatureArrays, lists: Shortlists, cancel: Cancel = None) -> Scores | None:
-        """The scores of listed labels, for signals; None if the lists have them."""
+    def scores(self, x: Any, lists: Shortlists, cancel: Cancel = None) -> Scores | None:
+        """The scores of listed labels, for signals; None if the lists have them.
+
+        `x`: what `Blocks.read_by` gives.
+        """
         raise NotImplementedError
 
     def relabelled(self, moved: Moved) -> Self:
@@ -142,6 +149,8 @@ class Matcher(Part):
 
     WORTH: ClassVar[float] = 1.0  # how many times as many true labels it must help to find
     IN_CORE: ClassVar[bool] = False  # whether the core ranks its labels and returns their scores
+    # Whether all training rows are matched by it, or, because that takes too long, held-out ones.
+    ALL_ROWS: ClassVar[bool] = True
 
     @classmethod
     def train(cls, name: str, training: Training) -> TrainedMatcher[Self] | None:
@@ -150,12 +159,13 @@ class Matcher(Part):
 
     def ranked(
         self,
-        x: FeatureArrays,
+        x: Any,
         length: int,
         allowed: Allowed,
+        places: Places,
         cancel: Cancel,
     ) -> Ranking:
-        """The best labels of each row, at most `length`."""
+        """The best labels of each row, at most `length`; of equal ones, the lower place first."""
         raise NotImplementedError
 
     @classmethod
@@ -191,15 +201,26 @@ class TrainedMatcher(Generic[Kind]):
         """The matcher of each fold, or one for all."""
         return (self.whole,)
 
-    def ranked(
-        self, x: FeatureArrays, rows: Rows, length: int, allowed: Allowed, cancel: Cancel
-    ) -> Ranking:
+    def ranked(self, x: Any, rows: Rows, length: int, allowed: Allowed, cancel: Cancel) -> Ranking:
         """`Matcher.ranked` for the training rows of these numbers."""
-        return self.whole.ranked(x, length, allowed, cancel)
+        return self.whole.ranked(x, length, allowed, None, cancel)
 
-    def scores(self, x: FeatureArrays, rows: Rows, lists: Shortlists) -> Scores | None:
+    def scores(self, x: Any, rows: Rows, lists: Shortlists) -> Scores | None:
         """`Part.scores` for the training rows of these numbers."""
         return self.whole.scores(x, lists)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut(TrainedMatcher[Kind]):
+    """One that is asked for held-out rows only, and is trained again without these."""
+
+    others: Kind
+
+    def ranked(self, x: Any, rows: Rows, length: int, allowed: Allowed, cancel: Cancel) -> Ranking:
+        return self.others.ranked(x, length, allowed, None, cancel)
+
+    def scores(self, x: Any, rows: Rows, lists: Shortlists) -> Scores | None:
+        return self.others.scores(x, lists)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,16 +233,14 @@ class Folded(TrainedMatcher[Kind]):
     def for_core(self) -> Sequence[Kind]:
         return self.parts
 
-    def ranked(
-        self, x: FeatureArrays, rows: Rows, length: int, allowed: Allowed, cancel: Cancel
-    ) -> Ranking:
+    def ranked(self, x: Any, rows: Rows, length: int, allowed: Allowed, cancel: Cancel) -> Ranking:
         found = [
-            (own, matcher.ranked(x.take(own), length, allowed, cancel))
+            (own, matcher.ranked(x.take(own), length, allowed, None, cancel))
             for own, matcher in self._each(rows)
         ]
         return _in_order(found, x.n_rows)
 
-    def scores(self, x: FeatureArrays, rows: Rows, lists: Shortlists) -> Scores | None:
+    def scores(self, x: Any, rows: Rows, lists: Shortlists) -> Scores | None:
         out: Scores | None = None
         row_of = np.repeat(np.arange(x.n_rows), np.diff(lists.indptr))
         for own, matcher in self._each(rows):

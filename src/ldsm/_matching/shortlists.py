@@ -70,6 +70,12 @@ class Shortlists:
                 changes[name] = values[rows]
         return replace(self, **{**changes, "indptr": indptr})
 
+    def with_rows(self, rows: NDArray[np.int64], lists: Shortlists) -> Shortlists:
+        """With other lists for some rows."""
+        order = np.arange(len(self.indptr) - 1)
+        order[rows] = len(order) + np.arange(len(rows))
+        return Shortlists.joined([self, lists]).take(order)
+
     def brief(self) -> Shortlists:
         """Without the scores that only a blend needs."""
         return Shortlists(self.indptr, self.labels, self.tree_scores, coverages=self.coverages)

@@ -41,9 +41,9 @@ class LabelScore:
         What each stage adds to the log-odds of the score, which is their sum. "base" is the mean
         over the row's shortlist, or, if that has only this label, what the stages give on a row
         without features; "trees", "linear", "features" (the index), "tail" (the centroids),
-        "frequency" (the label's number of training rows), "sub-words" (their index) and "name"
-        (of the label) say how far each lifts this label above the base. Without a second stage
-        there is only "trees", infinite for a score of 1.
+        "frequency" (the label's number of training rows), "sub-words" (their index), "name" (of the
+        label) and "meaning" (the embeddings) say how far each lifts this label above the base.
+        Without a second stage there is only "trees", infinite for a score of 1.
     bias : float or None
         The part of the margin that is the same for every row.
     reasons : list of (int, float)
@@ -55,6 +55,8 @@ class LabelScore:
         How far the row has enough evidence to rely on the stages, from 0 to 1; the label's
         frequency counts for the rest. At 0, the score is the share of the training rows that have
         the label.
+    meaning : float or None
+        The score of the row's embedding for the label; None without embeddings.
     """
 
     label: Any
@@ -69,6 +71,7 @@ class LabelScore:
     reasons: list[tuple[int, float]]
     name: tuple[str, float] | None = None
     certainty: float = 1.0
+    meaning: float | None = None
 
 
 class RowExplainer:
@@ -168,6 +171,7 @@ class RowExplainer:
             reasons=reasons,
             name=self._name_match(column),
             certainty=1.0 if certainty is None else certainty,
+            meaning=None if pairs is None else pairs.value("h", i),
         )
 
     def _unlisted(self, column: int, max_reasons: int) -> LabelScore:

@@ -20,6 +20,7 @@ from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks, Layout
+from .._features.dense import MOST_DIMENSIONS
 from .._matching.matchers import match
 from .._matching.shortlists import Shortlists
 from .._ranking.saved_form import stage_hashed
@@ -62,6 +63,7 @@ MODEL = Table(
     Entry("n_matched", _FEATURES, default=lambda model: model["n_features"], since=2, hashed=False),
     Entry("n_indexed", _FEATURES, default=lambda model: model["n_matched"], since=2, hashed=False),
     Entry("n_ranked", _FEATURES, default=lambda model: model["n_features"], since=2, hashed=False),
+    Entry("n_dense", whole(0, MOST_DIMENSIONS), default=0, since=3, hashed=False),
     Entry("n_labels", whole(1, 2**31), hashed=False),
     Entry("label_form", one_of(*LABEL_FORMS)),
     Entry("label_dtype", TEXT, hashed=False),
@@ -110,6 +112,12 @@ class FittedModel:
     @property
     def n_labels(self) -> int:
         return len(self.labels)
+
+    @property
+    def reads_dense(self) -> bool:
+        """Whether predictions need the dense block."""
+        stage = self.second_stage
+        return stage is not None and "meaning" in stage.parts
 
     @property
     def classes(self) -> NDArray[Any]:

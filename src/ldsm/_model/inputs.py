@@ -17,6 +17,7 @@ from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, in_classes, known_labels, label_arrays
 from .._arrays.structure import check_structure
 from .._features.blocks import Blocks, Layout
+from .._features.dense import dense_rows, label_vectors
 from .._features.training_rows import TrainingRows, layout_of
 from .._storage.strings import Strings
 from ..datasets.dataset import Dataset
@@ -34,6 +35,8 @@ def training_rows(
     *,
     former: FittedModel | None = None,
     classes: Any = None,
+    embeddings: Any = None,
+    label_embeddings: Any = None,
 ) -> TrainingRows:
     """The rows of a `fit` from X and y.
 
@@ -68,11 +71,40 @@ def training_rows(
         feature_names = Strings.pack(feature_names.tolist())
     sub_words = None if form is None else form.sub_words
     layout = layout_of(form, x.n_features) if former is None else former.layout
-    return TrainingRows(layout.split(x), labels, feature_names, store, sub_words, synonyms)
+    rows = TrainingRows(layout.split(x), labels, feature_names, store, sub_words, synonyms)
+    return with_embeddings(rows, embeddings, label_embeddings)
 
 
-def new_rows(estimator: BaseEstimator, X: Any) -> Blocks:
+def with_embeddings(rows: TrainingRows, embeddings: Any, label_embeddings: Any) -> TrainingRows:
+    """Rows with a dense block, and the vectors of label names, if they are given."""
+    if embeddings is None:
+        if label_embeddings is not None:
+            raise ValueError("label_embeddings need embeddings of the rows. Got None.")
+        return rows
+    dense = dense_rows(embeddings, rows.n_rows)
+    vectors = None
+    if label_embeddings is not None:
+        vectors = label_vectors(label_embeddings, rows.y.classes, width=dense.width)
+    return replace(rows, blocks=rows.blocks.with_dense(dense), label_vectors=vectors)
+
+
+def new_rows(estimator: BaseEstimator, X: Any, embeddings: Any = None) -> Blocks:
     """The rows X given to a method of a fitted classifier, in the blocks of its model."""
+    x, model = sparse_rows(estimator, X), estimator.model_
+    if embeddings is not None:
+        if not model.layout.dense:
+            raise ValueError("embeddings must be None: the model was trained without any.")
+        return x.with_dense(dense_rows(embeddings, x.n_rows, width=model.layout.dense))
+    if x.dense is None and model.reads_dense:
+        raise ValueError(
+            f"embeddings must be given: the model was trained with embeddings of "
+            f"{model.layout.dense:,} columns, a row for each of X. Got None."
+        )
+    return x
+
+
+def sparse_rows(estimator: BaseEstimator, X: Any) -> Blocks:
+    """The same without embeddings, which trees do not read."""
     if isinstance(X, Blocks):
         return X
     layout: Layout = estimator.model_.layout
@@ -87,28 +119,30 @@ def new_rows(estimator: BaseEstimator, X: Any) -> Blocks:
     return layout.split(feature_arrays(X))
 
 
-def one_row(estimator: BaseEstimator, x: Any) -> Blocks:
-    """A single row, as a vector or as a matrix; its number of rows is checked elsewhere."""
-    is_matrix = isinstance(x, Blocks) or sp.issparse(x) or np.ndim(x) != 1
-    return new_rows(estimator, x if is_matrix else np.asarray(x)[None, :])
+def as_matrix(x: Any) -> Any:
+    """A single row, which may be a vector, as a matrix; its number of rows is checked elsewhere."""
+    is_matrix = x is None or isinstance(x, Blocks) or sp.issparse(x) or np.ndim(x) != 1
+    return x if is_matrix else np.asarray(x)[None, :]
 
 
 def labelled_rows(
-    estimator: BaseEstimator, model: FittedModel, X: Any, y: Any
+    estimator: BaseEstimator, model: FittedModel, X: Any, y: Any, embeddings: Any = None
 ) -> tuple[Blocks, sp.csr_array]:
     """Rows and their labels in the model's columns; unknown labels are left out."""
     X, y, names = _unpacked(X, y)
     truth = known_labels(y, names, model.classes, model.label_form)
-    x = new_rows(estimator, X)
+    x = new_rows(estimator, X, embeddings)
     _check_lengths(x.n_rows, truth.shape[0])
     return x, truth
 
 
-def rows_of_one_label(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Blocks, NDArray[Any]]:
+def rows_of_one_label(
+    estimator: BaseEstimator, X: Any, y: Any, embeddings: Any = None
+) -> tuple[Blocks, NDArray[Any]]:
     """Rows of exactly one label each, and this label, which the model may not know."""
     is_dataset = isinstance(X, Dataset)
     X, y, names = _unpacked(X, y)
-    labels, x = label_arrays(y, names), new_rows(estimator, X)
+    labels, x = label_arrays(y, names), new_rows(estimator, X, embeddings)
     # A Dataset holds a matrix of labels, however many each row has.
     single = labels.form == "single" or (is_dataset and (np.diff(labels.indptr) == 1).all())
     if not single or labels.n_rows != x.n_rows:
@@ -117,7 +151,12 @@ def rows_of_one_label(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Blocks,
 
 
 def rows_to_learn(
-    estimator: BaseEstimator, model: FittedModel, X: Any, y: Any, classes: Any
+    estimator: BaseEstimator,
+    model: FittedModel,
+    X: Any,
+    y: Any,
+    classes: Any,
+    embeddings: Any = None,
 ) -> tuple[Blocks, LabelArrays]:
     """Rows of the model's features, and their labels of the model's kind, perhaps new ones."""
     X, y, names = _unpacked(X, y)
@@ -131,7 +170,7 @@ def rows_to_learn(
             )
     labels = _of_kind(labels, model)
     warn_if_joined(labels.classes)
-    x = new_rows(estimator, X).apart_from(X)
+    x = new_rows(estimator, X, embeddings).apart_from(X)
     _check_lengths(x.n_rows, labels.n_rows)
     return x, labels
 

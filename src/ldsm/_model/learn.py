@@ -11,6 +11,7 @@ from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._execution.executor import ThreadExecutor
 from .._features.blocks import MAIN, Blocks
 from .._features.copies import NO_ROWS, Fresh, RowKeys, fresh_rows, row_keys
+from .._features.dense import label_vectors
 from .._features.new_rows import ABSENT, PRIOR, NewRows
 from .._matching.names import name_index
 from .._ranking.updating import learned_stage
@@ -86,17 +87,20 @@ def learned(
     prior: str,
     sub_words: SubWordForm | None = None,
     fresh: Fresh | None = None,
+    label_embeddings: Any = None,
 ) -> FittedModel:
     """The model with new rows learned. `y` may have labels that the model does not know.
 
     `min_rows` is the estimator's `tail_min_rows`; `absent` and `prior` are those of its
-    `partial_fit`. `sub_words` are the last features of a model that knows labels by their names.
-    `fresh` says which rows are no copies; by default, those whose features and labels are new.
-    The result does not depend on `n_jobs`.
+    `partial_fit`. `sub_words` are the last features of a model that knows labels by their names,
+    `label_embeddings` those of its `partial_fit`. `fresh` says which rows are no copies; by
+    default, those whose features and labels are new. The result does not depend on `n_jobs`.
     """
     if fresh is None:
         fresh = fresh_rows(row_keys(x, y), learned_rows(model))
     wider, y = _with_new_labels(without_remainder(model), y, sub_words)
+    if label_embeddings is not None:
+        wider = _with_label_vectors(wider, label_embeddings)
     counts, n_rows = wider.label_counts, wider.n_training_rows
     counts_after, n_learned = counts + y.counts, x.n_rows
     stage, forest = wider.second_stage, wider.forest
@@ -191,6 +195,18 @@ def _with_new_labels(
         number = {label: int(place[i]) for i, label in enumerate(labels)}
         model = _with_all_names(model, sub_words)
     return model, y.in_columns(number, model.classes)
+
+
+def _with_label_vectors(model: FittedModel, label_embeddings: Any) -> FittedModel:
+    """With vectors for labels of which nothing is known."""
+    stage, width = model.second_stage, model.layout.dense
+    if not width:
+        raise ValueError("label_embeddings must be None: the model was trained without embeddings.")
+    vectors = label_vectors(label_embeddings, model.classes, width=width)
+    if stage is None or stage.meaning is None:
+        return model
+    meaning = stage.meaning.with_names(vectors)
+    return replace(model, second_stage=stage.with_parts(meaning=meaning))
 
 
 def _with_all_names(model: FittedModel, sub_words: SubWordForm | None) -> FittedModel:

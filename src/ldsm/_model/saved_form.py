@@ -73,6 +73,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "n_matched": forest.n_features,
         "n_indexed": layout[MAIN],
         "n_ranked": layout[MAIN] + layout[BIGRAMS],
+        "n_dense": layout.dense,
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
         "label_dtype": label_dtype,
@@ -127,7 +128,10 @@ def model_from_state(
             f"{n_matched}"
         )
     layout = Layout.of(
-        main=n_indexed, bigrams=n_ranked - n_indexed, sub_words=n_features - n_ranked
+        main=n_indexed,
+        bigrams=n_ranked - n_indexed,
+        sub_words=n_features - n_ranked,
+        dense=described["n_dense"],
     )
     described |= MODEL.taken(arrays, verify=verify, sizes={"labels": n_labels})
     counts, names = described["label_counts"], described["feature_names"]

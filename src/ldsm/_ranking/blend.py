@@ -95,6 +95,8 @@ SIGNALS: Mapping[str, Signal] = {
     "d": Signal("cosine below the row's best", NAME, lambda listed: listed.below_best),
     # How often the name's match was right.
     "r": Signal("log-odds of the name", NAME, lambda listed: listed.scores.get("names")),
+    # The product of the row's dense vector with the label's.
+    "h": Signal("meaning", "meaning", lambda listed: listed.scores.get("meaning")),
 }
 _COMPUTED = {letter: signal.values for letter, signal in SIGNALS.items() if signal.values}
 # The stages that an explanation shows, in this order.
@@ -106,6 +108,7 @@ OPTIONS = (
     Option("index", ("w", "wc", "wm", "wz", "tw", "n", "nm"), "index"),
     Option("subwords", ("s", "ss", "sc", "sm", "ts"), "sub_index"),
     Option("names", _NAMES, "names"),
+    Option("meaning", ("h", "hh", "hc", "hm", "th"), "meaning"),
     Option("tail", ("q", "qc"), "centroids"),
 )
 
@@ -177,6 +180,10 @@ class Pairs:
         """One of the signals that are used as they are."""
         assert self.more is not None
         return np.asarray(self.more[self.more_letters.index(letter)])
+
+    def value(self, letter: str, pair: int) -> float | None:
+        """Such a signal of one pair, if it is known."""
+        return float(self.signal(letter)[pair]) if letter in self.more_letters else None
 
     def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
         arrays: dict[str, Any] = {**vars(self)}

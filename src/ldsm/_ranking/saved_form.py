@@ -19,7 +19,6 @@ from .._storage.fields import (
     Kind,
     Table,
     numbers,
-    one_of,
     optional,
     real,
     whole,
@@ -34,7 +33,7 @@ _SHARE = Kind("a number in (0, 1]", lambda value: real(0, 1).allows(value) and v
 _NUMBER, _NUMBERS = real(-LARGEST, LARGEST), numbers(-LARGEST, LARGEST)
 BLEND = Table(
     "second_stage",
-    Entry("kind", one_of(*KINDS)),
+    Entry("kind", Kind("a known blend, such as 'linear+index'", lambda kind: kind in list(KINDS))),
     Entry("coefficients", _NUMBERS),
     Entry("tree_share", _NUMBER),
     Entry("gamma", _NUMBER),

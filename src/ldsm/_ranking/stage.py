@@ -16,6 +16,7 @@ from .._features.copies import RowKeys
 from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
 from .._matching.feature_index import FeatureIndex, unit_masses
 from .._matching.matchers import Matchers, match
+from .._matching.meaning import Meaning
 from .._matching.names import NameIndex
 from .._matching.part import Part, Scores
 from .._matching.shortlists import Shortlists
@@ -73,6 +74,10 @@ class SecondStage:
     @property
     def names(self) -> NameIndex | None:
         return _of_kind(NameIndex, self.parts.get("names"))
+
+    @property
+    def meaning(self) -> Meaning | None:
+        return _of_kind(Meaning, self.parts.get("meaning"))
 
     @property
     def ranker(self) -> Ranker | None:

@@ -124,11 +124,26 @@ def _matched(oob: OutOfBag, training: Training, length: int, matchers: TrainedMa
     data = training.data
     length = min(length, data.n_labels)
     lists = oob.match_all(length, matchers)
+    held = oob.match(length, matchers, training.held_rows)
+    if matchers.of_all_rows is not matchers:
+        lists = list(_with_held(lists, held.brief(), training.held_rows))
     if matchers.names is not None:
         names = matchers.names.counted(_matches(lists, data.y))
         matchers = matchers.plus("names", TrainedMatcher(names))
         lists = [replace(chunk, coverages=None) for chunk in lists]
-    return Matching(lists, oob.match(length, matchers, training.held_rows), length, matchers)
+    return Matching(lists, held, length, matchers)
+
+
+def _with_held(
+    lists: Sequence[Shortlists], held: Shortlists, held_rows: NDArray[np.int64]
+) -> Iterator[Shortlists]:
+    """The lists of all rows, chunk by chunk, with those of held-out rows as new rows have them."""
+    start = 0
+    for chunk in lists:
+        stop = start + len(chunk.indptr) - 1
+        own = np.arange(*np.searchsorted(held_rows, (start, stop)))
+        yield chunk.with_rows(held_rows[own] - start, held.take(own)) if len(own) else chunk
+        start = stop
 
 
 def _matches(lists: Sequence[Shortlists], y: LabelArrays) -> Iterator[Matches]:

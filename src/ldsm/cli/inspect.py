@@ -125,7 +125,7 @@ def describe_stage(stage: SecondStage) -> dict[str, Any]:
     }
     described |= blend.formula
     for name, part in stage.parts.items():
-        entries = np.diff(part.offsets)
+        entries = part.weights_per_owner
         owner = _owner(name)
         described[name] = {
             "bytes": part.nbytes,
