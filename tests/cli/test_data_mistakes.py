@@ -50,8 +50,10 @@ MISTAKES = {
     "a header and nothing else": Mistake("d.csv", "text,labels\n", "no rows to train on"),
     "an empty file of lines": Mistake("d.jsonl", "", "no rows to train on"),
     "an empty array": Mistake("d.json", "[]", "no rows to train on"),
+    "a broken Parquet file": Mistake(
+        "d.parquet", b"PAR1", "cannot be read as Parquet", "d.parquet"
+    ),
     "a spreadsheet": Mistake("d.xlsx", b"PK", "is a spreadsheet", "save it as CSV"),
-    "a Parquet file": Mistake("d.parquet", b"PAR1", "is a Parquet file", "save it as CSV"),
     "an unknown suffix": Mistake(
         "d.dat",
         table(),

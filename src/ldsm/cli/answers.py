@@ -49,7 +49,7 @@ def check_form(output: Path | None, json: bool) -> None:
     """Raise an error if the format is not supported or the options contradict each other."""
     if output is None:
         return
-    if (kind := foreign_format(output)) is not None:
+    if (kind := foreign_format(output, to_write=True)) is not None:
         raise wrong_use(f"{output} would be {kind}; write a .csv or .jsonl file.", "--output")
     if json and format_suffix(output) in DELIMITERS:
         raise wrong_use(f"{output} is a table; --json writes JSON Lines.", "--json")

@@ -86,8 +86,8 @@ def train(
 ) -> None:
     """Train a model and save it to one file.
 
-    Texts (JSON Lines, CSV, TSV, or a store of texts) produce a model that reads texts; features
-    (xmlrepo, svmlight, or a store of features) produce a model that reads features.
+    Texts (JSON Lines, CSV, TSV, Parquet, Feather, or a store of texts) produce a model that reads
+    texts; features (xmlrepo, svmlight, or a store of features) produce a model that reads features.
 
     The file is written completely or not at all; an existing model is replaced. --warm-start keeps
     the trees of the existing model and grows more from the same data.

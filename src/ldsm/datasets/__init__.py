@@ -16,6 +16,8 @@ one, and iterators ``iter_*`` yield one in chunks, for files larger than memory.
 
 from .._storage.strings import Strings
 from .dataset import Dataset, Unseen
+from .documents.arrow import iter_arrow, load_arrow
+from .documents.frames import load_frame
 from .documents.jsonl import iter_jsonl, load_jsonl, save_jsonl
 from .documents.tables import iter_table, load_table, save_table
 from .formats import FORMATS, guess_format, load_dataset
@@ -33,11 +35,14 @@ __all__ = [
     "Strings",
     "Unseen",
     "guess_format",
+    "iter_arrow",
     "iter_jsonl",
     "iter_svmlight",
     "iter_table",
     "iter_xmlrepo",
+    "load_arrow",
     "load_dataset",
+    "load_frame",
     "load_jsonl",
     "load_stdlib_docs",
     "load_svmlight",

@@ -10,6 +10,7 @@ from .._storage.paths import PathLike, printable
 from .._storage.text_files import format_suffix
 from .._wording import argument
 from .dataset import Dataset
+from .documents.arrow import load_arrow
 from .documents.jsonl import load_jsonl
 from .documents.tables import load_table
 from .store import open_store
@@ -21,6 +22,7 @@ FORMATS: dict[str, Callable[..., Dataset]] = {
     "svmlight": load_svmlight,
     "jsonl": load_jsonl,
     "table": load_table,
+    "arrow": load_arrow,
     "store": open_store,
 }
 _SUFFIXES = {
@@ -34,20 +36,27 @@ _SUFFIXES = {
     ".csv": "table",
     ".tsv": "table",
     ".tab": "table",
+    ".parquet": "arrow",
+    ".feather": "arrow",
+    ".arrow": "arrow",
 }
 _FOREIGN = {
     ".xlsx": "a spreadsheet",
     ".xls": "a spreadsheet",
     ".ods": "a spreadsheet",
+    ".pkl": "a pickle",
+}
+_READ_ONLY = {
     ".parquet": "a Parquet file",
     ".feather": "a Feather file",
-    ".pkl": "a pickle",
+    ".arrow": "an Arrow file",
 }
 
 
-def foreign_format(path: PathLike) -> str | None:
-    """The name of a well-known format that ldsm does not support; None for other files."""
-    return _FOREIGN.get(format_suffix(path))
+def foreign_format(path: PathLike, *, to_write: bool = False) -> str | None:
+    """The name of a well-known format that ldsm cannot read, or write; None for other files."""
+    known = _FOREIGN | _READ_ONLY if to_write else _FOREIGN
+    return known.get(format_suffix(path))
 
 
 def guess_format(path: PathLike) -> str:
@@ -98,7 +107,7 @@ def load_dataset(path: PathLike, format: str | None = None, **options: Any) -> D
     ----------
     path : path
         A file, or the folder of a store.
-    format : {"xmlrepo", "svmlight", "jsonl", "table", "store"}, optional
+    format : {"xmlrepo", "svmlight", "jsonl", "table", "arrow", "store"}, optional
         By default taken from the suffix, ignoring ``.gz`` or ``.bz2``: ``.txt`` is the Extreme
         Classification Repository's format.
     **options

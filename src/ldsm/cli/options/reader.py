@@ -16,6 +16,7 @@ from ...datasets import (
     iter_svmlight,
     iter_xmlrepo,
 )
+from ...datasets.documents.arrow import read_arrow
 from ...datasets.documents.document import Document
 from ...datasets.documents.jsonl import read_jsonl
 from ...datasets.documents.tables import guess_separator, read_table
@@ -33,6 +34,7 @@ _CHUNKS: dict[str, Callable[..., Iterator[Dataset]]] = {
 _DOCUMENTS: dict[str, Callable[..., Iterator[Document]]] = {
     "jsonl": read_jsonl,
     "table": read_table,
+    "arrow": read_arrow,
 }
 # Option -> the reader's argument, its type and help. The readers have the defaults.
 _OPTIONS: dict[str, tuple[str, Any, str]] = {
