@@ -64,6 +64,8 @@ def test_joined(tmp_path: Path, rows: int, on_disk: bool) -> None:
     np.testing.assert_array_equal(found, np.concatenate(parts))
     assert found.dtype == np.float32
     assert concatenated([np.zeros(0, np.int32)] * 2, folder).shape == (0,)
+    mixed = concatenated([np.array([255], np.uint8), np.array([256, 7], np.uint16)], folder)
+    assert mixed.dtype == np.uint16 and mixed.tolist() == [255, 256, 7]
     assert not os.listdir(tmp_path)
 
 

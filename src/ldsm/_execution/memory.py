@@ -127,10 +127,11 @@ def _mapping(array: Any) -> mmap.mmap | None:
 def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> NDArray[Any]:
     """Concatenated arrays, in memory or in a folder.
 
-    In a folder they are kept in an unnamed file, which the system may page out.
+    In a folder they are kept in an unnamed file, which the system may page out. Narrow numbers
+    become as wide as the widest.
     """
     shape = (sum(len(part) for part in parts), *parts[0].shape[1:])
-    dtype = parts[0].dtype
+    dtype = np.result_type(*parts)
     n_bytes = dtype.itemsize * math.prod(shape)
     if folder is None or n_bytes == 0:
         return np.concatenate(parts, out=empty_array(shape, dtype))
@@ -138,10 +139,10 @@ def concatenated(parts: Sequence[NDArray[Any]], folder: str | None = None) -> ND
         at = 0
         for part in parts:  # by writing, so that a full disk raises an error instead of a crash
             try:
-                write_all(file.fileno(), bytes_of(part), at)
+                write_all(file.fileno(), bytes_of(part.astype(dtype, copy=False)), at)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, folder) from error
-            at += part.nbytes
+            at += dtype.itemsize * part.size
         return np.asarray(np.memmap(file, dtype=dtype, mode="r+", shape=shape))
 
 
