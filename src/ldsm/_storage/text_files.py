@@ -17,7 +17,6 @@ from .paths import PathLike, printable
 
 UTF8 = "utf-8"
 _BOM = b"\xef\xbb\xbf"
-BLOCK_BYTES = 8 << 20
 # More than a long book has. Parsed JSON may take 25 times the size of its text.
 MAX_LINE_LENGTH = 4 << 20
 _PIECE_BYTES = 1 << 16
