@@ -24,7 +24,7 @@ MAIN = "main"  # the words of texts, or all features of a matrix
 BIGRAMS = "bigrams"  # two adjacent words
 SUB_WORDS = "sub_words"  # runs of characters of a word
 BLOCKS = (MAIN, BIGRAMS, SUB_WORDS)
-DENSE = "dense"  # the vectors of an encoder: rows of another kind, which lie beside these
+DENSE = "dense"  # the vectors of an encoder, whose rows are not sparse
 
 # A part that reads several blocks gets them side by side. Bigrams would swamp the trees.
 READS: Mapping[str, tuple[str, ...]] = {

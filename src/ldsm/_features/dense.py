@@ -1,4 +1,4 @@
-"""Dense rows: what an encoder says about texts, or any other vectors, as rows of unit length.
+"""Dense rows: the output of an encoder for texts, or any other vectors, as rows of unit length.
 
 They are kept as whole numbers. Sums and products of these are exact, so they have the same bits in
 any order: on any processor, with any BLAS, for any number of threads.
@@ -18,13 +18,13 @@ from .._arrays.frozen_arrays import FrozenArrays
 UNIT = 2**14  # the length of a row
 MOST_DIMENSIONS = 4096  # as in the core
 _FINE = 2**20  # the largest number of a row is rounded to this before the row is scaled
-_CHUNK = 4096  # rows that are widened together
+_CHUNK = 4096  # rows converted to float64 together
 _COLUMNS = 64  # likewise
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(FrozenArrays):
-    """Rows of length `UNIT`; a row of zeros tells nothing."""
+    """Rows of length `UNIT`; a row of zeros is no evidence for any label."""
 
     values: NDArray[np.int16]  # rows x dimensions
 
@@ -45,7 +45,7 @@ class DenseRows(FrozenArrays):
         return DenseRows(self.values[rows])
 
     def without_features(self) -> DenseRows:
-        """As many rows that tell nothing."""
+        """The same number of rows of zeros."""
         return DenseRows(np.zeros_like(self.values))
 
     @classmethod
@@ -66,7 +66,7 @@ class DenseRows(FrozenArrays):
         out = np.zeros((self.width, self.width))
         for start in range(0, self.n_rows, _CHUNK):
             wide = self.values[start : start + _CHUNK].astype(np.float64)
-            out += wide.T @ wide  # exact below 2**53: up to 2**26 rows
+            out += wide.T @ wide  # exact below 2**53: up to 2**25 rows
         return out
 
 

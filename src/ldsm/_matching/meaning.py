@@ -54,7 +54,7 @@ _LARGEST_CODE = 127
 
 @dataclass(frozen=True, eq=False)
 class Meaning(Matcher):
-    """The vectors of labels; a label of which nothing is known has a unit of 0."""
+    """The vectors of labels; a label without rows and name has a unit of 0."""
 
     codes: NDArray[np.int8]  # known labels x dimensions
     units: NDArray[np.float32]  # a vector is its codes times its unit; rows have the length 2**14
@@ -110,7 +110,7 @@ class Meaning(Matcher):
     def relabelled(self, moved: Moved) -> Self:
         source = moved.known.source
         if not moved.in_indexes:
-            source[moved.n_labels :] = -1  # nothing of dropped labels is needed
+            source[moved.n_labels :] = -1  # data of dropped labels are not needed
         own = source >= 0
         return replace(
             self,
@@ -133,7 +133,7 @@ class Meaning(Matcher):
         groups = label_csr(y.indptr, y.indices, y.n_labels).T.tocsr()[labels]
         space = self._space
         means, more = space.deviations(groups, rows)
-        # What a label of too few rows has so far are not these.
+        # The vector of a label with too few rows so far does not include them.
         known = np.where(counts < update.min_rows, 0, counts)[labels][:, None]
         more[known + more < update.min_rows] = 0
         share = more / (known + NAME_ROWS + more)
@@ -146,7 +146,7 @@ class Meaning(Matcher):
         return self._with_vectors(labels, (1 - share) * vectors + share * moved, squares)
 
     def with_names(self, names: LabelVectors) -> Self:
-        """With vectors, from names, for labels of which nothing is known."""
+        """With vectors made from names for labels without a vector."""
         new = np.flatnonzero(self.units[names.labels] == 0)
         space = self._space
         means = _rounded(names.rows.values[new] / UNIT - space.mean)

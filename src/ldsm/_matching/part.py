@@ -149,7 +149,7 @@ class Matcher(Part):
 
     WORTH: ClassVar[float] = 1.0  # how many times as many true labels it must help to find
     IN_CORE: ClassVar[bool] = False  # whether the core ranks its labels and returns their scores
-    # Whether all training rows are matched by it, or, because that takes too long, held-out ones.
+    # Whether it matches all training rows, or only held-out ones because all would take too long.
     ALL_ROWS: ClassVar[bool] = True
 
     @classmethod
@@ -212,7 +212,7 @@ class TrainedMatcher(Generic[Kind]):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut(TrainedMatcher[Kind]):
-    """One that is asked for held-out rows only, and is trained again without these."""
+    """A matcher for held-out rows only, which was also trained without these."""
 
     others: Kind
 
