@@ -144,16 +144,6 @@ def test_frames(kind):
 
 def test_hugging_face_class_names():
     assert datasets.load_frame(HuggingFace(), labels="numbers").labels == FOUND
-    library = pytest.importorskip("datasets")
-    features = library.Features(
-        {
-            "text": library.Value("string"),
-            "numbers": library.Sequence(library.ClassLabel(names=NAMES)),
-        }
-    )
-    columns = {name: COLUMNS[name] for name in features}
-    frame = library.Dataset.from_dict(columns, features=features)
-    assert datasets.load_frame(frame, labels="numbers").labels == FOUND
 
 
 def test_values_of_pandas():
