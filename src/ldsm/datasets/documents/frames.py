@@ -84,8 +84,9 @@ def _class_names(frame: Any, labels: str) -> list[str] | None:
 
 def _values(column: Any) -> Iterable[Any]:
     """The values of a column as Python's."""
+    values: Iterable[Any] = column
     for method in ("to_pylist", "to_list"):
         if hasattr(column, method):
-            values: list[Any] = getattr(column, method)()
-            return values
-    return iter(column)
+            values = getattr(column, method)()
+            break
+    return values
