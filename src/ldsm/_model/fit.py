@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from .._arrays.labels import LabelArrays
@@ -21,7 +20,7 @@ from .._execution.memory import check_columns
 from .._features.training_rows import TrainingRows
 from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import OutOfBag
-from .._matching.part import Training
+from .._matching.part import TrainedMatcher, Training
 from .._matching.shortlists import Shortlists
 from .._ranking.training import (
     Matching,
@@ -39,6 +38,7 @@ from .._trees.growing import TreeWork, grow_forest, report_on_stderr
 from .._trees.params import (
     AUTO,
     MOST_TREES,
+    TreeParams,
     check_warm_start,
     rerank_kind,
     resolve,
@@ -79,147 +79,201 @@ def fit_model(
     default joblib grows the trees, and threads do the rest. All else is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
+    run = _Run.of(settings, data, former, executor, checkpoint_dir)
+    grown = run.grow(callback or (report_on_stderr if settings["verbose"] else None))
+    matching = run.match(grown)
+    tested = None
+    if run.rerank is not None and matching is not None:
+        tested = train_second_stage(run.rerank, run.training, matching)
+    y = data.y
+    model = FittedModel(
+        grown.forest,
+        None if tested is None else tested.stage,
+        LabelNames.of(y.classes),
+        y.form,
+        y.counts,
+        settings["leaf_scores"],
+        run.work.params,
+        run.work.seed,
+        run.facts(grown, time.perf_counter() - started),
+        data.feature_names,
+        _threshold(run.training, matching, tested),
+        layout=data.blocks.layout,
+    )
+    oob_scores = None
+    if matching is not None and settings["subsample"] != AUTO:
+        oob_scores = Shortlists.joined(matching.lists).tree_matrix(y.n_labels)
+    return Fit(model, oob_scores)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """The forest of a fit."""
+
+    forest: Forest
+    n_from_checkpoint: int
+    index: TrainedMatcher[FeatureIndex] | None = None  # if the number of trees depended on it
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What the steps of one fit share."""
+
+    training: Training
+    former: FittedModel | None
+    work: TreeWork
+    tree_executor: Executor
+    rerank: str | None  # the kind of second stage
+
+    @classmethod
+    def of(
+        cls,
+        settings: Mapping[str, Any],
+        data: TrainingRows,
+        former: FittedModel | None,
+        executor: Executor | None,
+        checkpoint_dir: PathLike | None,
+    ) -> _Run:
+        """With the parameters resolved and checked, and the checkpoint opened."""
+        _check_size(data)
+        trees = TrainingData(data.blocks.read_by("trees"), data.y, data.store)
+        if former is None:
+            state = check_random_state(settings["random_state"])
+            seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
+        else:
+            former, seed = aligned(former, data.y.classes), former.seed  # it may be relabelled
+            # Label names are used only if they were used before.
+            stage = former.second_stage
+            data = replace(data, with_names=stage is not None and stage.names is not None)
+            trees = replace(trees, x=trees.x.leading(former.forest.n_features))
+        params = resolve(settings, trees.x, len(data.y.indices))
+        if former is not None:
+            _check_goes_with(former, settings["n_estimators"], params, data.y)
+        checkpoint = None
+        if checkpoint_dir is not None:
+            given = former is not None or isinstance(settings["random_state"], Integral)
+            checkpoint = open_checkpoint(checkpoint_dir, trees, params, seed=seed, seed_given=given)
+            seed = checkpoint.seed
+        n_jobs, limit = settings["n_jobs"], settings["memory_limit"]
+        tree_executor = executor or JoblibExecutor(n_jobs)
+        work = TreeWork(
+            trees,
+            params,
+            seed,
+            checkpoint,
+            None if limit == AUTO else int(limit),
+            tree_executor.at_once,
+        )
+        stages: Executor = executor or ThreadExecutor(n_jobs)
+        if checkpoint is not None:
+            stages = KeepingExecutor(stages, checkpoint.folder)
+        elif work.scratch_folder is not None:
+            stages = KeepingExecutor.temporary(stages, work.scratch_folder)
+        training = Training(data, settings, seed, stages, params.compress)
+        rerank = rerank_kind(settings, data.n_rows)
+        return cls(training, former, work, tree_executor, rerank)
+
+    def grow(self, callback: ProgressCallback | None) -> _Grown:
+        """The forest: as many trees as asked for, or as shortlists gain from."""
+        former = None if self.former is None else self.former.forest
+        n_trees, first = self.training.settings["n_estimators"], former.n_trees if former else 0
+        if n_trees == AUTO and self._has_matchers:
+            index = FeatureIndex.train("index", self.training)
+            forest, n_taken = grow_enough(
+                self.work,
+                self.tree_executor,
+                lambda some: n_found(self._out_of_bag(some), self.training, index),
+                former=former,
+                callback=callback,
+            )
+            return _Grown(forest, n_taken, index)
+        n_missing = max(0, (MOST_TREES if n_trees == AUTO else n_trees) - first)
+        if former is not None and n_missing == 0:
+            return _Grown(former, 0)
+        forest, n_taken = grow_forest(
+            self.work, self.tree_executor, first_tree=first, n_trees=n_missing, callback=callback
+        )
+        return _Grown(forest if former is None else former.extended(forest), n_taken)
+
+    def match(self, grown: _Grown) -> Matching | None:
+        """The shortlists of all rows by what has not seen them; None if every tree saw all."""
+        if self.work.params.subsample == 1:
+            return None
+        return match_training_rows(
+            self._out_of_bag(grown.forest),
+            self.training,
+            with_others=self._has_matchers,
+            index=grown.index,
+        )
+
+    @property
+    def _has_matchers(self) -> bool:
+        """Whether there may be matchers besides the trees."""
+        return self.work.params.subsample < 1 and self.rerank in (AUTO, "linear")
+
+    def _out_of_bag(self, forest: Forest) -> OutOfBag:
+        training, counts = self.training, self.training.data.y.counts
+        return OutOfBag(
+            forest,
+            training.data.blocks,
+            training.seed,
+            self.work.params.subsample,
+            scores_by_rows(training.settings["leaf_scores"]),
+            training.executor,
+            ThreadExecutor(training.settings["n_jobs"]),
+            training.folds,
+            None if counts.all() else (counts > 0).astype(np.uint8),
+        )
+
+    def facts(self, grown: _Grown, seconds: float) -> dict[str, Any]:
+        """What the model records about its training."""
+        data = self.training.data
+        before = 0 if self.former is None else self.former.training["seconds"]
+        facts = {
+            "seed": self.training.seed,
+            "rows": data.n_rows,
+            "features": data.n_features,
+            "labels": data.n_labels,
+            "data_fingerprint": data.fingerprint,
+            "seconds": round(seconds + before, 3),
+            "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        }
+        if self.work.checkpoint is not None:
+            facts["trees_from_checkpoint"] = grown.n_from_checkpoint
+        return facts
+
+
+def _check_size(data: TrainingRows) -> None:
     if data.n_features > MOST_FEATURES:
         raise ValueError(
             f"X must have at most {MOST_FEATURES:,} columns. Got {data.n_features:,}: leave out "
             "those that no row uses, or hash them to fewer."
         )
     check_columns("X", data.n_features, _FEATURE_BYTES)
-    trees = TrainingData(data.blocks.read_by("trees"), data.y, data.store)
-    if former is not None:
-        stage = former.second_stage
-        # Label names are used only if they were used before.
-        data = replace(data, with_names=stage is not None and stage.names is not None)
-        trees = replace(trees, x=trees.x.leading(former.forest.n_features))
-    params = resolve(settings, trees.x, len(data.y.indices))
-    seed_given = former is not None or isinstance(settings["random_state"], Integral)
-    if former is None:
-        state = check_random_state(settings["random_state"])
-        seed = int(state.randint(np.iinfo(np.int32).max, dtype=np.int64))
-        first_tree = 0
-    else:
-        former = aligned(former, data.y.classes)  # it may have been relabelled since
-        seed, first_tree = former.seed, former.forest.n_trees
-        check_warm_start(settings["n_estimators"], first_tree, params, former.tree_params)
-        same_names = np.array_equal(data.y.classes, former.classes)
-        if data.y.form != former.label_form or not same_names:
-            warm = argument("warm_start", True)
-            raise ValueError(f"With {warm} the labels must stay the same.")
-    checkpoint = None
-    if checkpoint_dir is not None:
-        checkpoint = open_checkpoint(
-            checkpoint_dir, trees, params, seed=seed, seed_given=seed_given
-        )
-        seed = checkpoint.seed
-    threads = ThreadExecutor(settings["n_jobs"])
-    stages: Executor = executor or threads
-    executor = executor or JoblibExecutor(settings["n_jobs"])
-    work = TreeWork(
-        trees,
-        params,
-        seed,
-        checkpoint,
-        None if settings["memory_limit"] == AUTO else int(settings["memory_limit"]),
-        executor.at_once,
-    )
-    if checkpoint is not None:
-        stages = KeepingExecutor(stages, checkpoint.folder)
-    elif work.scratch_folder is not None:
-        stages = KeepingExecutor.temporary(stages, work.scratch_folder)
-    kind = rerank_kind(settings, data.n_rows)
-    training = Training(data, settings, seed, stages, params.compress)
-    index = None
-
-    def out_of_bag(forest: Forest) -> OutOfBag:
-        return OutOfBag(
-            forest,
-            data.blocks,
-            seed,
-            params.subsample,
-            scores_by_rows(settings["leaf_scores"]),
-            stages,
-            threads,
-            training.folds,
-            None if data.y.counts.all() else (data.y.counts > 0).astype(np.uint8),
-        )
-
-    report = callback or (report_on_stderr if settings["verbose"] else None)
-    n_trees = settings["n_estimators"]
-    if n_trees == AUTO and params.subsample < 1 and kind in (AUTO, "linear"):
-        index = FeatureIndex.train("index", training)
-        forest, n_taken = grow_enough(
-            work,
-            executor,
-            lambda some: n_found(out_of_bag(some), training, index),
-            former=None if former is None else former.forest,
-            callback=report,
-        )
-    else:
-        n_missing = max(0, (MOST_TREES if n_trees == AUTO else n_trees) - first_tree)
-        if former is not None and n_missing == 0:
-            forest, n_taken = former.forest, 0
-        else:
-            forest, n_taken = grow_forest(
-                work, executor, first_tree=first_tree, n_trees=n_missing, callback=report
-            )
-            if former is not None:
-                forest = former.forest.extended(forest)
-    matching, tested, threshold = None, None, DEFAULT_THRESHOLD
-    if params.subsample < 1:
-        matching = match_training_rows(
-            out_of_bag(forest), training, with_others=kind in (AUTO, "linear"), index=index
-        )
-        if kind is not None:
-            tested = train_second_stage(kind, training, matching)
-        threshold = _tuned_threshold(data.y, matching, tested, training.held_rows)
-    if settings["threshold"] != AUTO:
-        threshold = float(settings["threshold"])
-    seconds = time.perf_counter() - started
-    facts = {
-        "seed": seed,
-        "rows": data.n_rows,
-        "features": data.n_features,
-        "labels": data.n_labels,
-        "data_fingerprint": data.fingerprint,
-        "seconds": round(seconds + (former.training["seconds"] if former else 0), 3),
-        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }
-    if checkpoint is not None:
-        facts["trees_from_checkpoint"] = n_taken
-    model = FittedModel(
-        forest,
-        None if tested is None else tested.stage,
-        LabelNames.of(data.y.classes),
-        data.y.form,
-        data.y.counts,
-        settings["leaf_scores"],
-        params,
-        seed,
-        facts,
-        data.feature_names,
-        threshold,
-        layout=data.blocks.layout,
-    )
-    oob_scores = None
-    if matching is not None and settings["subsample"] != AUTO:
-        oob_scores = Shortlists.joined(matching.lists).tree_matrix(data.n_labels)
-    return Fit(model, oob_scores)
 
 
-def _tuned_threshold(
-    y: LabelArrays, matching: Matching, tested: Tested | None, held_rows: NDArray[np.int64]
-) -> float:
-    """The threshold with the best F1 of training rows, scored by what has not seen them."""
-    if y.form == "single":
+def _check_goes_with(
+    former: FittedModel, n_estimators: int | str, params: TreeParams, y: LabelArrays
+) -> None:
+    """Raise a ValueError if a model cannot get more trees by these parameters and labels."""
+    check_warm_start(n_estimators, former.forest.n_trees, params, former.tree_params)
+    if y.form != former.label_form or not np.array_equal(y.classes, former.classes):
+        raise ValueError(f"With {argument('warm_start', True)} the labels must stay the same.")
+
+
+def _threshold(training: Training, matching: Matching | None, tested: Tested | None) -> float:
+    """The one given, or that with the best F1 of training rows, scored by what did not see them."""
+    y = training.data.y
+    if training.settings["threshold"] != AUTO:
+        return float(training.settings["threshold"])
+    if matching is None or y.form == "single":
         return DEFAULT_THRESHOLD
     if tested is None:
-        every = -(-y.n_rows // _MOST_TUNING_ROWS)
-        rows = np.arange(0, y.n_rows, every)
+        rows = np.arange(0, y.n_rows, -(-y.n_rows // _MOST_TUNING_ROWS))
         chunks = [lists.tree_matrix(y.n_labels) for lists in matching.lists]
         scores = sp.vstack(chunks, format="csr")[rows]
     else:
-        rows = held_rows
+        rows = training.held_rows
         scores = replace(matching.held, tree_scores=tested.held_scores).tree_matrix(y.n_labels)
     true = y.take(rows)
-    truth = label_csr(true.indptr, true.indices, y.n_labels)
-    return best_threshold(scores, truth, TUNED_FOR)
+    return best_threshold(scores, label_csr(true.indptr, true.indices, y.n_labels), TUNED_FOR)
