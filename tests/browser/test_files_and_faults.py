@@ -119,9 +119,23 @@ def test_drop_file(page):
     assert "fish" in page.one("#rows").text
 
 
+def hold_requests(page, answered):
+    """Let the service answer the first batches; later ones wait until they are cancelled."""
+    page.script(
+        "const send = window.fetch; let batches = 0;"
+        "window.fetch = (path, options) =>"
+        "  path.includes('suggest-batch') && batches++ >= arguments[0]"
+        "  ? new Promise((_, refuse) => options.signal.addEventListener("
+        "      'abort', () => refuse(options.signal.reason)))"
+        "  : send(path, options)",
+        answered,
+    )
+
+
 def test_stop_long_file(page, tmp_path):
     path = tmp_path / "long.csv"
     write_csv(path, 3000)
+    hold_requests(page, 2)
     tag_all(page, path)
     page.until(lambda: page.one("#progress-text").text.split(" ")[0] not in ("", "0"))
     page.one("#stop").click()
@@ -297,6 +311,7 @@ def test_sets_are_those_of_predict(driver, tmp_path):
 def test_partial_download_is_labelled(page, downloads):
     path = downloads / "long.csv"
     write_csv(path, 3000)
+    hold_requests(page, 2)
     tag_all(page, path)
     page.until(lambda: page.one("#progress-text").text.split(" ")[0] not in ("", "0"))
     assert page.one("#stop").is_displayed() and not page.one("#as-csv").is_displayed()
