@@ -9,7 +9,7 @@ from ._execution.memory import out_of_memory
 from ._storage.container import read, refused
 from ._storage.paths import PathLike, printable
 from .classifier import LdSMClassifier, classifier_from_state
-from .text.tagger import TextTagger, tagger_from_state
+from .text.tagger import TextTagger, give_encoder, tagger_from_state
 
 # The kinds of model that a file may hold.
 FROM_STATE: dict[str, Callable[..., Any]] = {
@@ -19,7 +19,7 @@ FROM_STATE: dict[str, Callable[..., Any]] = {
 
 
 def load(
-    path: PathLike, verify: bool = True, *, trust_pattern: bool = False
+    path: PathLike, verify: bool = True, *, trust_pattern: bool = False, encoder: Any = None
 ) -> LdSMClassifier | TextTagger:
     """Load a model that its `save` method wrote.
 
@@ -42,6 +42,10 @@ def load(
         some text. By default, only patterns that are certain to be fast are loaded: single
         characters followed by a run of one kind, such as ``\\b\\w\\w+\\b``, ``\\S+`` or
         ``[a-z]{3,}``.
+    encoder : function, object or path, optional
+        The encoder of a tagger that was trained with one, in any form that `TextTagger` takes.
+        Without it, the tagger loads but cannot predict, unless embeddings brought no gain. An
+        encoder that gives other vectors than the one in training raises an error.
 
     Returns
     -------
@@ -56,7 +60,12 @@ def load(
         As raised by `open`.
     """
     with out_of_memory(f"load {printable(path)}"):
-        return _loaded(path, verify, trust_pattern)
+        model = _loaded(path, verify, trust_pattern)
+    if encoder is None:
+        return model
+    if not isinstance(model, TextTagger):
+        raise ValueError(f"{printable(path)} reads features, so encoder must be None.")
+    return give_encoder(model, encoder)
 
 
 def _loaded(path: PathLike, verify: bool, trust_pattern: bool) -> LdSMClassifier | TextTagger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ from .._execution.threads import state_of
 from .._features.blocks import Blocks, stacked
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier
+from ..datasets.dataset import Dataset
 from .corpus import in_chunks, read_pairs, read_texts, tags_of
+from .encoders.encoder import FittedEncoder
 from .explanations import TextExplainer
 from .features import TextFeatures
 from .training import has_made_features, made_blocks
@@ -141,11 +144,19 @@ class FittedText(NamedTuple):
     rare: RareTags
     titles: TagTitles
     groups: TagGroups
+    encoder: FittedEncoder | None = None
+
+    def blocks(self, texts: list[str], first: int = 0) -> Blocks:
+        """The features of documents; errors of the encoder count them from `first`."""
+        x = self.features.blocks(texts)
+        if self.encoder is None or not self.classifier.model_.reads_dense:
+            return x
+        return x.with_dense(self.encoder.rows(texts, first))
 
     def rows(self, texts: Any) -> Blocks:
         """The features of documents, also of those that were vectorized earlier."""
         if has_made_features(texts):
-            return made_blocks(self.features, texts)
+            return self._made(texts)
         chunks = list(self.chunks(texts))
         if not chunks:
             raise ValueError("texts must hold at least one document. Got none.")
@@ -155,8 +166,14 @@ class FittedText(NamedTuple):
         """The features of documents, some at a time."""
         # Not a generator: wrong arguments are refused at the call.
         if has_made_features(texts):
-            return made_blocks(self.features, texts).chunks(CHUNK)
-        return map(self.features.blocks, in_chunks(read_texts(texts), CHUNK))
+            return self._made(texts).chunks(CHUNK)
+        return map(self.blocks, in_chunks(read_texts(texts), CHUNK), count(0, CHUNK))
+
+    def _made(self, data: Dataset) -> Blocks:
+        """Features that were made earlier; a ValueError if the model also needs the texts."""
+        if self.encoder is not None and self.classifier.model_.reads_dense:
+            raise self.encoder.needs_texts(data)
+        return made_blocks(self.features, data)
 
     def with_tags(self, texts: Any, tags: Any) -> tuple[Blocks, list[list[str]]]:
         """The features of documents, and their tags."""
@@ -173,7 +190,7 @@ class FittedText(NamedTuple):
 
     def explainer(self, text: str) -> TextExplainer:
         """Explains why a document gets its tags."""
-        row = self.features.blocks([text])
+        row = self.blocks([text])
         return TextExplainer(self.classifier.model_, row, self.features.names)
 
     def chosen(self, only: Any, without: Any) -> dict[str, Any]:

@@ -54,13 +54,15 @@ def learned_text(
     with out_of_memory("learn new documents"):
         made = pairs if isinstance(pairs, Dataset) else None
         if isinstance(pairs, Dataset):
+            if fitted.encoder is not None and model.reads_dense:
+                raise fitted.encoder.needs_texts(made)
             pairs = (("", tags) for tags in tags_of(pairs))
         collector = TagCollector(pairs)
         texts = list(collector.texts())
         if not texts:
             raise ValueError("There must be at least one document to learn from. Got none.")
         labels, rare = _tags(collector, model, fitted.rare.as_dict(), min_tag_count)
-        stage = model.second_stage
+        stage, vectors = model.second_stage, None
         n_before = model.n_training_rows - (0 if stage is None else stage.n_copies)
         features, before = fitted.features, learned_rows(model)
         if made is not None:
@@ -69,6 +71,11 @@ def learned_text(
             if new_words:
                 features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
             x, features, fresh = _counted_in(features, texts, labels, before, n_before)
+        if fitted.encoder is not None and model.reads_dense:
+            x = x.with_dense(fitted.encoder.rows(texts))
+            new = [name for name in labels.classes.tolist() if name not in model.columns]
+            rows = fitted.encoder.label_vectors([[name] for name in new])
+            vectors = dict(zip(new, rows.values, strict=True))
         if more := x.main.n_features - model.layout[MAIN]:
             model = with_words(model, more)
         model = learned(
@@ -82,6 +89,7 @@ def learned_text(
             prior=prior,
             sub_words=features.sub_words,
             fresh=fresh,
+            label_embeddings=vectors,
         )
     classifier = hold_model(copy(fitted.classifier), model)
     classifier.__dict__.pop("oob_scores_", None)  # of the documents and tags of the fit
@@ -242,10 +250,10 @@ def _with_rows(features: TextFeatures, x: Blocks, n_before: int) -> TextFeatures
     rows = {block: _rows_with_each(arrays) for block, arrays in x.arrays.items()}
     smooth = bool(features.settings["smooth_idf"])
     changes: dict[str, Any] = {"idf": _idf(features.idf, rows[MAIN], n_texts, smooth)}
-    if features.bigrams is not None:
+    if features.bigrams is not None and BIGRAMS in rows:
         idf = _idf(features.bigrams.idf, rows[BIGRAMS], n_texts, smooth)
         changes["bigrams"] = features.bigrams._replace(idf=idf)
-    if features.sub_words is not None:
+    if features.sub_words is not None and SUB_WORDS in rows:
         idf = _idf(features.sub_words.idf, rows[SUB_WORDS], n_texts, smooth=True)
         changes["sub_words"] = features.sub_words._replace(idf=idf)
     return features.reweighed(**changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from .._features.blocks import MAIN
 from .._features.training_rows import layout_of
 from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
-from .._storage.fields import FLAG, MAPPING, Array, Entry, Names, Table, whole
+from .._storage.fields import FLAG, MAPPING, Array, Entry, Kind, Names, Table, optional, whole
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier, classifier_from_state
 from ..datasets.dataset import BigramForm, Dataset, SubWordForm, TextForm
+from .encoders.encoder import LONGEST_NAME, PROBES
 from .features import TextFeatures
 from .vectorizer import DTYPES, checked_settings, savable_settings
 from .words import bigram_keys
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 _IDF = (0, 100)  # that of a word in one of 10^43 documents
 _NUMBER, _WEIGHT = (np.int32,), (np.float32,)
+_NAME = Kind(
+    f"a text of at most {LONGEST_NAME} characters",
+    lambda value: type(value) is str and len(value) <= LONGEST_NAME,
+)
 _NO_NUMBERS = np.zeros(0, np.int32)
 FEATURES = Table(
     "text",
@@ -57,13 +63,15 @@ TEXT = Table(
     Names("groups", default=Strings.pack([]), since=2),
     Array("members.tag", _NUMBER, ("members",), default=_NO_NUMBERS, since=2),
     Array("members.group", _NUMBER, ("members",), default=_NO_NUMBERS, since=2),
+    Entry("encoder", optional(_NAME), default=None, since=3),
+    Array("encoder.probes", (np.int16,), (len(PROBES), "dense"), default=None, since=3),
 )
 GROUPS = ("grouped_tags", "groups", "members.tag", "members.group")
 
 
 def tagger_to_state(tagger: TextTagger, fitted: FittedText) -> tuple[dict[str, Any], Arrays]:
     """A fitted TextTagger as header entries and arrays; see `model_to_state`."""
-    classifier, features, rare, titles, groups = fitted
+    classifier, features, rare, titles, groups, encoder = fitted
     stored = _values(kept_form(features), _words_of(features))
     values = {
         **stored,
@@ -72,6 +80,8 @@ def tagger_to_state(tagger: TextTagger, fitted: FittedText) -> tuple[dict[str, A
         "given_words": tagger.vectorizer is not None and tagger.vectorizer.vocabulary is not None,
         "default_classifier": tagger.classifier is None,
         "min_tag_count": int(tagger.min_tag_count),
+        "encoder": None if encoder is None else encoder.name,
+        "encoder.probes": None if encoder is None else encoder.probes,
         "rare_tags": rare.names,
         "rare_tag_counts": rare.counts,
         "titled_tags": titles.tags,
@@ -101,8 +111,13 @@ def text_from_state(
     if len(text["titled_tags"]) != len(text["tag_titles"]):
         raise ValueError("its titles of tags are not as many as the tags that have one")
     classifier = classifier_from_state(header, rest, verify=verify)
-    if classifier.model_.layout != features.layout:
+    layout, probes = classifier.model_.layout, text["encoder.probes"]
+    if replace(layout, dense=0) != features.layout:
         raise ValueError("its trees and its words do not have the same number of features")
+    if (text["encoder"] is None) != (probes is None):
+        raise ValueError("its encoder has a name, but no vectors, or vectors, but no name")
+    if layout.dense != (0 if probes is None else probes.shape[1]):
+        raise ValueError("its encoder does not have the dimensions of its embeddings")
     return text, classifier, features
 
 

@@ -27,6 +27,7 @@ from .._trees.params import Number, check_params, is_ranked
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, read_pairs
+from .encoders.encoder import Encoder, FittedEncoder
 from .explanations import TextExplanation
 from .features import TextFeatures
 from .fitted import FittedText, RareTags, TagGroups, TagTitles, fitted_text, hold_text
@@ -52,6 +53,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         and at most 5 % of them. The trees and the feature index use the words, the linear
         classifiers words and bigrams. The sub-word index and the names of the tags use sub-words.
         The first 30 words of longer documents count three times.
+    encoder : function, object or path, optional
+        Turns texts into dense vectors, which are used beside their words: a function from a list of
+        str to a matrix, an object with a method ``encode`` that is one (as in sentence-transformers
+        and model2vec), or a folder or ``.onnx`` file (needs ``pip install "ldsm[encoder]"``). It
+        gets each document, and each tag or its name from a vocabulary, once. It is not saved along
+        with the model: see `ldsm.load`.
     min_tag_count : int, default=1
         Tags with fewer documents are not learned; they are listed in `rare_tags_`.
 
@@ -94,10 +101,12 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         classifier: LdSMClassifier | None = None,
         vectorizer: TfidfVectorizer | None = None,
         *,
+        encoder: Any = None,
         min_tag_count: int = 1,
     ) -> None:
         self.classifier = classifier
         self.vectorizer = vectorizer
+        self.encoder = encoder
         self.min_tag_count = min_tag_count
 
     # -- fitting ------------------------------------------------------------------------------
@@ -132,7 +141,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             with the words of a document, so tags without documents can be predicted, too. Tags with
             fewer documents than `min_tag_count` are still left out.
         callback : callable, optional
-            See `LdSMClassifier.fit`.
+            See `LdSMClassifier.fit`. While an encoder works, it is called with (texts encoded, 0).
         checkpoint_dir : path, optional
             See `LdSMClassifier.fit`; the documents are read again each time.
         **others : Any
@@ -149,6 +158,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # raises errors before the corpus is read
+        encoder = None
+        if self.encoder is not None:
+            encoder = Encoder.of(self.encoder, classifier.n_jobs).fitted()
         if has_made_features(texts) and tags is None:
             _check_made_features(self, texts, vocabulary)
             corpus = made_corpus(texts, self.min_tag_count)
@@ -166,13 +178,17 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 min_tag_count=self.min_tag_count,
                 n_jobs=classifier.n_jobs,
                 with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
+                encoder=encoder,
+                callback=callback,
             )
         classifier.fit(corpus.rows, callback=callback, checkpoint_dir=checkpoint_dir)
         _warn_of_unseen_tags(classifier)
         titles = TagTitles.of(corpus.rows.label_synonyms)
         rare = RareTags.of(corpus.rare)
         groups = TagGroups.of(corpus.groups)
-        return hold_text(self, FittedText(classifier, corpus.features, rare, titles, groups))
+        return hold_text(
+            self, FittedText(classifier, corpus.features, rare, titles, groups, encoder)
+        )
 
     def partial_fit(
         self,
@@ -280,8 +296,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     @property
     def fingerprint_(self) -> str:
         """Hash of everything that determines a prediction."""
-        classifier, features, *_ = fitted_text(self)
-        return fingerprint(classifier.fingerprint_, *features.hashed())
+        classifier, features, *_, encoder = fitted_text(self)
+        probes = [] if encoder is None else [encoder.probes]
+        return fingerprint(classifier.fingerprint_, *features.hashed(), *probes)
 
     # -- predicting ---------------------------------------------------------------------------
 
@@ -622,7 +639,20 @@ def tagger_from_state(
     rare = RareTags(text["rare_tags"], text["rare_tag_counts"])
     titles = TagTitles(text["titled_tags"], text["tag_titles"])
     groups = TagGroups(*(text[name] for name in GROUPS))
-    return hold_text(tagger, FittedText(classifier, features, rare, titles, groups))
+    encoder = None
+    if text["encoder"] is not None:
+        encoder = FittedEncoder(text["encoder"], text["encoder.probes"])
+    return hold_text(tagger, FittedText(classifier, features, rare, titles, groups, encoder))
+
+
+def give_encoder(tagger: TextTagger, encoder: Any) -> TextTagger:
+    """Let a loaded tagger use its encoder; a ValueError for another one than in training."""
+    fitted = fitted_text(tagger)
+    if fitted.encoder is None:
+        raise ValueError(f"The model was trained without an encoder. Got {encoder!r:.80}.")
+    given = fitted.encoder.given(encoder, fitted.classifier.n_jobs)
+    tagger.encoder = encoder
+    return hold_text(tagger, fitted._replace(encoder=given))
 
 
 def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
@@ -638,8 +668,9 @@ def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> 
             "A vocabulary needs texts, because it determines which sub-words are features. "
             f"Got {data!r}, which already has features."
         )
-    if tagger.vectorizer is not None:
-        raise ValueError("The texts are already vectorized: vectorizer must be None.")
+    for name in ("vectorizer", "encoder"):
+        if getattr(tagger, name) is not None:
+            raise ValueError(f"The texts are already vectorized: {name} must be None.")
 
 
 def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:

@@ -11,7 +11,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._arrays.features import feature_arrays
 from .._arrays.labels import label_arrays
+from .._execution.executor import ProgressCallback
 from .._features.blocks import Blocks
+from .._features.dense import LabelVectors
 from .._features.training_rows import TrainingRows
 from .._storage.paths import printable
 from .._storage.strings import Strings
@@ -20,6 +22,7 @@ from .._wording import argument
 from ..datasets.dataset import Dataset
 from ..datasets.vocabulary import Names, concepts_of, label_groups, label_names, with_labels
 from .corpus import Pair, TagCollector
+from .encoders.encoder import EncodedTexts, FittedEncoder
 from .features import TextFeatures, learn_features, rescaled
 from .saved_form import checked_features, features_of, kept_form
 
@@ -41,8 +44,10 @@ def read_corpus(
     min_tag_count: int,
     n_jobs: int | None,
     with_parts: Callable[[int], bool],
+    encoder: FittedEncoder | None = None,
+    callback: ProgressCallback | None = None,
 ) -> Corpus:
-    """Learn the words of documents, in one pass over them."""
+    """Learn the words of documents, and encode these and the names of tags, in one pass."""
     called: Names = {}
     groups: Names = {}
 
@@ -55,8 +60,12 @@ def read_corpus(
         for its in called.values():
             yield from its
 
+    texts = collector.texts()
+    if encoder is not None:
+        encoded = EncodedTexts(encoder, callback)
+        texts = encoded.passing(texts)
     blocks, features = learn_features(
-        vectorizer, collector.texts(), n_jobs, with_parts=with_parts, label_names=all_names
+        vectorizer, texts, n_jobs, with_parts=with_parts, label_names=all_names
     )
     Y, names, rare = collector.matrix(min_tag_count)
     _check_tags(names, rare, len(collector), min_tag_count)
@@ -71,6 +80,10 @@ def read_corpus(
         sub_word_form=features.sub_words,
         label_synonyms=synonyms,
     )
+    if encoder is not None:
+        shown = [called.get(name, (name,)) for name in names]
+        vectors = LabelVectors(np.arange(len(names)), encoder.label_vectors(shown))
+        rows = replace(rows, blocks=blocks.with_dense(encoded.rows()), label_vectors=vectors)
     learned = set(names)
     return Corpus(rows, features, rare, {tag: its for tag, its in groups.items() if tag in learned})
 

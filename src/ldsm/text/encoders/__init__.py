@@ -1,0 +1,1 @@
+"""Encoders, which turn texts into dense vectors."""
