@@ -39,6 +39,14 @@ def no_process_left():
     assert not left
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks():
+    """Files of tests need not survive a power cut, so nothing is flushed to the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def benchmark_data():
     folder = os.environ.get("LDSM_DATA")

@@ -75,7 +75,6 @@ BROKEN = {
         become("forest.tree_offsets", lambda a: a[:1] * 0),
         "tree_offsets must go from 0|trees",
     ),
-    "no offsets at all": (become("forest.tree_offsets", lambda a: a[:0]), "no trees"),
     "child beyond the tree": (put("forest.first_child", SPLITS[1], START), SPLIT + ".*outside"),
     "child at the edge": (put("forest.first_child", SPLITS[1], START - 1), SPLIT + ".*outside"),
     "child far away": (put("forest.first_child", 0, 2**31 - 1), "node 0 of tree 0.*outside"),
@@ -120,11 +119,6 @@ BROKEN = {
     "infinite weight": (put("forest.weights", (WEIGHT, 0), -np.inf), SPLIT + ".*not finite"),
     "NaN mean": (put("forest.weight_means", WEIGHT, np.nan), SPLIT + ".*weight_means"),
     "infinite scale": (put("forest.weight_scales", WEIGHT, np.inf), SPLIT + ".*weight_scales"),
-    "means too few": (
-        become("forest.weight_means", lambda a: a[1:]),
-        "weight_(means|scales) must have",
-    ),
-    "scales missing": (become("forest.weight_scales", lambda a: a[:0]), "weight_scales must have"),
     "histograms do not begin": (put("forest.histogram_offsets", 0, -1), "histogram_offsets must"),
     "histograms end early": (
         put("forest.histogram_offsets", -1, 0),
@@ -144,7 +138,6 @@ BROKEN = {
         LEAF + ".*than there are",
     ),
     "rows negative": (put("forest.node_rows", 3, -1), "node 3 of tree 0.*rows is negative"),
-    "rows too few": (become("forest.node_rows", lambda a: a[:-1]), "node_rows must have the shape"),
     "labels of a node negative": (put("forest.node_labels", 4, -1), "node 4 of tree 0"),
     "too many labels of a node": (put("forest.node_labels", 4, 2**63 - 1), "node 4 of tree 0"),
     "too many rows of a node": (put("forest.node_rows", 4, 2**63 - 1), "node 4 of tree 0"),
@@ -152,27 +145,12 @@ BROKEN = {
         become("forest.weights", lambda a: np.concatenate([a, a], axis=1)),
         "weights must have the shape",
     ),
-    "weights flat": (become("forest.weights", lambda a: a.ravel()), "must have the shape"),
-    "weights float64": (become("forest.weights", lambda a: a.astype(float)), "of type float32"),
-    "children int64": (become("forest.first_child", lambda a: a.astype(int)), "of type int32"),
-    "statistics too short": (
-        become("forest.purity", lambda a: a[2:]),
-        "purity must have the shape",
-    ),
-    "epochs of other nodes": (become("forest.epoch_objective", lambda a: a[1:]), "epoch_objective"),
-    "an array is missing": (lambda a: a.pop("forest.node_rows"), "lacks the array 'forest.node_ro"),
     "an array too many": (lambda a: a.update(more=np.ones(3)), "does not know, 'more'"),
     "label counts negative": (put("label_counts", 0, -1), "label_counts has an entry"),
-    "label counts too few": (
-        become("label_counts", lambda a: a[1:]),
-        "label_counts must have the shape",
-    ),
-    "label counts missing": (lambda a: a.pop("label_counts"), "lacks the array 'label_counts'"),
     "the same label twice": (put("labels.text", 0, ord("c")), "entry 1, 'c', occurs twice"),
     "labels not UTF-8": (put("labels.text", -8, 0xFF), "entry 7, .* is not UTF-8"),
     "label offsets fall": (put("labels.offsets", 2, 9), "'labels.offsets' decreases"),
     "label offsets too long": (put("labels.offsets", -1, 99), "'labels.offsets' does not go"),
-    "label offsets too few": (become("labels.offsets", lambda a: np.delete(a, 1)), "labels do not"),
     "labels of no kind": (put("labels.kinds", 3, 3), "do not fit their number or kinds"),
     "a label that is no int": (put("labels.kinds", 3, 1), "not all of the type str"),
     "a label that is no bool": (put("labels.kinds", 3, 2), "not all of the type str"),
@@ -181,7 +159,6 @@ BROKEN = {
         put("thresholds", 0, np.nan),
         "thresholds has an entry that is not a number",
     ),
-    "thresholds too few": (become("thresholds", lambda a: a[:3]), "thresholds must have the shape"),
 }
 
 
