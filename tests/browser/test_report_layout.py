@@ -74,6 +74,28 @@ def test_results_are_above_the_fold(report):
     assert not report.texts("details .facts dt")  # internals are folded
 
 
+def test_tiles_fill_their_rows(report):
+    for width, rows in ((390, 2), (800, 2), (1400, 1)):
+        report.size(width, 900)
+        report.open()
+        tops = report.script(
+            "return [...document.querySelectorAll('.tiles > div')]"
+            ".map((tile) => tile.getBoundingClientRect().top)"
+        )
+        assert len(tops) == 4 and len(set(tops)) == rows
+
+
+def test_figures_have_their_caption_beside_them(report):
+    """In a wide window, which is otherwise half empty."""
+    report.size(1400, 900)
+    report.open()
+    figure, caption = report.script(
+        "return ['svg', 'figcaption'].map((name) =>"
+        " document.querySelector(`section > figure > ${name}`).getBoundingClientRect().right)"
+    )
+    assert figure < 700 < caption
+
+
 def test_tables_sort_by_share(report):
     report.size(1400, 900)
     report.open()

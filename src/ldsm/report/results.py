@@ -115,11 +115,14 @@ def threshold(evaluation: Evaluation, scores: Scores) -> list[Markup]:
         text += f"It would raise F1 per row by {gain:.1f} points, to {percent(best.f1['samples'])}."
     else:
         text += "It would not raise F1 per row."
-    advice = (
+    advice = [
         "A higher threshold predicts fewer labels, and more of them are right. A lower one finds "
         "more of the true labels. The best threshold was read off these very rows, so it flatters "
-        "a little. To use another one, pass --threshold to predict and evaluate, or assign "
-        "threshold_ in Python."
-    )
-    words = element("div", element("p", text), element("p", advice, class_="note"))
+        "a little. To use another one, pass ",
+        element("code", "--threshold"),
+        " to predict and evaluate, or assign ",
+        element("code", "threshold_"),
+        " in Python.",
+    ]
+    words = element("div", element("p", text), element("p", *advice, class_="note"))
     return [element("div", threshold_figure(evaluation), words, class_="grid")]

@@ -43,16 +43,18 @@ th[aria-sort=descending] button::after { content: " ▼"; }
 .wide > table, .searchable table { width: 100%; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 th.number { white-space: normal; }
+code { white-space: nowrap; }
 .share { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .facts { columns: 18rem 4; column-gap: 2.4rem; margin: 1rem 0; font-size: .88rem; }
 .facts > div { padding: .3rem 0; border-bottom: 1px solid var(--line); display: flex;
   justify-content: space-between; gap: .8rem; break-inside: avoid; }
 .facts dt { color: var(--soft); }
 .facts dd { margin: 0; text-align: right; min-width: 0; font-variant-numeric: tabular-nums; }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(30rem, 100%), 1fr));
-  gap: 1rem 3rem; align-items: start; }
+.grid, section > figure { display: grid; gap: 1rem 3rem; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(30rem, 100%), 1fr)); }
 .grid > * { min-width: 0; }
-figure { margin: 0; max-width: 44rem; }
+figure { margin: 0; }
+figure svg, figcaption { max-width: 44rem; }
 figure svg { display: block; width: 100%; height: auto; font-family: inherit; }
 figure svg * { stroke-linejoin: round; stroke-linecap: butt; }
 figcaption { margin-top: .3rem; }
@@ -68,11 +70,13 @@ body > section:last-of-type { margin-top: 2rem; border-top: 1px solid var(--line
 .bad { color: var(--bad); }
 @media screen and (max-width: 48rem) { body { padding: 1.5rem .9rem 3rem; }
   th, td { padding-right: .7rem; } table { font-size: .82rem; }
-  td:first-child { min-width: 5rem; }
-  .tiles { grid-template-columns: repeat(2, 1fr); gap: .6rem; }
+  td:first-child { min-width: 5rem; } .tiles { gap: .6rem; }
   .tiles > div { padding: .5rem .7rem; } .tiles dd b { font-size: 1.4rem; } }
 @media screen and (max-width: 62rem) {
-  .cards, .cards tbody, .cards tr, .cards td { display: block; } .cards thead { display: none; }
+  .tiles { grid-template-columns: repeat(2, 1fr); }
+  .cards, .cards tr, .cards td { display: block; } .cards thead { display: none; }
+  .cards tbody { display: grid; gap: 0 2rem;
+    grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
   .cards tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
   .cards td { border: 0; padding: .05rem 0; text-align: left; white-space: normal; }
   .cards td::before { content: attr(data-head) ": "; color: var(--soft); }
