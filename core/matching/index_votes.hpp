@@ -54,7 +54,11 @@ class IndexVotes {
         for (const int32_t label : touched_)
             if (!std::isfinite(score_[label])) damaged_index("weights too large to add up");
     }
-    const std::vector<int32_t>& labels() const { return touched_; }
+    // Calls visit(label, score) for each label with a score.
+    template <typename Visit>
+    void each(Visit&& visit) const {
+        for (const int32_t label : touched_) visit(label, score_[label]);
+    }
     float score(int32_t label) const { return score_[label]; }
     const Evidence& evidence() const { return evidence_; }
 

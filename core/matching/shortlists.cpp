@@ -45,21 +45,11 @@ class Turns {
     }
 
   private:
-    LabelSet taken_;
+    NumberSet taken_;
     int64_t length_;
     std::vector<int32_t> label_at_;  // by place; empty if that is the label's number
     std::vector<int32_t> labels_;
 };
-
-// Which labels a ranking may hold: of the allowed ones, those with or without a training row.
-std::vector<uint8_t> allowed_if(bool unseen, const Matchers& matchers, const uint8_t* allowed,
-                                int32_t n_labels) {
-    std::vector<uint8_t> out(static_cast<size_t>(n_labels));
-    for (size_t label = 0; label < out.size(); ++label)
-        out[label] = (allowed == nullptr || allowed[label]) &&
-                     (matchers.unseen != nullptr && matchers.unseen[label]) == unseen;
-    return out;
-}
 
 // A row's labels in a given ranking that are allowed, by their places.
 void listed(const GivenRanking& ranking, int64_t row, const uint8_t* allowed, const int32_t* places,
@@ -87,9 +77,13 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
         parts(spelled ? *rows.sub_words : kNone, spelled ? n_known : 0);
     NameVotes names(named ? *rows.sub_words : kNone, named ? matchers.names->n_names : 0,
                     named ? n_known : 0);
-    std::vector<uint8_t> seen, unseen;
-    if (named) seen = allowed_if(false, matchers, allowed, n_known);
-    if (new_labels) unseen = allowed_if(true, matchers, allowed, n_known);
+    const auto any = [=](int32_t label) { return allowed == nullptr || allowed[label]; };
+    const auto unseen = [&, mask = matchers.unseen](int32_t label) {
+        return mask != nullptr && mask[label] && any(label);
+    };
+    const auto seen = [&, mask = matchers.unseen](int32_t label) {
+        return (mask == nullptr || !mask[label]) && any(label);
+    };
     std::vector<Scored> by_trees, by_index, by_parts, by_names;
     std::vector<const std::vector<Scored>*> rankings{&by_trees};
     if (indexed) rankings.push_back(&by_index);
@@ -99,25 +93,25 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
     std::vector<Scored> added;
     for (const auto& one : given) rankings.push_back(&one);
     Turns turns(forest, length);
-    const auto ranked = [&](const auto& votes, const uint8_t* may, int64_t most,
+    const auto ranked = [&](const auto& votes, const auto& may, int64_t most,
                             std::vector<Scored>& out) {
         rank(votes, n_known, may, forest.places, most, out);
     };
     predict(forest, *rows.trees, rows.skip, kernels, monitor,
             [&](int64_t row, const LeafVotes& votes) {
                 const size_t fold = rows.fold == nullptr ? 0 : rows.fold[row];
-                ranked(votes, allowed, length, by_trees);
+                ranked(votes, any, length, by_trees);
                 if (indexed) {
                     features.ask(matchers.indexes[fold], row);
-                    ranked(features, allowed, length, by_index);
+                    ranked(features, any, length, by_index);
                 }
                 if (spelled) {
                     parts.ask(matchers.sub_indexes[fold], row, matchers.telling_sub_words);
-                    ranked(parts, allowed, length, by_parts);
+                    ranked(parts, any, length, by_parts);
                 }
                 if (named) {
                     names.ask(*matchers.names, row);
-                    if (matchers.match_names) ranked(names, seen.data(), length, by_names);
+                    if (matchers.match_names) ranked(names, seen, length, by_names);
                     out.best_cosine.push_back(names.best_cosine());
                 }
                 for (size_t i = 0; i < given.size(); ++i)
@@ -131,7 +125,7 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
                 // Sub-words do not count, because any string has some of them by chance.
                 out.most_telling.push_back(static_cast<float>(features.evidence().most));
                 if (new_labels) {
-                    ranked(names, unseen.data(), kUnseenLabels, by_names);
+                    ranked(names, unseen, kUnseenLabels, by_names);
                     turns.add(by_names);
                 }
                 for (const GivenRanking& more : rows.added) {
@@ -144,8 +138,9 @@ ShortlistArrays match(const ForestView& forest, const MatchRows& rows, const Mat
                     if (indexed) out.index_scores.push_back(features.score(label));
                     if (spelled) out.sub_scores.push_back(parts.score(label));
                     if (!named) return;
-                    out.coverages.push_back(names.coverage(label));
-                    out.cosines.push_back(names.cosine(label));
+                    const NameMatch its = names.match(label);
+                    out.coverages.push_back(its.coverage);
+                    out.cosines.push_back(its.cosine);
                 });
                 out.indptr.push_back(static_cast<int64_t>(out.labels.size()));
             });

@@ -221,6 +221,11 @@ class LeafVotes {
     // Labels with a score, dropped ones included, in no particular order.
     const std::vector<int32_t>& labels() const { return touched_; }
     float score(int32_t label) const { return static_cast<float>(score_[label]); }
+    // Calls visit(label, score) for each of them.
+    template <typename Visit>
+    void each(Visit&& visit) const {
+        for (const int32_t label : touched_) visit(label, score(label));
+    }
 
   private:
     const int64_t* end_of_tree(const int64_t* at, const int64_t* end) const {

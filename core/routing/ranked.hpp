@@ -34,17 +34,16 @@ class Scored {
     uint64_t key_;
 };
 
-// The best `length` of the labels below `n_labels` that have a score, best first. `allowed`: as in
-// `TopK`. `places`: what stands for each label in the result; null: its number.
-template <typename Votes>
-void rank(const Votes& votes, int32_t n_labels, const uint8_t* allowed, const int32_t* places,
-          int64_t length, std::vector<Scored>& out) {
+// The best `length` of the labels below `n_labels` that have a score, best first. `may`: whether a
+// label may be among them. `places`: what stands for each label in the result; null: its number.
+template <typename Votes, typename May>
+void rank(const Votes& votes, int32_t n_labels, May&& may, const int32_t* places, int64_t length,
+          std::vector<Scored>& out) {
     out.clear();
-    for (const int32_t label : votes.labels()) {
-        const float score = votes.score(label);
-        if (score > 0 && label < n_labels && (allowed == nullptr || allowed[label]))
+    votes.each([&](int32_t label, float score) {
+        if (score > 0 && label < n_labels && may(label))
             out.emplace_back(score, places == nullptr ? label : places[label]);
-    }
+    });
     if (static_cast<int64_t>(out.size()) > length) {
         std::nth_element(out.begin(), out.begin() + length, out.end());
         out.erase(out.begin() + length, out.end());
@@ -52,22 +51,24 @@ void rank(const Votes& votes, int32_t n_labels, const uint8_t* allowed, const in
     std::sort(out.begin(), out.end());
 }
 
-// A set of labels that gives them back in their order, without sorting.
-class LabelSet {
+// A set of numbers below `limit` that gives them back in their order, without sorting.
+class NumberSet {
   public:
-    explicit LabelSet(int32_t n_labels)
-        : words_(static_cast<size_t>(n_labels) / 64 + 1, 0), marks_(words_.size() / 64 + 1, 0) {}
+    explicit NumberSet(int64_t limit)
+        : words_(static_cast<size_t>(limit) / 64 + 1, 0), marks_(words_.size() / 64 + 1, 0) {}
 
     // False: it is there already.
-    bool insert(int32_t label) {
-        uint64_t& word = words_[label / 64];
-        const uint64_t bit = uint64_t{1} << (label % 64);
-        if ((word & bit) != 0) return false;
-        word |= bit;
-        marks_[label / 4096] |= uint64_t{1} << (label / 64 % 64);
-        return true;
+    bool insert(uint32_t number) {
+        const bool there = (words_[number / 64] >> (number % 64) & 1) != 0;
+        if (!there) add(number);
+        return !there;
     }
-    // Takes all of them out: calls visit(label), ascending.
+    // Without a branch, for many numbers.
+    void add(uint32_t number) {
+        words_[number / 64] |= uint64_t{1} << (number % 64);
+        marks_[number / 4096] |= uint64_t{1} << (number / 64 % 64);
+    }
+    // Takes all of them out: calls visit(number), ascending.
     template <typename Visit>
     void drain(Visit&& visit) {
         for (size_t m = 0; m < marks_.size(); ++m)
