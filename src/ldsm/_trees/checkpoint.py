@@ -110,7 +110,7 @@ class Checkpoint:
             except FormatVersionError:
                 raise
             except ModelFileError as error:
-                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=6)
+                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=7)
         return trees_here
 
     def receipt(self, tree: int) -> Receipt | None:
