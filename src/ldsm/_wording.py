@@ -1,9 +1,12 @@
-"""Format counts, shares, times, sizes and argument names for people."""
+"""Format counts, shares, times, sizes and argument names for people, and warn them."""
 
 from __future__ import annotations
 
+import inspect
 import math
+import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -62,6 +65,15 @@ def arguments_as(as_option: Callable[[str], str]) -> Iterator[None]:
         yield
     finally:
         _as_option.reset(token)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of this package that called it, from however deep inside."""
+    inside = os.path.dirname(__file__) + os.sep
+    frame, level = inspect.currentframe(), 1
+    while frame and frame.f_back and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def number(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._wording import argument
+from .._wording import argument, warn
 
 SEPARATORS = ("|", ";", ",", "/", "\t", "\n")
 _NOT_IN_NAMES = ("|", ";", "\t", "\n")
@@ -74,10 +73,9 @@ def warn_if_joined(classes: NDArray[Any]) -> None:
         return
     found = find_joined(classes.tolist()) or _often_separated(classes.tolist())
     if found is not None:
-        warnings.warn(
+        warn(
             f"{found} If so, split them before training; for a table, "
             f"{argument('separator', found.separator)} does.",
-            stacklevel=2,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from .. import _core
 from .._execution.memory import check_columns
 from .._execution.threads import state_of
 from .._storage.strings import is_unicode
+from .._wording import warn
 from .matrices import label_csr, label_matrix, rebuilt, take_rows
 
 LabelForm = Literal["sparse", "dense", "lists", "single"]
@@ -130,11 +130,10 @@ def label_arrays(
             return _from_matrix(Y, columns, "dense")
     if isinstance(Y, np.ndarray):
         if Y.ndim == 2 and Y.shape[1] == 1 and not np.all(np.isin(Y, (0, 1))):
-            warnings.warn(
+            warn(
                 "A column-vector y was passed when a 1d array was expected. It is read as one "
                 "label per row; use y.ravel() to say so.",
                 DataConversionWarning,
-                stacklevel=5,
             )
             return _from_single(Y.ravel())
         if Y.ndim == 2:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, folder_path
 from .._storage.tasks.kept_results import wait_for
 from .._version import __version__
-from .._wording import parameter
+from .._wording import parameter, warn
 from .checks import check_forest
 from .forest import TREE_ARRAYS, Forest
 from .params import TreeParams
@@ -110,7 +109,7 @@ class Checkpoint:
             except FormatVersionError:
                 raise
             except ModelFileError as error:
-                warnings.warn(f"{error} Tree {tree} will be grown again.", stacklevel=7)
+                warn(f"{error} Tree {tree} will be grown again.")
         return trees_here
 
     def receipt(self, tree: int) -> Receipt | None:

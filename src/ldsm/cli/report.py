@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .._wording import size
+from .._wording import size, warn
 from ..plotting import import_matplotlib
 from ..report import make_report
 from .command import wrong_use
@@ -45,10 +44,9 @@ def report_command(
     share it. Needs matplotlib (pip install 'ldsm\\[plot]').
     """
     if former is not None:
-        warnings.warn(
+        warn(
             "--data is deprecated and will be removed in 0.4: use `ldsm report MODEL DATA`.",
             FutureWarning,
-            stacklevel=1,
         )
     if (data is None) == (former is None):
         raise wrong_use("name the labelled data once, after the model.", "DATA")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
@@ -33,6 +32,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, folder_path
 from .._storage.text_files import writing
 from .._trees.params import Number
+from .._wording import warn
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_same_store, open_located
 from ..evaluation import Evaluation
@@ -301,7 +301,7 @@ def _is_whole(path: str, job: _Job, chunk: int) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile) as error:
-        warnings.warn(f"The part {path!r} is damaged ({error}); rewriting it.", stacklevel=3)
+        warn(f"The part {path!r} is damaged ({error}); rewriting it.")
         return False
     return shapes == {(_length(job.rows(chunk)), job.k)}
 

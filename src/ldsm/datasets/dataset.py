@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from .._arrays.features import feature_matrix
 from .._arrays.matrices import csr, label_csr, label_matrix, map_columns, take_rows
 from .._storage.strings import Strings
+from .._wording import warn
 from .documents.document import Document, fit_words
 
 if TYPE_CHECKING:
@@ -269,10 +269,9 @@ class Dataset:
                 if n_held_out == wanted:
                     break
         if n_held_out < wanted:
-            warnings.warn(
+            warn(
                 f"{n_held_out} rows for validation instead of {wanted}: each remaining row is the "
                 "last training row of a label.",
-                stacklevel=2,
             )
         return self.select(~held_out), self.select(held_out)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
@@ -24,6 +23,7 @@ from .._storage.fields import fingerprint
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
 from .._trees.params import Number, check_params, is_ranked
+from .._wording import warn
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, read_pairs
@@ -610,10 +610,9 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         header, arrays = tagger_to_state(self, fitted_text(self))
         pattern = header["text"]["vectorizer"]["token_pattern"]
         if pattern is not None and not is_linear(pattern):
-            warnings.warn(
+            warn(
                 f"The token pattern {pattern!r} might be very slow on some texts, so the file can "
                 "only be loaded with trust_pattern=True.",
-                stacklevel=2,
             )
         save(path, {"kind": "TextTagger", **header}, arrays)
 
@@ -677,10 +676,9 @@ def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:
     """Warn if the names of a vocabulary cannot be used to predict tags without documents."""
     stage, n_unseen = classifier.second_stage_, int(np.sum(classifier.label_counts_ == 0))
     if n_unseen and (stage is None or not stage.blend.unseen):
-        warnings.warn(
+        warn(
             f"{n_unseen:,} tags without documents cannot be predicted: too few names of other "
             "tags occur in documents to learn from.",
-            stacklevel=3,
         )
 
 

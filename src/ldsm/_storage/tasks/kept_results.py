@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 import time
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..._execution.executor import Control, Executor, Part, Progress, Result, Task
 from ..._version import __version__
+from ..._wording import warn
 from ..container import ModelFileError, read, write
 
 # A network file system may hide a new file for this long.
@@ -114,7 +114,7 @@ class _Keeping:
         except FileNotFoundError:
             return False
         except ModelFileError as error:
-            warnings.warn(f"{error} It will be written again.", stacklevel=2)
+            warn(f"{error} It will be written again.")
             return False
         return header.get("part") == number
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -22,7 +21,7 @@ from ..._storage.text_files import (
     read_lines,
     writing,
 )
-from ..._wording import argument
+from ..._wording import argument, warn
 from ..dataset import Dataset
 from .document import Document, field_names, joined_fields
 from .label_names import LabelNames, named, names_by_label
@@ -142,11 +141,10 @@ def read_table(
     tagged = None if labels is None else columns.number(str(labels), "labels")
     id_column = None if id_field is None else columns.number(id_field, "id_field")
     if is_data:
-        warnings.warn(
+        warn(
             f"The first row of {printable(path)} is read as column names, but looks like data: "
             f"{listed(first)}. If it is a document, use {argument('header', False)} and number the "
             "columns from 1.",
-            stacklevel=2,
         )
     blank = 0
     for number, row in rows:
@@ -323,11 +321,10 @@ def _guessed_separator(cells: list[str], column: str | None) -> str:
     found = None if any(_COMMA in cell for cell in cells) else find_joined(cells)
     if found is None:
         return _COMMA
-    warnings.warn(
+    warn(
         f"The labels in column {column!r} are split at {found.separator!r}, because in the first "
         f"{len(cells):,} rows {found} "
         f"Pass {argument('separator', found.separator)} to confirm this and silence the warning.",
-        stacklevel=3,
     )
     return found.separator
 
