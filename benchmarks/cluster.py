@@ -77,11 +77,11 @@ def fits(client: Client, folder: Path, *, quick: bool) -> None:
     if not quick:
         n_trees = N_WORKERS * math.ceil(FIT_SECONDS / seconds)
     # Workers that run have imported what they need: they are asked for a tree each.
-    ldsm.dask.fit(client, data, estimator(N_WORKERS), folder / "first")
+    ldsm.dask.fit(client, data, None, estimator(N_WORKERS), folder / "first")
     ways: dict[str, Callable[[str], LdSMClassifier]] = {
         THREADS: lambda _: estimator(n_trees).fit(data),
         CHECKPOINT: lambda trees: estimator(n_trees).fit(data, checkpoint_dir=trees),
-        WORKERS: lambda trees: ldsm.dask.fit(client, data, estimator(n_trees), trees),
+        WORKERS: lambda trees: ldsm.dask.fit(client, data, None, estimator(n_trees), trees),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     fingerprints = set()

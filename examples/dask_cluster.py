@@ -33,7 +33,7 @@ with (
     Client(cluster) as client,
 ):
     with get_task_stream(client) as tasks:
-        clf = ldsm.dask.fit(client, folder / "train", params, folder / "trees")
+        clf = ldsm.dask.fit(client, folder / "train", None, params, folder / "trees")
     clf.save(folder / "model.ldsm")
     found = ldsm.dask.evaluate(client, folder / "model.ldsm", folder / "test")
 

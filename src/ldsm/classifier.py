@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays.row_weights import refuse_weights
-from ._execution.executor import Executor, ProgressCallback, check_callback
+from ._execution.executor import ProgressCallback, check_callback
 from ._execution.memory import out_of_memory
 from ._execution.threads import state_of
 from ._model.explain import LabelScore, RowExplainer, explain_paths
@@ -811,15 +811,11 @@ def fit_classifier(
     *,
     callback: ProgressCallback | None = None,
     checkpoint_dir: PathLike | None = None,
-    executor: Executor | None = None,
     classes: Any = None,
     embeddings: Any = None,
     label_embeddings: Any = None,
 ) -> LdSMClassifier:
-    """Like `LdSMClassifier.fit`, but an `executor` may grow the trees elsewhere.
-
-    `classes` lists all labels, including labels without rows.
-    """
+    """Like `LdSMClassifier.fit`; `classes` lists all labels, including labels without rows."""
     settings = clf.get_params(deep=False)
     check_params(settings, type(clf).__name__)
     check_callback(callback)
@@ -837,7 +833,6 @@ def fit_classifier(
                 label_embeddings=label_embeddings,
             ),
             former=former,
-            executor=executor,
             callback=callback,
             checkpoint_dir=checkpoint_dir,
         )

@@ -55,7 +55,7 @@ def kill_during_fit(client, store, folder, rng, seconds, expected):
         os.kill(rng.choice(pids), signal.SIGKILL)
 
     with once(rng.randrange(N_LONG - 2), folder, kill):
-        fitted = ldsm.dask.fit(client, store, long_fit(), folder)
+        fitted = ldsm.dask.fit(client, store, None, long_fit(), folder)
     assert fitted.fingerprint_ == expected
     # What was finished was not grown again.
     assert before.items() <= trees_in(folder).items()
@@ -72,7 +72,8 @@ def check_kills(kills, store, tmp_path, seed):
     with cluster(2) as client:
         for attempt in ("cold", "warm"):  # the first fit of a cluster takes longer than others
             started = time.monotonic()
-            expected = ldsm.dask.fit(client, store, long_fit(), tmp_path / attempt).fingerprint_
+            fitted = ldsm.dask.fit(client, store, None, long_fit(), tmp_path / attempt)
+            expected = fitted.fingerprint_
             seconds = time.monotonic() - started
         for i in range(kills):
             client.wait_for_workers(2, timeout=PATIENCE)
@@ -96,7 +97,7 @@ def signalled_during_fit(client, store, folder, pid, number, message):
         once(len(trees_in(folder)) + 2, folder, lambda: os.kill(pid, number)),
         pytest.raises(ClusterError, match=message + ".*kept in '.*trees'"),
     ):
-        ldsm.dask.fit(client, store, small(n_estimators=500), folder)
+        ldsm.dask.fit(client, store, None, small(n_estimators=500), folder)
 
 
 def test_lost_scheduler_leaves_checkpoint(store, tmp_path, monkeypatch):
@@ -130,8 +131,8 @@ def test_failing_tree_is_named(deadly, message, store, tmp_path):
     folder = tmp_path / "trees"
     with cluster(1) as client:
         client.register_plugin(Spoilt([2], deadly))
-        with pytest.raises(ClusterError, match=message + ".*Finished trees are kept in"):
-            ldsm.dask.fit(client, store, small(), folder)
+        with pytest.raises(ClusterError, match=message + ".*Finished trees and parts are kept in"):
+            ldsm.dask.fit(client, store, None, small(), folder)
     kept = trees_in(folder)
     assert "tree-00002.ldsm" not in kept and len(kept) >= 2
     resumed = small().fit(datasets.open_store(store), checkpoint_dir=folder)
@@ -148,13 +149,13 @@ def test_second_stage_on_workers(function, part, store, tmp_path):
     expected = small().fit(datasets.open_store(store)).fingerprint_
     with cluster(2) as client:
         client.register_plugin(Failing(function), name="failing")
-        message = rf"{part} \d+ failed on worker tcp.*no room for {function}.*trees are kept in"
+        message = rf"{part} \d+ failed on worker tcp.*no room for {function}.*parts are kept in"
         with pytest.raises(ClusterError, match=message):
-            ldsm.dask.fit(client, store, small(), tmp_path / "trees")
+            ldsm.dask.fit(client, store, None, small(), tmp_path / "trees")
         client.unregister_worker_plugin("failing")
         client.restart()
         client.register_plugin(Failing(function, tmp_path / "died"))
-        fitted = ldsm.dask.fit(client, store, small(), tmp_path / "trees")
+        fitted = ldsm.dask.fit(client, store, None, small(), tmp_path / "trees")
     assert (tmp_path / "died").exists()
     assert fitted.training_["trees_from_checkpoint"] == fitted.forest_.n_trees
     assert fitted.fingerprint_ == expected
@@ -172,9 +173,9 @@ def test_cluster_without_workers(store, tmp_path, monkeypatch):
                 stopped.set()
                 client.cluster.scale(0)
 
-        with pytest.raises(ClusterError, match="has had no worker for 0 s.*trees are kept"):
-            ldsm.dask.fit(client, store, small(n_estimators=500), tmp_path, callback=stop)
+        with pytest.raises(ClusterError, match="has had no worker for 0 s.*parts are kept"):
+            ldsm.dask.fit(client, store, None, small(n_estimators=500), tmp_path, callback=stop)
         assert stopped.is_set()
         monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
         with pytest.raises(ClusterError, match="has had no worker for 0 s"):
-            ldsm.dask.fit(client, store, small(), tmp_path)
+            ldsm.dask.fit(client, store, None, small(), tmp_path)

@@ -144,6 +144,11 @@ class Executor(ABC):
     def at_once(self) -> int:
         """Maximum number of parts that run at once on one machine."""
 
+    @property
+    def in_all(self) -> int:
+        """Maximum number of parts that run at once on all machines."""
+        return self.at_once
+
     def map(
         self,
         task: Task[Part, Result],

@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 
 from .._arrays.labels import LabelArrays
 from .._arrays.matrices import label_csr
-from .._execution.executor import Executor, JoblibExecutor, ProgressCallback, ThreadExecutor
+from .._execution.chosen import stage_executor, tree_executor
+from .._execution.executor import Executor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
 from .._features.training_rows import TrainingRows
 from .._matching.feature_index import FeatureIndex
@@ -68,18 +69,17 @@ def fit_model(
     data: TrainingRows,
     *,
     former: FittedModel | None = None,
-    executor: Executor | None = None,
     callback: ProgressCallback | None = None,
     checkpoint_dir: PathLike | None = None,
 ) -> Fit:
     """Grow the trees that are missing, then train the second stage on all of them.
 
     `settings` are the estimator's parameters, checked. The trees of a `former` model of the same
-    data are kept, and more are added to them. The `executor` runs the parts of every stage; by
-    default joblib grows the trees, and threads do the rest. All else is as in `LdSMClassifier.fit`.
+    data are kept, and more are added to them. Unless an executor is set, joblib grows the trees,
+    and threads do the rest. All else is as in `LdSMClassifier.fit`.
     """
     started = time.perf_counter()
-    run = _Run.of(settings, data, former, executor, checkpoint_dir)
+    run = _Run.of(settings, data, former, checkpoint_dir)
     grown = run.grow(callback or (report_on_stderr if settings["verbose"] else None))
     matching = run.match(grown)
     tested = None
@@ -131,7 +131,6 @@ class _Run:
         settings: Mapping[str, Any],
         data: TrainingRows,
         former: FittedModel | None,
-        executor: Executor | None,
         checkpoint_dir: PathLike | None,
     ) -> _Run:
         """With the parameters resolved and checked, and the checkpoint opened."""
@@ -155,23 +154,23 @@ class _Run:
             checkpoint = open_checkpoint(checkpoint_dir, trees, params, seed=seed, seed_given=given)
             seed = checkpoint.seed
         n_jobs, limit = settings["n_jobs"], settings["memory_limit"]
-        tree_executor = executor or JoblibExecutor(n_jobs)
+        grower = tree_executor(n_jobs)
         work = TreeWork(
             trees,
             params,
             seed,
             checkpoint,
             None if limit == AUTO else int(limit),
-            tree_executor.at_once,
+            grower.at_once,
         )
-        stages: Executor = executor or ThreadExecutor(n_jobs)
+        stages = stage_executor(n_jobs)
         if checkpoint is not None:
             stages = KeepingExecutor(stages, checkpoint.folder)
         elif work.scratch_folder is not None:
             stages = KeepingExecutor.temporary(stages, work.scratch_folder)
         training = Training(data, settings, seed, stages, params.compress)
         rerank = rerank_kind(settings, data.n_rows)
-        return cls(training, former, work, tree_executor, rerank)
+        return cls(training, former, work, grower, rerank)
 
     def grow(self, callback: ProgressCallback | None) -> _Grown:
         """The forest: as many trees as asked for, or as shortlists gain from."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.chosen_labels import Allowed, chosen_columns
 from .._arrays.labels import LABEL_FORMS, LabelForm
+from .._execution.chosen import stage_executor
 from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._execution.threads import CancelFlag, state_of
@@ -186,16 +187,24 @@ class FittedModel:
         propensities = self.propensities() if tail else None
         weights = None if propensities is None else np.asarray(propensities**-tail)
 
-        def answer(rows: Blocks, control: Control) -> TopColumns:
-            if self.second_stage is None and weights is None:
-                return self.tree_columns(rows, k, allowed, control.cancel)
-            lists, values = self.scored_shortlists(rows, allowed, control.cancel, least=k)
-            return _core.best_of_lists(
-                lists.indptr, lists.labels, values, k, self.fill_order, allowed, weights
-            )
-
+        answer = partial(self._best_columns, k, allowed, weights)
         columns, scores = zip(*_by_chunk(answer, x, n_jobs), strict=True)
         return _stacked(columns), _stacked(scores)
+
+    def _best_columns(
+        self,
+        k: int,
+        allowed: Allowed | None,
+        weights: NDArray[np.float64] | None,
+        rows: Blocks,
+        control: Control,
+    ) -> TopColumns:
+        if self.second_stage is None and weights is None:
+            return self.tree_columns(rows, k, allowed, control.cancel)
+        lists, values = self.scored_shortlists(rows, allowed, control.cancel, least=k)
+        return _core.best_of_lists(
+            lists.indptr, lists.labels, values, k, self.fill_order, allowed, weights
+        )
 
     def shortlists(
         self,
@@ -249,33 +258,21 @@ class FittedModel:
         self, x: Blocks, *, allowed: Allowed | None = None, n_jobs: int | None = None
     ) -> sp.csr_array:
         """Every positive score; with a second stage, those of the shortlists."""
-        if self.second_stage is not None:
-            return self._shortlist_scores(x, allowed, n_jobs)
-
-        def score(rows: Blocks, control: Control) -> sp.csr_array:
-            own = rows.read_by("trees")
-            indptr, labels, values = self.forest.scores(
-                own, by_rows=self.by_rows, cancel=control.cancel
-            )
-            return sp.csr_array((values, labels, indptr), shape=(rows.n_rows, self.n_labels))
-
-        scores = sp.vstack(_by_chunk(score, x, n_jobs), format="csr")
-        if allowed is not None:
+        scores = sp.vstack(_by_chunk(partial(self._scores, allowed), x, n_jobs), format="csr")
+        if self.second_stage is None and allowed is not None:
             scores.data *= allowed[scores.indices]
-            scores.eliminate_zeros()
-        return scores
-
-    def _shortlist_scores(
-        self, x: Blocks, allowed: Allowed | None, n_jobs: int | None
-    ) -> sp.csr_array:
-        def score(rows: Blocks, control: Control) -> sp.csr_array:
-            lists, values = self.scored_shortlists(rows, allowed, control.cancel)
-            shape = (rows.n_rows, self.n_labels)
-            return sp.csr_array((values, lists.labels, lists.indptr), shape=shape)
-
-        scores = sp.vstack(_by_chunk(score, x, n_jobs), format="csr")
         scores.eliminate_zeros()
         return scores
+
+    def _scores(self, allowed: Allowed | None, rows: Blocks, control: Control) -> sp.csr_array:
+        if self.second_stage is None:
+            indptr, labels, values = self.forest.scores(
+                rows.read_by("trees"), by_rows=self.by_rows, cancel=control.cancel
+            )
+        else:
+            lists, values = self.scored_shortlists(rows, allowed, control.cancel)
+            indptr, labels = lists.indptr, lists.labels
+        return sp.csr_array((values, labels, indptr), shape=(rows.n_rows, self.n_labels))
 
     def probabilities(
         self, x: Blocks, *, allowed: Allowed | None = None, n_jobs: int | None = None
@@ -346,13 +343,29 @@ def _stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+@dataclass(frozen=True, eq=False)
+class _RowsTask(Generic[Answer]):
+    """Answers for consecutive rows, (first, one past the last)."""
+
+    answer: Callable[[Blocks, Control], Answer]
+    x: Blocks
+
+    def __call__(self, rows: tuple[int, int], control: Control) -> Answer:
+        return self.answer(self.x.rows(*rows), control)
+
+
 def _by_chunk(
-    task: Callable[[Blocks, Control], Answer], x: Blocks, n_jobs: int | None
+    answer: Callable[[Blocks, Control], Answer], x: Blocks, n_jobs: int | None
 ) -> list[Answer]:
-    """The answers for consecutive rows, in threads. No row's answer depends on its chunk."""
-    executor, size = ThreadExecutor(n_jobs), _CHUNK
+    """The answers for consecutive rows. No row's answer depends on its chunk."""
+    size = _CHUNK
     if PARALLEL_ROWS <= x.n_rows < _CHUNK:
         # Small batches cost more per row, so there are as many as threads, and with one thread one.
-        size = -(-x.n_rows // executor.at_once)
+        size = -(-x.n_rows // ThreadExecutor(n_jobs).at_once)
     with out_of_memory(f"predict {x.n_rows:,} rows"):
-        return executor.map(task, [x] if x.n_rows <= size else list(x.chunks(size)), name="chunk")
+        if x.n_rows <= size:
+            return [answer(x, Control.unshared())]
+        executor = ThreadExecutor(n_jobs) if x.n_rows <= _CHUNK else stage_executor(n_jobs)
+        starts = range(0, x.n_rows, size)
+        chunks = [(start, min(start + size, x.n_rows)) for start in starts]
+        return executor.map(_RowsTask(answer, x), chunks, name="chunk")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays.labels import LabelArrays, faithful_array, object_array
-from .._execution.executor import ThreadExecutor
+from .._execution.chosen import stage_executor
 from .._features.blocks import MAIN, Blocks
 from .._features.copies import NO_ROWS, Fresh, RowKeys, fresh_rows, row_keys
 from .._features.dense import label_vectors
@@ -128,7 +128,7 @@ def learned(
             by_rows=wider.by_rows,
             min_rows=min_rows,
             seed=(wider.seed + n_rows) % 2**63,
-            executor=ThreadExecutor(n_jobs),
+            executor=stage_executor(n_jobs),
         )
     n_new = wider.n_labels - model.n_labels
     skewed = n_learned if x.n_rows and new.is_skewed else 0

@@ -8,7 +8,7 @@ of names are counted, too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -32,6 +32,20 @@ _CHUNK = 512  # rows
 Matcher = Callable[[SecondStage, Blocks], Shortlists]
 
 
+@dataclass(frozen=True, eq=False)
+class _MatchTask:
+    """Matches consecutive rows, (first, one past the last)."""
+
+    stage: SecondStage
+    forest: Forest
+    x: Blocks
+    by_rows: bool
+
+    def __call__(self, rows: tuple[int, int], control: Control) -> Shortlists:
+        x = self.x.rows(*rows)
+        return self.stage.shortlists(self.forest, x, by_rows=self.by_rows, cancel=control.cancel)
+
+
 def learned_stage(
     stage: SecondStage,
     former: Forest,
@@ -50,10 +64,11 @@ def learned_stage(
     assert stage.masses is not None
 
     def match(trees: Forest, used: SecondStage, x: Blocks) -> Shortlists:
-        def lists(rows: Blocks, control: Control) -> Shortlists:
-            return used.shortlists(trees, rows, by_rows=by_rows, cancel=control.cancel)
-
-        return Shortlists.joined(executor.map(lists, list(x.chunks(_CHUNK))))
+        task = _MatchTask(used, trees, x, by_rows)
+        chunks = [
+            (start, min(start + _CHUNK, x.n_rows)) for start in range(0, max(1, x.n_rows), _CHUNK)
+        ]
+        return Shortlists.joined(executor.map(task, chunks, name="shortlist chunk"))
 
     refitted = _refitted(stage, new, partial(match, former), seed)
     blend, names = refitted or (_kept(stage.blend, new), stage.names)

@@ -70,7 +70,7 @@ def convert(
         bool,
         typer.Option(
             "--vectorize",
-            help="Turn texts into features; `ldsm train --dask` accepts such a store.",
+            help="Turn texts into features, once for many fits.",
         ),
     ] = False,
     like: Annotated[

@@ -13,6 +13,7 @@ from ..evaluation import Evaluation, Scores
 from ..evaluation.results import KS, SHORT_NAMES
 from .command import wrong_use
 from .model import open_model
+from .options.cluster import DaskOption, on_cluster
 from .options.model import JobsOption, ModelArgument, TailOption
 from .options.reader import Reader
 from .screen import Screen
@@ -48,6 +49,7 @@ def evaluate(
     b: Annotated[float | None, typer.Option("--b", help="B of the propensities.")] = None,
     tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Evaluate a model on labelled data: P, nDCG, PSP, PSnDCG, recall, coverage, RP at k, and F1.
 
@@ -56,6 +58,8 @@ def evaluate(
     true labels" count them as misses. "Best possible P" is the precision of a perfect model; it is
     below 100 if rows have fewer labels than predictions. Sets of labels are evaluated at the
     model's threshold, at 0.5, and at the threshold with the best samples F1 on these data.
+
+    With --dask, workers score the rows. They must see the temporary folder (TMPDIR).
     """
     if (a is None) != (b is None):
         raise wrong_use("A and B must be given together.", "--a, --b")
@@ -69,7 +73,7 @@ def evaluate(
         propensities = opened.fitted.propensities(dataset=propensity_dataset, a=a, b=b)
     except ValueError as error:
         raise wrong_use(str(error), "--propensity-dataset, --a, --b") from None
-    with screen.progress(f"evaluating {data.name}"):
+    with screen.progress(f"evaluating {data.name}"), on_cluster(dask):
         evaluation = Evaluation(opened.estimator, opened.checked(reader.load(data)))
         ks = sorted(set(k or KS))
         scores = evaluation.scores(ks, propensities=propensities, tail=tail)

@@ -25,6 +25,7 @@ from ..evaluation.alignment import has_label_names, model_rows
 from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, hold_lock, open_model
+from .options.cluster import DaskOption, on_cluster
 from .options.model import JobsOption, ModelArgument
 from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
@@ -77,6 +78,7 @@ def learn(
     ] = Prior.auto,
     overwrite: OverwriteOption = False,
     n_jobs: JobsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Update a model with new rows, without the old rows, in a fraction of the training time.
 
@@ -88,6 +90,8 @@ def learn(
     have changed.
 
     The trees keep their splits, so retrain the model from time to time; this command reports when.
+
+    With --dask, workers match and learn the rows. They must see the temporary folder (TMPDIR).
 
     The file is written completely or not at all, also with --in-place. If another process is
     changing the model, the command waits for it to finish.
@@ -105,6 +109,7 @@ def learn(
     else:
         hold_lock(screen, model)
     opened = open_model(model, n_jobs)
+    screen.until_end.enter_context(on_cluster(dask))
     reader = reader.as_trained(opened.fitted.training, data)
     rows = opened.checked(reader.load(data))
     has_label_names(opened.fitted.classes, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -18,8 +19,10 @@ from ..text import TextTagger
 from ..text.corpus import in_chunks
 from ..text.fitted import fitted_text
 from .answers import Answer, TableForm, answers_to, check_form
+from .asking import Question, answers_by_workers, answers_here, rows_at_once
 from .command import wrong_use
 from .model import Model, no_label, open_model
+from .options.cluster import DaskOption, on_cluster
 from .options.model import JobsOption, ModelArgument, TailOption
 from .options.output import OverwriteOption, check_output
 from .options.reader import STDIN, Reader, names_a_path
@@ -86,6 +89,7 @@ def predict(
     ] = None,
     tail: TailOption = 0.0,
     n_jobs: JobsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Predict the labels of texts or rows, with scores, best first.
 
@@ -94,6 +98,9 @@ def predict(
     "row", "labels" and "scores" per row; rows are counted from 0. A table has the same columns,
     with the delimiter and the separator of the training data; ids keep the name of their field.
     An output file is written completely or not at all.
+
+    With --dask, workers predict batches of rows. They load the model file themselves, so all of
+    them must see it, and the temporary folder (TMPDIR), through which rows are sent.
     """
     text = str(data) if data != STDIN and not names_a_path(data) else None
     if text is not None and not any(map(str.isspace, text)):
@@ -118,8 +125,9 @@ def predict(
     if id_field is not None and (text is not None or not opened.reads_texts):
         raise wrong_use("can only be used with files of texts.", "--id-field")
     allowed = _allowed(opened, only, without)
-    options = {"allowed": allowed, "n_jobs": opened.classifier.n_jobs}
     most = opened.fitted.n_labels if allowed is None else int(allowed.sum())
+    n_best = None if sets or threshold is not None else min(k or _BEST, most)
+    question = Question(n_best, k is not None, threshold, tail, allowed)
     interactive = data == STDIN and sys.stdin is not None and sys.stdin.isatty()
     if interactive:
         screen.note("Enter one text per line; press Ctrl-D to finish.")
@@ -132,19 +140,19 @@ def predict(
         reader.arguments.get("delimiter"),
         id_field,
     )
-    with answers_to(screen, output, form) as write:
-        whole = [Document(text, [])] if text is not None else None
-        for batch in _batches(opened, reader, data, batch_size, id_field, whole):
-            x = opened.rows(batch.rows)
-            if isinstance(batch.rows, Dataset):
-                ignored += batch.rows.X.nnz - x.n_values
-            if sets or threshold is not None:
-                answers = opened.fitted.label_sets(x, threshold, **options)
-            else:
-                answers = opened.fitted.best_labels(
-                    x, min(k or _BEST, most), tail=tail, fill=k is not None, **options
-                )
-            for row_id, scored in zip(batch.ids, answers, strict=True):
+    whole = [Document(text, [])] if text is not None else None
+    with on_cluster(dask), answers_to(screen, output, form) as write:
+        size = batch_size if dask is None else rows_at_once(batch_size)
+        asked, batches = tee(_batches(opened, reader, data, size, id_field, whole))
+        rows = (batch.rows for batch in asked)
+        found = (
+            answers_here(question, opened, rows)
+            if dask is None
+            else answers_by_workers(question, opened, rows, batch_size)
+        )
+        for answers, batch in zip(found, batches, strict=True):
+            ignored += answers.ignored
+            for row_id, scored in zip(batch.ids, answers.labels, strict=True):
                 write(Answer(row, row_id, scored))
                 row += 1
             if output is None:

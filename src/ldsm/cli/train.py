@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,25 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from .._wording import duration, size
-from ..classifier import LdSMClassifier
 from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import in_columns, model_rows
 from ..text import TextTagger
-from ..text.saved_form import features_of
-from ..text.tagger import tagger_on_features
 from .command import wrong_use
 from .convert import write_as_read
 from .evaluate import show_scores
 from .model import Model, hold_lock, open_model
+from .options.cluster import DaskOption, on_cluster
 from .options.estimator import EstimatorOptions, SeedOption
 from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
 from .options.tagger import TaggerOptions, split_off
-from .screen import Report, Screen, plain
+from .screen import Screen, plain
 from .tally import Tally
 
-DASK = "--dask"
 _VALIDATION = 0.1  # default share of the rows that --tune-threshold holds out
 
 
@@ -76,13 +72,7 @@ def train(
             help="Save finished trees in this folder, so that an interrupted run can be resumed.",
         ),
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Grow the trees on a Dask cluster: tcp://HOST:PORT, or local:N for N processes.",
-        ),
-    ] = None,
+    dask: DaskOption = None,
 ) -> None:
     """Train a model and save it to one file.
 
@@ -98,19 +88,13 @@ def train(
     --vocabulary reads the names of labels, one per line: label, tab, name. Names are compared with
     the texts, so labels without training rows can be predicted, too.
 
-    With --dask, DATA must be a store (see `ldsm convert`), and --checkpoint is required. All
-    workers must see both under the same path. The model is the same as without --dask.
+    --dask trains on the workers of a cluster; the model is the same. Workers exchange data through
+    the folder of --checkpoint, which all of them must see; local:N needs none. A store (see `ldsm
+    convert`) that all workers see is best for large data.
     """
     check_place(output)
     inputs = reader.inputs(data, *filter(None, [params.file, vocabulary]))
     check_output(output, "a model", inputs, overwrite)
-    on_this_machine = (validation, vocabulary, tune_threshold or None, params.get("warm_start"))
-    if dask is not None and any(option not in (None, False) for option in on_this_machine):
-        raise wrong_use(
-            "cannot be combined with --validation, --vocabulary, --tune-threshold or --warm-start, "
-            "which change the rows or the model on this machine.",
-            DASK,
-        )
     if vocabulary is not None and params.get("warm_start"):
         raise wrong_use("cannot be combined with --warm-start.", "--vocabulary")
     if vocabulary is not None:
@@ -156,12 +140,13 @@ def train(
         write_as_read(kept, held_out, reader)
     if params.get("warm_start") and output.exists():
         hold_lock(screen, output)
-    with screen.progress(f"training on {data.name}") as report:
-        options: dict[str, Any] = {"callback": report, "checkpoint_dir": checkpoint}
-        if dask is not None:
-            words.refuse("cannot be used with a store: its features are already made.")
-            model = Model(output, _fit_on_cluster(dask, params, rows, checkpoint, report))
-        elif params.get("warm_start") and output.exists():
+    store = None if rows is None else rows.store
+    with (
+        screen.progress(f"training on {data.name}") as report,
+        on_cluster(dask, checkpoint, store) as folder,
+    ):
+        options: dict[str, Any] = {"callback": report, "checkpoint_dir": folder}
+        if params.get("warm_start") and output.exists():
             model = _with_more_trees(output, params, rows or reader.load(data), options)
         else:
             estimator = words.estimator(params, rows, data)
@@ -219,37 +204,6 @@ def _with_more_trees(
     rows = replace(aligned, X=X, texts=None, text_form=form, label_synonyms=names)
     model.classifier.fit(rows, **options)
     return model
-
-
-def _fit_on_cluster(
-    address: str,
-    params: EstimatorOptions,
-    rows: Dataset | None,
-    checkpoint: Path | None,
-    report: Report,
-) -> LdSMClassifier | TextTagger:
-    """A model trained on the cluster at `address`."""
-    if rows is None or rows.texts is not None:
-        raise wrong_use(
-            "DATA must be a store of features; `ldsm convert --vectorize` makes one from texts.",
-            DASK,
-        )
-    if rows.store is None:
-        raise wrong_use("DATA must be a store; `ldsm convert` makes one.", DASK)
-    if checkpoint is None:
-        raise wrong_use("--checkpoint must name a folder that all workers share.", DASK)
-    if rows.text_form is not None:
-        features_of(rows)  # raises errors before the work starts
-    from .. import dask  # an optional extra
-    from ..dask.connection import connected
-
-    with contextlib.ExitStack() as stack:
-        try:
-            client = stack.enter_context(connected(address))
-        except ValueError as error:
-            raise wrong_use(str(error), DASK) from None
-        classifier = dask.fit(client, rows, params, checkpoint, callback=report)
-    return classifier if rows.text_form is None else tagger_on_features(classifier, rows)
 
 
 def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool) -> None:

@@ -25,6 +25,7 @@ from ..datasets import Dataset
 from ..evaluation import Evaluation
 from .command import wrong_use
 from .evaluate import NAMES
+from .options.cluster import DaskOption, on_cluster
 from .options.estimator import EstimatorOptions, SeedOption, defaults
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
@@ -72,12 +73,16 @@ def tune(
         int, typer.Option("-k", min=1, help="Number of predictions per row to evaluate.")
     ] = 1,
     seed: SeedOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Search for good parameters on held-out rows.
 
     Tries the estimator's defaults, then settings of the paper's grid, with Optuna (pip install
     'ldsm\\[tune]'). Parameters given as options stay fixed. Only parameters of the trees are
     searched; --rerank decides the second stage, and by default compares its blends in every trial.
+
+    With --dask, the workers of a cluster train each trial. They must see the temporary folder
+    (TMPDIR).
 
     With --storage, a search can be interrupted, resumed or extended: the same seed tries the same
     settings, in one run or in several.
@@ -110,7 +115,10 @@ def tune(
         if earlier:
             screen.note(f"{storage}: {earlier} trial{'s' * (earlier != 1)} from earlier runs")
         if earlier < trials:
-            with screen.progress(f"trying {trials - earlier} settings") as report:
+            with (
+                screen.progress(f"trying {trials - earlier} settings") as report,
+                on_cluster(dask),
+            ):
                 search.run(study, trials, lambda done: report(done, (trials - earlier) * STEPS))
         _show(screen, study, search, data, output)
 

@@ -13,7 +13,7 @@ from distributed import Client, get_worker
 from .._execution.executor import Control, Executor, Part, Result, Run, Task
 from .._execution.threads import at_intervals
 from .._storage.tasks.sharing import Sent, sent
-from .tasks import results
+from .tasks import ANSWER_SECONDS, results
 from .workers import most_threads
 
 _REPORT_SECONDS = 2.0  # between two progress messages of a task
@@ -35,6 +35,11 @@ class DaskExecutor(Executor):
     @property
     def at_once(self) -> int:
         return most_threads(self.client)
+
+    @property
+    def in_all(self) -> int:
+        threads: dict[str, int] = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
+        return max(1, sum(threads.values()))
 
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str

@@ -1,98 +1,156 @@
-"""Fit a model on the workers of a cluster, through a checkpoint folder."""
+"""Fit a model on the workers of a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 from distributed import Client
 from sklearn.base import clone
 
 from .._execution.executor import ProgressCallback, check_callback
-from .._storage.paths import PathLike
-from .._trees.checkpoint import prepare_folder
-from ..classifier import LdSMClassifier, fit_classifier
+from .._storage.paths import PathLike, folder_path
+from .._wording import parameter
+from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
-from ..datasets.store import check_same_store
-from .executor import DaskExecutor
-from .workers import check_client, check_workers, opened, sees_folder
+from ..datasets.documents.jsonl import iter_jsonl
+from ..datasets.formats import guess_format, load_dataset
+from ..datasets.store import open_store, save_store
+from ..text import TextTagger
+from .partitions import documents, is_collection, partitions
+from .running import running_on_workers
+from .workers import check_client
 
 
 def fit(
     client: Client,
-    store: PathLike | Dataset,
-    params: LdSMClassifier | Mapping[str, Any],
-    checkpoint_dir: PathLike,
+    data: Any,
+    labels: Any = None,
+    model: Any = None,
+    checkpoint_dir: PathLike | None = None,
     *,
     callback: ProgressCallback | None = None,
-) -> LdSMClassifier:
-    """Fit a classifier on a cluster; the model is bit for bit that of `LdSMClassifier.fit`.
+    **options: Any,
+) -> LdSMClassifier | TextTagger:
+    """Fit a model on a cluster: bit for bit the one that its own `fit` gives on one machine.
 
-    There is one task per tree, named ``ldsm-tree-00007-...``. A worker opens the store, grows the
-    tree and writes it to `checkpoint_dir`; if it dies, another worker starts that tree again. The
-    second stage has one task per chunk of rows, which makes their shortlists, and one per range of
-    labels, which trains their classifiers. Workers map what they need for it from the folder. The
-    driver trains the indexes and fits the blend, in `n_jobs` threads.
+    There is one task per tree, named ``ldsm-tree-00007-...``. A worker grows the tree and writes it
+    to `checkpoint_dir`; if it dies, another worker starts that tree again. The second stage has
+    tasks for ranges of features, which train the indexes, for chunks of rows, which make their
+    shortlists, and for ranges of labels, which train their classifiers. Workers map what they need
+    from the folder. The driver learns the words of texts and fits the blend.
 
     Parameters
     ----------
     client : distributed.Client
         Connected to the cluster.
-    store : path or Dataset
-        A store that every worker sees under the same absolute path, or the result of `open_store`.
-    params : LdSMClassifier or mapping
-        An estimator, which is not changed, or the parameters of one.
-    checkpoint_dir : path
+    data : path, Dataset, collection of Dask, matrix or texts
+        The training rows. Best is a store, by its path or as a result of `open_store`, that every
+        worker sees under the same absolute path: then rows are never sent. Other files are read by
+        the driver. A column of texts of a data frame, a bag of (text, tags) pairs and an array of
+        features are read partition by partition. All else is as in the `fit` of the model.
+    labels : labels of each row, optional
+        A column of lists of tags for a column of texts; a 0/1 array for an array; otherwise as in
+        the `fit` of the model. Omit it if `data` includes them.
+    model : LdSMClassifier, TextTagger or mapping, optional
+        An estimator, which is not changed, or parameters of the classifier. By default texts give
+        a TextTagger and features an LdSMClassifier.
+    checkpoint_dir : path, optional
         A folder shared by the driver and all workers: new, empty, or the checkpoint of the same
-        fit. `LdSMClassifier.fit` can resume it, and the other way round.
+        fit, which may be resumed with or without Dask. By default a temporary folder, which serves
+        workers on this machine.
     callback : callable, optional
         Called about ten times a second with (nodes grown, maximum number of nodes).
+    **options
+        More arguments of the model's `fit`, such as `vocabulary`.
 
     Returns
     -------
-    LdSMClassifier
+    LdSMClassifier or TextTagger
         Fitted.
 
     Raises
     ------
     ClusterError
         Before the start, if a worker does not see the store, cannot write to the folder or has
-        another version of ldsm; later, if a tree fails, the scheduler is lost or no worker is left.
-        Finished trees stay in the folder; workers still write the trees that they have begun.
+        another version of ldsm; later, if a task fails, the scheduler is lost or no worker is left.
+        Finished trees and parts stay in the folder; workers still write those that they have begun.
+
+    Examples
+    --------
+    ``ldsm.dask.fit(client, frame["text"], frame["tags"])`` reads a data frame of Dask.
     """
     check_client(client)
     check_callback(callback)
-    clf = _estimator(params)
-    data, location = opened(store)
-    if len(data) == 0 or data.X is None:
-        has = "no rows" if len(data) == 0 else "texts instead of features"
-        raise ValueError(f"The store {location.folder!r} has {has} to train on.")
-    folder = prepare_folder(checkpoint_dir)
-    with sees_folder(folder) as shared:
-        check_workers(client, [partial(check_same_store, location), shared])
-    return fit_classifier(
-        clf,
-        data,
-        callback=callback,
-        checkpoint_dir=folder,
-        executor=DaskExecutor(
-            client,
-            folder,
-            f"Finished trees are kept in {folder!r}: the same fit continues from there, with or "
-            "without Dask.",
-        ),
-    )
+    if checkpoint_dir is not None:
+        folder_path(parameter("checkpoint_dir"), checkpoint_dir)
+    rows = _opened(data)
+    estimator = _estimator(model, rows, of_texts=_are_texts(rows))
+    store = rows.store if isinstance(rows, Dataset) else None
+    with ExitStack() as until_end:
+        folder = until_end.enter_context(running_on_workers(client, checkpoint_dir, store))
+        if is_collection(rows):
+            if isinstance(estimator, TextTagger):
+                rows, labels = documents(client, rows, labels), None
+            else:
+                place = tempfile.TemporaryDirectory(
+                    dir=os.path.dirname(folder), prefix="ldsm-rows-"
+                )
+                rows = _stored(client, rows, labels, until_end.enter_context(place))
+                labels = None
+        return estimator.fit(rows, labels, callback=callback, checkpoint_dir=folder, **options)
 
 
-def _estimator(params: Any) -> LdSMClassifier:
-    if isinstance(params, LdSMClassifier):
-        return clone(params)  # type: ignore[no-any-return]
-    if not isinstance(params, Mapping):
+def _opened(data: Any) -> Any:
+    """The rows of a path; JSON Lines are read document by document."""
+    if not isinstance(data, (str, os.PathLike)):
+        return data
+    if os.path.exists(data) and guess_format(data) == "jsonl":
+        return iter_jsonl(data)
+    return open_store(data) if not os.path.isfile(data) else load_dataset(data)
+
+
+def _are_texts(rows: Any) -> bool:
+    """Whether rows are texts, or features made from texts, rather than features."""
+    if isinstance(rows, Dataset):
+        return rows.texts is not None or rows.text_form is not None
+    return not (hasattr(rows, "shape") and len(rows.shape) == 2)
+
+
+def _estimator(model: Any, rows: Any, *, of_texts: bool) -> LdSMClassifier | TextTagger:
+    if isinstance(rows, Dataset) and len(rows) == 0:
+        raise ValueError(f"{rows!r} has no rows to train on.")
+    if isinstance(model, TextTagger):
+        if not of_texts:
+            raise ValueError(f"A TextTagger needs texts. Got {type(rows).__name__} of features.")
+        return clone(model)  # type: ignore[no-any-return]
+    if model is not None and not isinstance(model, (LdSMClassifier, Mapping)):
         raise ValueError(
-            "The 'params' argument must be an LdSMClassifier or a mapping of its parameters. "
-            f"Got {params!r} instead."
+            "The 'model' argument must be an LdSMClassifier, a TextTagger or a mapping of the "
+            f"classifier's parameters. Got {model!r} instead."
         )
-    clf = LdSMClassifier()
-    clf.set_params(**params)  # the error for an unknown parameter lists all names
-    return clf
+    classifier = clone(model) if isinstance(model, LdSMClassifier) else LdSMClassifier()
+    if isinstance(model, Mapping):
+        classifier.set_params(**model)  # the error for an unknown parameter lists all names
+    return TextTagger(classifier) if of_texts else classifier
+
+
+def _stored(client: Client, X: Any, Y: Any, folder: str) -> Dataset:
+    """The rows of two arrays of Dask as a store in a folder."""
+    if not is_collection(Y) or len(getattr(Y, "shape", ())) != 2:
+        raise ValueError(
+            "The labels of an array of Dask must be a 0/1 array of Dask with two dimensions. "
+            f"Got {type(Y).__name__}."
+        )
+
+    def chunks() -> Iterator[Dataset]:
+        for x, y in partitions(client, X, Y):
+            yield Dataset(sp.csr_array(x, dtype=np.float32), sp.csr_array(y, dtype=np.int32))
+
+    save_store(chunks(), os.path.join(folder, "rows"))
+    return open_store(os.path.join(folder, "rows"))

@@ -32,7 +32,7 @@ from .explanations import TextExplanation
 from .features import TextFeatures
 from .fitted import FittedText, RareTags, TagGroups, TagTitles, fitted_text, hold_text
 from .learning import learned_text
-from .saved_form import GROUPS, features_of, tagger_to_state, text_from_state
+from .saved_form import GROUPS, tagger_to_state, text_from_state
 from .training import has_made_features, made_corpus, read_corpus
 from .vectorizer import LONGEST_NGRAM, default_vectorizer, is_linear, unfitted_vectorizer
 
@@ -680,15 +680,6 @@ def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:
             f"{n_unseen:,} tags without documents cannot be predicted: too few names of other "
             "tags occur in documents to learn from.",
         )
-
-
-def tagger_on_features(classifier: LdSMClassifier, data: Dataset) -> TextTagger:
-    """The tagger of a classifier that was fitted on features made from texts."""
-    tagger = TextTagger(clone(classifier))
-    titles = TagTitles.of(data.label_synonyms)
-    rare, groups = RareTags.of({}), TagGroups.of({})
-    fitted = FittedText(classifier, features_of(data), rare, titles, groups)
-    return hold_text(tagger, fitted)
 
 
 def _check_parts(tagger: TextTagger) -> None:

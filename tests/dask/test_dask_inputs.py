@@ -1,0 +1,162 @@
+"""What a cluster is trained on, and asked about: the same models and answers as on one machine."""
+
+import json
+
+import dask.array
+import dask.bag
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import dask
+import ldsm.dask
+from cli_runs import within
+from dask_clusters import cluster, small
+from ldsm import TextTagger, datasets
+from text_corpus import make_corpus
+
+pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
+
+TEXTS, TAGS = make_corpus(600)
+NEW, NEW_TAGS = make_corpus(150, seed=1)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster(2) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return TextTagger(small()).fit(TEXTS, TAGS)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The corpus in files of each format."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, corpus in (("train", (TEXTS, TAGS)), ("new", (NEW, NEW_TAGS))):
+        data = datasets.Dataset.from_texts(*corpus)
+        datasets.save_jsonl(data, folder / f"{name}.jsonl.gz")
+        datasets.save_table(data, folder / f"{name}.csv")
+        data.save(folder / name)
+    return folder
+
+
+def frame():
+    """A data frame of three partitions."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        whole = pd.DataFrame({"text": TEXTS, "tags": TAGS})
+        return dask.dataframe.from_pandas(whole, npartitions=3)
+
+
+@pytest.mark.parametrize("kind", ["lists", "frame", "bag", "train.jsonl.gz", "train.csv", "train"])
+def test_same_tagger_for_texts_of_any_kind(kind, client, tagger, files):
+    data, labels = {
+        "lists": lambda: (TEXTS, TAGS),
+        "frame": lambda: (frame()["text"], frame()["tags"]),
+        "bag": lambda: (dask.bag.from_sequence(zip(TEXTS, TAGS, strict=True), npartitions=4), None),
+    }.get(kind, lambda: (files / kind, None))()
+    fitted = ldsm.dask.fit(client, data, labels, small())
+    assert isinstance(fitted, TextTagger)
+    assert fitted.fingerprint_ == tagger.fingerprint_
+
+
+def test_vocabulary_and_checkpoint(client, tmp_path):
+    names = {"fish": ["cod"], "meat": ["beef"]}
+    expected = TextTagger(small()).fit(TEXTS, TAGS, vocabulary=names).fingerprint_
+    for n_taken in (0, 5):
+        fitted = ldsm.dask.fit(
+            client, TEXTS, TAGS, TextTagger(small()), tmp_path / "kept", vocabulary=names
+        )
+        assert fitted.fingerprint_ == expected
+        assert fitted.classifier_.training_["trees_from_checkpoint"] == n_taken
+
+
+def test_arrays_in_blocks(client):
+    data = datasets.make_xmc(700, 60, 12, seed=0)
+    X, Y = data.X.toarray(), data.Y.toarray()
+    rows = dask.array.from_array(X, chunks=(250, 60))
+    labels = dask.array.from_array(Y, chunks=(250, 12))
+    expected = small().fit(sp.csr_array(X), sp.csr_array(Y)).fingerprint_
+    assert ldsm.dask.fit(client, rows, labels, small()).fingerprint_ == expected
+    assert ldsm.dask.fit(client, data.X, data.Y, small()).fingerprint_ == expected
+    for X, Y, message in (
+        (rows.rechunk((250, 30)), labels, r"whole rows: X.rechunk\(\{1: -1\}\). Got 2 blocks"),
+        (rows, labels.rechunk((350, 12)), "same partitions. Got 3 and 2"),
+        (rows, labels.rechunk(((200, 300, 200), (12,))), "Partition 0 has .* 200 and 250"),
+        (rows, data.Y, "must be a 0/1 array of Dask"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ldsm.dask.fit(client, X, Y, small())
+
+
+def test_tags_that_became_strings(client):
+    columns = pd.DataFrame({"text": TEXTS, "tags": TAGS})
+    turned = dask.dataframe.from_pandas(columns, npartitions=2)  # Dask makes strings of lists
+    with pytest.raises(ValueError, match="tags of document 0 must be a list"):
+        ldsm.dask.fit(client, turned["text"], turned["tags"], small())
+
+
+def test_commands_on_a_cluster(client, capsys, files, tmp_path):
+    """Every command that takes --dask gives the same with and without it."""
+    run, model, onto = within(capsys), tmp_path / "model.ldsm", ("--dask", client.scheduler.address)
+    train = ("train", files / "train.csv", "--n-estimators", 4, "--seed", 0, "--json")
+    train += ("--validation", 0.2, "--tune-threshold", "-o")
+    alone = run(*train, model)
+    assert alone.code == 0, alone.err
+    done = run(*train, tmp_path / "other.ldsm", *onto)
+    assert done.code == 0, done.err
+    assert done.json["fingerprint"] == alone.json["fingerprint"]
+    assert done.json["validation"] == alone.json["validation"]
+    for command in (
+        ("predict", model, files / "new.csv"),
+        ("predict", model, files / "new.jsonl.gz", "-k", 2, "--batch-size", 7),
+        ("predict", model, files / "new.csv", "--sets", "--without", "fish"),
+        ("evaluate", model, files / "new", "--json"),
+    ):
+        expected, found = run(*command), run(*command, *onto)
+        assert found.code == 0, found.err
+        assert found.out == expected.out
+    learned = [
+        run("learn", model, files / "new.csv", "-o", tmp_path / f"{i}.ldsm", "--json", *options)
+        for i, options in enumerate(((), onto))
+    ]
+    assert learned[1].code == 0, learned[1].err
+    assert learned[0].json["fingerprint"] == learned[1].json["fingerprint"]
+    tune = ("tune", files / "train.csv", "--trials", 2, "--n-estimators", 2, "--json")
+    searches = [json.loads(run(*tune, *options).out) for options in ((), onto)]
+    for search in searches:
+        for trial in search["trials"]:
+            del trial["seconds"]
+    assert searches[0] == searches[1]
+
+
+def test_texts_reach_workers_unchanged(client, capsys, tagger, tmp_path):
+    """Also texts that are no valid Unicode, as JSON can hold them."""
+    tagger.save(tmp_path / "model.ldsm")
+    texts = [*NEW[:20], "cod \ud800 beef", ""]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (tmp_path / "rows.jsonl").write_text(lines)
+    command = ("predict", tmp_path / "model.ldsm", tmp_path / "rows.jsonl", "--json")
+    run = within(capsys)
+    expected, found = run(*command), run(*command, "--dask", client.scheduler.address)
+    assert found.code == 0, found.err
+    assert found.out == expected.out and len(found.lines) == len(texts)
+
+
+def test_rows_of_features_on_workers(client, capsys, tmp_path):
+    data = datasets.make_xmc(700, 60, 12, seed=0)
+    small().fit(data).save(tmp_path / "model.ldsm")
+    rows = datasets.make_xmc(9000, 60, 12, seed=0, part="test")
+    datasets.save_svmlight(rows, tmp_path / "rows.svm")
+    run = within(capsys)
+    for command in ("predict", "evaluate"):
+        asked = (command, tmp_path / "model.ldsm", tmp_path / "rows.svm", "--json")
+        expected, found = run(*asked), run(*asked, "--dask", client.scheduler.address)
+        assert found.code == 0, found.err
+        assert found.out == expected.out
+    assert np.isfinite(found.json["precision@1"])
