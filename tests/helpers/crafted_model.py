@@ -27,7 +27,7 @@ from ldsm._model.facts import model_facts, shown_params
 from ldsm._storage.container import ModelFileError
 from ldsm.cli.inspect import describe_stage
 from model_bytes import put_together, take_apart
-from model_changes import change
+from model_changes import change, dense
 from process_memory import now_bytes, peak_bytes
 
 TEXTS = ["Cod and herring, pêche!", "a" * 60, ""]
@@ -36,7 +36,7 @@ NUMBERS += [2**31 - 9, 2**31 - 1, 2**31, 2**48, 2**48 + 1, 2**53, 2**63 - 1, 2**
 FLOATS = [0.5, -0.5, 1e-320, 1e308, float("nan"), float("inf"), float("-inf")]
 OTHERS: list[Any] = [None, True, False, "", "auto", "x" * 70_000, "\ud800", "a\0b", "(?:a+)+$"]
 OTHERS += [[], [[]], [0] * 1000, {}, {"": 0}, [1, 10**9], [-1, 2], ["a"] * 5]
-DTYPES = {"I8": "i1", "U8": "u1", "I16": "i2", "U16": "u2", "I32": "i4", "I64": "i8"}
+DTYPES = {"I8": "i1", "U8": "u1", "I16": "i2", "U16": "u2", "I32": "i4", "I64": "i8", "U64": "u8"}
 DTYPES |= {"F16": "f2", "F32": "f4", "F64": "f8"}
 
 
@@ -215,9 +215,10 @@ def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger) -> None:
     rows = sp.csr_array(sp.vstack([one] * 3))
     k = min(3, fitted.n_labels)
     if fitted.feature_names is None:
-        model.predict_topk(rows, k=k), model.predict(rows), model.decision_path(rows)
-        model.predict_topk(one, k=k, tail=0.5)
-        model.explain(one), model.explain_scores(one)
+        three, single = dense(model, 3), dense(model, 1)
+        model.predict_topk(rows, k=k, **three), model.predict(rows, **three)
+        model.predict_topk(one, k=k, tail=0.5, **single), model.explain_scores(one, **single)
+        model.decision_path(rows), model.explain(one)
     model_facts(fitted), shown_params(model.get_params(deep=False), fitted, str)
     fitted.forest.tree_statistics(), model.fingerprint_, model.classes_[:3], model.training_
     if fitted.second_stage is not None:

@@ -22,7 +22,7 @@ import ldsm
 from ldsm import load  # brings in all that loading needs, before anybody watches
 from ldsm._storage.container import ModelFileError
 from model_bytes import put_together, seal, take_apart
-from model_changes import change
+from model_changes import change, dense
 from process_memory import now_bytes, peak_bytes
 
 FORBIDDEN = ("import", "exec", "compile", "code.", "marshal.", "pickle.", "ctypes.", "os.exec")
@@ -182,8 +182,10 @@ def ask(model: ldsm.LdSMClassifier | ldsm.TextTagger, rows: sp.csr_array | None)
         model = model.classifier_
     if rows is None:
         rows = sp.csr_array((3, model.n_features_in_), dtype=np.float32)
-    model.predict_topk(rows, k=1), model.predict_proba(rows), model.predict(rows)
-    model.decision_path(rows), model.explain(rows[:1]), model.explain_scores(rows[:1])
+    more = dense(model, 3)
+    model.predict_topk(rows, k=1, **more), model.predict_proba(rows, **more)
+    model.predict(rows, **more), model.explain_scores(rows[:1], **dense(model, 1))
+    model.decision_path(rows), model.explain(rows[:1])
 
 
 if __name__ == "__main__":

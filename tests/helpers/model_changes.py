@@ -1,5 +1,7 @@
 """What users do to a loaded model: let it learn, rename labels, drop some."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -30,4 +32,10 @@ def learn(model: ldsm.LdSMClassifier | ldsm.TextTagger) -> None:
         model.partial_fit(TEXTS, [[first], [last], [], ["uudet"], ["uudet"]])
     else:
         rows = sp.csr_array((2, model.n_features_in_), dtype=np.float32)
-        model.partial_fit(rows, [[first], [last]])
+        model.partial_fit(rows, [[first], [last]], **dense(model, 2))
+
+
+def dense(model: ldsm.LdSMClassifier, n_rows: int) -> dict[str, Any]:
+    """Embeddings of some rows, if the model reads them."""
+    width = model.model_.layout.dense
+    return {"embeddings": np.ones((n_rows, width), np.float32)} if width else {}

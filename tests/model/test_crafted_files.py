@@ -11,6 +11,7 @@ import patience
 HELPERS = Path(__file__).parents[1] / "helpers"
 GOLDEN = Path(__file__).parents[1] / "golden"
 MODELS = ["model_v1", "model_v2", "tagger_v1", "tagger_v2", "tagger_v2_parts"]
+MODELS += ["model_v3_parts", "tagger_v3_parts"]
 
 
 def run(program: str, *arguments: object) -> dict:
@@ -32,9 +33,10 @@ def check_model(name: str, every: int) -> dict:
     return report
 
 
-@pytest.mark.parametrize(
-    ("name", "every"), [("model_v2", 37), ("tagger_v2", 47), ("tagger_v2_parts", 67)]
-)
+SOME = [("model_v2", 37), ("tagger_v2", 47), ("model_v3_parts", 43), ("tagger_v3_parts", 73)]
+
+
+@pytest.mark.parametrize(("name", "every"), SOME)
 def test_some_crafted_models(name: str, every: int) -> None:
     assert check_model(name, every)["made"] > 100
 

@@ -44,14 +44,15 @@ KINDS = [
     pytest.param("trees", marks=pytest.mark.long),
     *("trees, linear", "standardised, linear", "text, tail", "text, tail, compressed"),
     "all parts",
+    "embeddings",
 ]
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def plain(request, tmp_path_factory):
     """Files of a few dozen kB, without feature names, that the fuzzer can predict with."""
-    if request.param == "all parts":
-        return (GOLDEN / "tagger_v2_parts.ldsm").read_bytes()
+    if golden := {"all parts": "tagger", "embeddings": "model"}.get(request.param):
+        return (GOLDEN / f"{golden}_v3_parts.ldsm").read_bytes()
     path = tmp_path_factory.mktemp("plain") / "m.ldsm"
     form, rerank, compressed = (*request.param.split(", "), None, None)[:3]
     clf = LdSMClassifier(n_estimators=3, random_state=3, max_nodes=31, rerank=rerank)
