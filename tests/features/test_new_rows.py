@@ -59,6 +59,19 @@ def test_absent_labels_of_new_label_rows():
     assert not batch(rows, counts, absent="unknown").lacks.any()
 
 
+def test_new_label_as_frequent_as_known_ones():
+    """Usual rows show how often a new label occurs; rows that nearly all have it do not."""
+    new = np.argsort(COUNTS)[-2]
+    counts = np.where(np.arange(60) == new, 0, COUNTS)
+    usual = batch(Y[np.random.default_rng(0).choice(3000, 600, replace=False)], counts)
+    assert not usual.is_skewed and usual.y.counts[new] > 0
+    assert not usual.of_unknown_frequency.any()
+    examples = np.flatnonzero(Y[:, [new]].toarray())[:100]
+    others = np.flatnonzero(Y[:, [new]].toarray() == 0)[:100]
+    mixed = batch(Y[np.concatenate([examples, others])], counts)
+    assert np.flatnonzero(mixed.of_unknown_frequency).tolist() == [new]
+
+
 @pytest.mark.parametrize("mean", [0.01, 0.5, 1.0, 3.7, 40.0])
 def test_poisson_mean_deviation(mean):
     drawn = np.random.default_rng(0).poisson(mean, 200_000)

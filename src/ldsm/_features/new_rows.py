@@ -25,8 +25,6 @@ PRIOR = ("auto", "batch")
 # of the difference expected of a random batch (random batches of eight data sets: at most 1.31), or
 # if a random batch would hardly ever have as many rows of one of its labels.
 UNLIKE, HARDLY_EVER = 1.5, 1e-6
-# A new label is not expected to be more frequent than this share of the known ones.
-USUAL = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +77,11 @@ class NewRows:
     def of_unknown_frequency(self) -> NDArray[np.bool_]:
         """The new labels of which the batch has examples without showing how often they occur.
 
-        Their share of the batch is larger than the share of earlier rows that nearly all known
-        labels have, or the batch is skewed.
+        The batch is skewed, or their share of it is larger than that of any known label in earlier
+        rows: a new label is not expected to be more frequent than all others.
         """
-        shares = self.counts_before[self.known] / max(1, self.n_before)
-        usual = np.quantile(shares, USUAL) if len(shares) else 1.0
-        frequent = self.y.counts > usual * self.y.n_rows
+        most = self.counts_before.max(initial=0) / max(1, self.n_before)
+        frequent = self.y.counts > most * self.y.n_rows
         return np.asarray(~self.known & (self.y.counts > 0) & (frequent | self.is_skewed))
 
     @property
