@@ -8,11 +8,21 @@ from ._version import __version__ as __version__
 if TYPE_CHECKING:
     from . import datasets, metrics, objective
     from ._loading import load
+    from ._parts import parts
     from ._trees import Forest
     from .classifier import LdSMClassifier
     from .text import TextTagger
 
-__all__ = ["Forest", "LdSMClassifier", "TextTagger", "datasets", "load", "metrics", "objective"]
+__all__ = [
+    "Forest",
+    "LdSMClassifier",
+    "TextTagger",
+    "datasets",
+    "load",
+    "metrics",
+    "objective",
+    "parts",
+]
 
 # Imported on first use, so that programs start quickly and Ctrl-C works during imports.
 _HOMES = {
@@ -20,6 +30,7 @@ _HOMES = {
     "LdSMClassifier": "classifier",
     "TextTagger": "text",
     "load": "_loading",
+    "parts": "_parts",
 }
 
 

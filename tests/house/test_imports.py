@@ -15,8 +15,8 @@ PACKAGE = Path(ldsm.__file__).parent
 ORDER = [
     *("_version", "_core", "_wording", "_execution", "_storage", "_arrays", "metrics"),
     *("objective", "datasets", "_features", "_trees", "_matching", "_ranking", "_model"),
-    *("classifier", "text", "_loading", "evaluation", "plotting", "report", "dask", "serve"),
-    *("cli", "annif", "mlflow", "__main__"),
+    *("classifier", "text", "_loading", "_parts", "evaluation", "plotting", "report", "dask"),
+    *("serve", "cli", "annif", "mlflow", "__main__"),
 ]
 
 
@@ -69,6 +69,7 @@ def test_public_names():
         "load",
         "metrics",
         "objective",
+        "parts",
     }
     assert set(ldsm.__all__) == public == set(dir(ldsm))
     assert all(hasattr(ldsm, name) for name in public)
