@@ -102,6 +102,16 @@ def test_peers(run, tmp_path, capsys):
         assert (tmp_path / picture).stat().st_size > 5000
 
 
+def test_remedies(run):
+    results = run("remedies", "--seeds=1")
+    variants = results["data"]["quick"]
+    assert variants["half of the rows"]["P@1"] < variants["defaults"]["P@1"] <= 100
+    assert variants["threshold 0.5"]["P@1"] == variants["defaults"]["P@1"]
+    rare = results["rare"]["quick"]
+    assert rare["`tail=1`"]["rare labels found"] > rare["defaults"]["rare labels found"]
+    assert "macro F1" not in rare["`tail=1`"]  # the order changes, not the sets
+
+
 def test_frontier(run, tmp_path):
     results = run("frontier", "--seeds=1")
     one, three = results["ours"]["defaults"]

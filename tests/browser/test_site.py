@@ -77,3 +77,44 @@ def test_no_browser_errors(site, path):
     site.errors()  # of the pages before
     site.open(path)
     assert [message for message in site.errors() if "[PST]" not in message] == []  # the theme's
+
+
+# What users of other tools type, and the page that answers it.
+QUESTIONS = {
+    "no header": "first_steps",
+    "label numbers": "first_steps",
+    "parquet": "first_steps",
+    "feather": "first_steps",
+    "polars": "first_steps",
+    "excel": "first_steps",
+    "threshold": "metrics",
+    "macro F1": "generated/api/ldsm.metrics.f1_score",
+    "GridSearchCV scorer": "scikit_learn",
+    "min_df": "generated/api/ldsm.TextTagger",
+    "ngrams": "generated/command_line",
+    "sample_weight": "imbalance",
+    "class_weight": "imbalance",
+    "imbalance": "imbalance",
+    "rare labels": "imbalance",
+    "poor results": "poor_results",
+    "exclude labels": "vocabulary",
+    "groups of labels": "vocabulary",
+    "rename labels": "incremental_learning",
+    "drop labels": "incremental_learning",
+    "corrections": "serving",
+    "review": "serving",
+    "report": "figures",
+    "no known word": "first_steps",
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_search_answers_questions(site, question):
+    """The page is among the first five results."""
+    site.open(f"search.html?q={quote(question)}")
+    site.until(lambda: site.one("#search-results p.search-summary").text)
+    found = site.until(lambda: site.script(
+        "return [...document.querySelectorAll('#search-results li a')].map((a) => a.pathname)"
+    ))  # fmt: skip
+    first = [path.rpartition("/html/")[2].removesuffix(".html") for path in found[:5]]
+    assert QUESTIONS[question] in first

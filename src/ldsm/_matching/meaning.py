@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Chosen on held-out training rows (docs/tuning.md).
+# Chosen on held-out training rows (docs/experiments.md).
 RIDGE = 0.03  # as a share of the mean variance
 # A label's name, or without one the mean of all rows, counts as this many of its rows.
 NAME_ROWS = 3

@@ -17,7 +17,7 @@ from .._matching.shortlists import Shortlists
 from .label_pairs import label_pairs
 from .label_vectors import LabelVectors
 
-CENTROID_PRUNE = 0.01  # chosen on held-out training rows (docs/tuning.md)
+CENTROID_PRUNE = 0.01  # chosen on held-out training rows (docs/experiments.md)
 
 
 class Centroids(LabelVectors):

@@ -38,7 +38,7 @@ from .label_pairs import (
 )
 from .label_vectors import LabelVectors
 
-# Chosen on held-out training rows (docs/tuning.md).
+# Chosen on held-out training rows (docs/experiments.md).
 # C: binary features carry less information and need more regularisation.
 COST, COST_BINARY = 1.0, 0.5
 TOLERANCE = 1.0

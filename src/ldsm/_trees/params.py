@@ -26,15 +26,15 @@ LEAST_MEMORY = 1 << 20
 SUBSAMPLE = 0.7
 # With fewer rows, a blend cannot be fitted: "auto" then means the trees alone.
 RERANK_ROWS = 500
-# Trees, unless the data show that fewer do; beyond it, hardly anything is gained (docs/tuning.md).
+# Trees, unless the data show that fewer do; more hardly gain anything (docs/experiments.md).
 MOST_TREES = 20
-# Step sizes of "auto", chosen on held-out training rows (docs/tuning.md).
+# Step sizes of "auto", chosen on held-out training rows (docs/experiments.md).
 RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
 
 
 @dataclass(frozen=True)
 class Role:
-    """What trees are for decides what "auto" stands for (docs/tuning.md)."""
+    """What trees are for decides what "auto" stands for (docs/experiments.md)."""
 
     epochs: Mapping[str, int]
     # A leaf is a label histogram: it should have counted enough labels to be one.
