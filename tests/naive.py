@@ -371,12 +371,12 @@ class NaiveTree:
             for leaf in self.leaves(row, node.children[m], node)
         ]
 
-    def scores(self, row, by_rows):
-        """Mean over the leaves of count / rows, or of the paper's count / sum of counts."""
+    def scores(self, row, leaf_scores):
+        """The mean over the leaves of count / rows, or for "histogram" of count / all counts."""
         leaves = self.leaves(row)
         out = {}
         for leaf in leaves:
-            whole = len(leaf.rows) if by_rows else sum(leaf.histogram.values())
+            whole = len(leaf.rows) if leaf_scores == "probability" else sum(leaf.histogram.values())
             for label, count in leaf.histogram.items():
                 out[label] = out.get(label, 0.0) + count / whole / len(leaves)
         return out

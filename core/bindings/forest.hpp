@@ -12,7 +12,7 @@ namespace ldsm::bindings {
 // A forest is any Python object with these attributes; no copy of it is made or kept.
 class ForestArrays {
   public:
-    ForestArrays(nb::handle forest, bool by_rows, bool with_maps = true)
+    explicit ForestArrays(nb::handle forest, bool with_maps = true)
         : forest_(forest), arrays_(forest, "forest") {
         const size_t offsets = arrays_.array("tree_offsets", view.tree_offsets);
         const size_t nodes = arrays_.array("first_child", view.first_child);
@@ -53,7 +53,7 @@ class ForestArrays {
         view.weights.n_entries = static_cast<int64_t>(entries);
         view.n_bins = static_cast<int64_t>(bins);
         view.standardized = means != 0;
-        view.by_rows = by_rows;
+        view.by_rows = nb::cast<bool>(forest.attr("by_rows"));
         if (with_maps) take_maps();
     }
     ForestView view{};

@@ -214,10 +214,10 @@ class CheckedMatchers {
     std::optional<In<uint8_t>> unseen_;
 };
 
-nb::tuple shortlists(nb::handle forest, bool by_rows, const CheckedMatchRows& match_rows,
+nb::tuple shortlists(nb::handle forest, const CheckedMatchRows& match_rows,
                      const CheckedMatchers& others, int64_t length,
                      std::optional<In<uint8_t>> allowed, Cancel cancel, const std::string& simd) {
-    const ForestArrays arrays(forest, by_rows);
+    const ForestArrays arrays(forest);
     if (length < 1) refuse("length must be at least 1. Got ", length, ".");
     const MatchRows rows = match_rows.of(arrays.view);
     const Matchers matchers = others.of(arrays.view, rows);
@@ -285,7 +285,7 @@ void bind_matching(nb::module_& m) {
              "indexes"_a, "sub_indexes"_a = std::vector<nb::object>(),
              as_is("telling_sub_words") = nb::none(), "names"_a.none() = nb::none(),
              "match_names"_a = false, as_is("unseen") = nb::none());
-    m.def("shortlists", &shortlists, "forest"_a, "by_rows"_a, "rows"_a, "matchers"_a, "length"_a,
+    m.def("shortlists", &shortlists, "forest"_a, "rows"_a, "matchers"_a, "length"_a,
           as_is("allowed") = nb::none(), as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The candidates of each row: indptr, labels and, as far as they are known, the scores of "
           "trees, index and index of sub-words, coverage and cosine of the name; then, by row, the "

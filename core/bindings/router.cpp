@@ -7,10 +7,10 @@ namespace ldsm::bindings {
 
 namespace {
 
-nb::tuple topk(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int64_t k,
+nb::tuple topk(nb::handle forest, const CheckedFeatures& rows, int64_t k,
                In<int32_t> fill_order, std::optional<In<uint8_t>> allowed,
                std::optional<In2<uint8_t>> skip, Cancel cancel, const std::string& simd) {
-    const ForestArrays arrays(forest, by_rows);
+    const ForestArrays arrays(forest);
     const FeatureRows& x = rows_for(arrays.view, rows);
     const auto n_labels = static_cast<size_t>(arrays.view.n_labels);
     if (fill_order.size() != n_labels) refuse("fill_order must have one entry per label.");
@@ -30,9 +30,9 @@ nb::tuple topk(nb::handle forest, bool by_rows, const CheckedFeatures& rows, int
                           hand_over(std::move(scores), static_cast<size_t>(k)));
 }
 
-nb::tuple scores(nb::handle forest, bool by_rows, const CheckedFeatures& rows, Cancel cancel,
+nb::tuple scores(nb::handle forest, const CheckedFeatures& rows, Cancel cancel,
                  const std::string& simd) {
-    const ForestArrays arrays(forest, by_rows);
+    const ForestArrays arrays(forest);
     const FeatureRows& x = rows_for(arrays.view, rows);
     Monitor monitor = make_monitor(cancel);
     const Kernels& kernels = select_kernels(simd);
@@ -41,7 +41,7 @@ nb::tuple scores(nb::handle forest, bool by_rows, const CheckedFeatures& rows, C
 }
 
 nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows, const std::string& simd) {
-    const ForestArrays arrays(forest, true);
+    const ForestArrays arrays(forest);
     const FeatureRows& x = rows_for(arrays.view, rows);
     if (arrays.view.n_nodes > INT32_MAX)
         refuse("The nodes of a forest with 2^31 nodes or more cannot be numbered.");
@@ -52,17 +52,17 @@ nb::tuple nodes(nb::handle forest, const CheckedFeatures& rows, const std::strin
 }
 
 nb::object maps(nb::handle forest) {
-    const ForestArrays arrays(forest, true, /*with_maps=*/false);
+    const ForestArrays arrays(forest, /*with_maps=*/false);
     return hand_over(without_gil([&] { return feature_maps(arrays.view); }));
 }
 
 }  // namespace
 
 void bind_router(nb::module_& m) {
-    m.def("route_topk", &topk, "forest"_a, "by_rows"_a, "x"_a, "k"_a, as_is("fill_order"),
+    m.def("route_topk", &topk, "forest"_a, "x"_a, "k"_a, as_is("fill_order"),
           as_is("allowed") = nb::none(), as_is("skip") = nb::none(), as_is("cancel") = nb::none(),
           "simd"_a = "auto", "The k best labels of each row and their scores.");
-    m.def("route_scores", &scores, "forest"_a, "by_rows"_a, "x"_a, as_is("cancel") = nb::none(),
+    m.def("route_scores", &scores, "forest"_a, "x"_a, as_is("cancel") = nb::none(),
           "simd"_a = "auto", "All positive scores of each row: (indptr, labels, scores).");
     m.def("route_nodes", &nodes, "forest"_a, "x"_a, "simd"_a = "auto",
           "The nodes each row visits: (indptr, node numbers).");

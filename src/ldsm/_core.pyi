@@ -67,7 +67,6 @@ def grow_tree(
 ) -> dict[str, NDArray[Any]]: ...
 def route_topk(
     forest: Forest,
-    by_rows: bool,
     x: CheckedFeatures,
     k: int,
     fill_order: Ints,
@@ -78,7 +77,6 @@ def route_topk(
 ) -> tuple[Ints, Floats]: ...
 def route_scores(
     forest: Forest,
-    by_rows: bool,
     x: CheckedFeatures,
     cancel: Ints | None = None,
     simd: str = "auto",
@@ -229,7 +227,6 @@ class Matchers:
 
 def shortlists(
     forest: Forest,
-    by_rows: bool,
     rows: MatchRows,
     matchers: Matchers,
     length: int,

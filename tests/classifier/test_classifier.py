@@ -172,7 +172,7 @@ def test_out_of_bag_scores():
 def one_tree_scores(clf, tree, row):
     """Scores of one tree for one row."""
     alone = clf.forest_.trees(tree, tree + 1)
-    indptr, labels, scores = alone.scores(feature_arrays(XS[[row]]), by_rows=True)
+    indptr, labels, scores = alone.scores(feature_arrays(XS[[row]]))
     return sp.csr_array((scores, labels, indptr), shape=(1, 12)).toarray()[0]
 
 

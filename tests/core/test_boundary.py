@@ -84,19 +84,19 @@ def test_mismatched_tree_inputs():
 def test_routers_refuse_rows_of_other_features():
     x = feature_arrays(np.ones((1, 3))).checked
     with pytest.raises(ValueError, match="features of the forest, 2. Got 3"):
-        _core.route_scores(three_node_tree(), True, x)
+        _core.route_scores(three_node_tree(), x)
 
 
 def test_row_slices_same_answers():
     x, (indptr, labels, scores) = (
         X3.checked,
-        _core.route_scores(three_node_tree(), True, X3.checked),
+        _core.route_scores(three_node_tree(), X3.checked),
     )
     for start in range(6):
         for stop in range(start, 6):
             part = x.rows(start, stop)
             assert (part.n_rows, part.n_features) == (stop - start, 2)
-            some = _core.route_scores(three_node_tree(), True, part)
+            some = _core.route_scores(three_node_tree(), part)
             assert np.array_equal(some[0], indptr[start : stop + 1] - indptr[start])
             for found, whole in ((some[1], labels), (some[2], scores)):
                 assert np.array_equal(found, whole[indptr[start] : indptr[stop]])
@@ -189,5 +189,5 @@ def test_64_bit_offsets():
     assert tree["histogram_labels"].tolist() in ([0, 1], [1, 0])  # the children are pure
     assert sorted(tree["histogram_counts"].tolist()) == sorted(np.bincount(labels[kept]).tolist())
     forest = Forest.from_trees([tree], arity=2, n_features=3, n_labels=2)
-    found, _ = _core.route_topk(forest, True, x, 1, np.arange(2, dtype=np.int32))
+    found, _ = _core.route_topk(forest, x, 1, np.arange(2, dtype=np.int32))
     assert np.array_equal(found[kept, 0], labels[kept])

@@ -1,6 +1,7 @@
 """The compiled core against its naive twin, by hand-made trees, and path against path."""
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -129,12 +130,13 @@ def check_whole_range(tree):
 def check_scores_equal_twins(tree, twin, X, Y):
     arity, n_labels = twin.M, Y.shape[1]
     forest = Forest.from_trees([tree], arity=arity, n_features=X.shape[1], n_labels=n_labels)
-    for by_rows in (True, False):
-        indptr, labels, scores = forest.scores(feature_arrays(X), by_rows=by_rows)
+    for leaf_scores in ("probability", "histogram"):
+        forest = replace(forest, leaf_scores=leaf_scores)
+        indptr, labels, scores = forest.scores(feature_arrays(X))
         for row in range(len(X)):
             part = slice(*indptr[row : row + 2])
             found = dict(zip(labels[part].tolist(), scores[part].tolist(), strict=True))
-            expected = twin.scores(row, by_rows)
+            expected = twin.scores(row, leaf_scores)
             assert found.keys() == expected.keys()
             # One double sum on each side, rounded to float32 once.
             np.testing.assert_allclose(
@@ -241,9 +243,7 @@ def test_simd_paths_same_bits(kind, arity):
         forest = Forest.from_trees(
             trees[:1], arity=arity, n_features=X.shape[1], n_labels=Y.shape[1]
         )
-        answers = [
-            _core.route_scores(forest, True, feature_arrays(X).checked, simd=p) for p in PATHS
-        ]
+        answers = [_core.route_scores(forest, feature_arrays(X).checked, simd=p) for p in PATHS]
         for answer in answers[1:]:
             assert all(a.tobytes() == b.tobytes() for a, b in zip(answers[0], answer, strict=True))
 
@@ -329,6 +329,7 @@ def three_node_tree(**changes):
         "node_rows": np.array([8, 4, 4], dtype=np.int64),
         "places": np.zeros(0, dtype=np.int32),
         "feature_maps": None,
+        "by_rows": True,
     }
     return SimpleNamespace(**{**arrays, **changes})
 
@@ -336,8 +337,8 @@ def three_node_tree(**changes):
 X3 = feature_arrays(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.2, 0.0]]))
 
 
-def dense_scores(forest, by_rows=True):
-    indptr, labels, scores = _core.route_scores(forest, by_rows, X3.checked)
+def dense_scores(forest):
+    indptr, labels, scores = _core.route_scores(forest, X3.checked)
     return sp.csr_array((scores, labels, indptr), shape=(5, 3)).toarray()
 
 
@@ -349,14 +350,14 @@ def test_three_node_tree_by_hand():
     )
     histogram_right = [0, 0.8, 0.2]
     np.testing.assert_allclose(
-        dense_scores(three_node_tree(), by_rows=False)[:2], [[1, 0, 0], histogram_right], rtol=1e-6
+        dense_scores(three_node_tree(by_rows=False))[:2], [[1, 0, 0], histogram_right], rtol=1e-6
     )
     fill = np.array([1, 0, 2], dtype=np.int32)
-    labels, scores = _core.route_topk(three_node_tree(), True, X3.checked, 3, fill)
+    labels, scores = _core.route_topk(three_node_tree(), X3.checked, 3, fill)
     assert labels.tolist() == [[0, 1, 2], [1, 2, 0], [1, 0, 2], [1, 2, 0], [0, 1, 2]]
     assert scores[0].tolist() == [0.75, 0, 0]
     allowed = np.array([1, 0, 1], dtype=np.uint8)
-    labels, scores = _core.route_topk(three_node_tree(), True, X3.checked, 2, fill, allowed)
+    labels, scores = _core.route_topk(three_node_tree(), X3.checked, 2, fill, allowed)
     assert labels.tolist() == [[0, 2], [2, 0], [0, 2], [2, 0], [0, 2]]
     indptr, nodes = _core.route_nodes(three_node_tree(), X3.checked)
     assert [nodes[a:b].tolist() for a, b in pairwise(indptr)] == [
@@ -367,21 +368,22 @@ def test_three_node_tree_by_hand():
 @pytest.mark.parametrize("fill", [[0, 1, 2 * 10**9], [0, 1, -1], [0, 0, 0]])
 def test_fill_order_is_checked(fill):
     with pytest.raises(ValueError, match="fill_order"):
-        _core.route_topk(three_node_tree(), True, X3.checked, 3, np.array(fill, dtype=np.int32))
+        _core.route_topk(three_node_tree(), X3.checked, 3, np.array(fill, dtype=np.int32))
 
 
 def test_dropped_labels_only_count():
-    dropped = three_node_tree(n_labels=2, places=np.array([0, 1, 2], dtype=np.int32))
-    for by_rows in (True, False):
-        before = dense_scores(three_node_tree(), by_rows)
-        after = dense_scores(dropped, by_rows)
+    for by_rows in (False, True):
+        before = dense_scores(three_node_tree(by_rows=by_rows))
+        places = np.array([0, 1, 2], dtype=np.int32)
+        dropped = three_node_tree(n_labels=2, places=places, by_rows=by_rows)
+        after = dense_scores(dropped)
         assert after[:, 2].max() == 0 < before[:, 2].max()
         assert np.array_equal(after[:, :2], before[:, :2])
     order = np.arange(2, dtype=np.int32)
-    labels, scores = _core.route_topk(dropped, True, X3.checked, 2, order)
+    labels, scores = _core.route_topk(dropped, X3.checked, 2, order)
     assert np.array_equal(np.sort(labels), np.tile(order, (5, 1))) and scores.max() == 1
     lonely = {"n_labels": 1, "places": np.array([0, 1, 2], dtype=np.int32)}
-    indptr, *_ = shortlists(three_node_tree(**lonely), True, X3.checked, 5, [])
+    indptr, *_ = shortlists(three_node_tree(**lonely), X3.checked, 5, [])
     assert np.diff(indptr).tolist() == [1, 0, 1, 0, 1]
 
 
@@ -391,7 +393,7 @@ def test_ties_go_to_lower_label():
         histogram_offsets=np.array([0, 0, 0, 3], dtype=np.int64),
         histogram_counts=np.array([2, 2, 2], dtype=np.int32),
     )
-    labels, _ = _core.route_topk(forest, True, X3.checked, 3, np.arange(3, dtype=np.int32))
+    labels, _ = _core.route_topk(forest, X3.checked, 3, np.arange(3, dtype=np.int32))
     assert labels[1].tolist() == [0, 1, 2]
 
 
@@ -479,10 +481,10 @@ def test_router_terminates(n_rows, mapped):
         forest.feature_maps = _core.feature_maps(forest)
     x = feature_arrays(np.ones((n_rows, 2))).checked
     with pytest.raises(ValueError, match="two parents"):
-        _core.route_scores(forest, True, x)
+        _core.route_scores(forest, x)
     forest.first_child = np.full(nodes, 2**31 - 1, dtype=np.int32)
     with pytest.raises(ValueError, match="outside the tree"):
-        _core.route_scores(forest, True, x)
+        _core.route_scores(forest, x)
 
 
 def test_router_array_types():

@@ -47,11 +47,10 @@ def with_maps(forest):
 def route_all(forest, x=X3):
     """Everything that reads a forest."""
     x = x.checked
-    _core.route_scores(forest, True, x)
-    _core.route_scores(forest, False, x)
-    _core.route_topk(forest, True, x, 1, np.arange(forest.n_labels, dtype=np.int32))
+    _core.route_scores(forest, x)
+    _core.route_topk(forest, x, 1, np.arange(forest.n_labels, dtype=np.int32))
     _core.route_nodes(forest, x)
-    shortlists(forest, True, x, 2, [])
+    shortlists(forest, x, 2, [])
     _core.feature_maps(forest)
 
 
@@ -173,7 +172,7 @@ def test_labels_rise_within_a_row(labels):
 def test_router_value_errors(change, message):
     arguments = {"k": 1, "fill_order": FILL, **change}
     with pytest.raises(ValueError, match=message):
-        _core.route_topk(three_node_tree(), True, X3.checked, **arguments)
+        _core.route_topk(three_node_tree(), X3.checked, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +192,7 @@ def test_router_value_errors(change, message):
 def test_router_type_errors(change):
     arguments = {"k": 1, "fill_order": FILL, **change}
     with pytest.raises(TypeError):
-        _core.route_topk(three_node_tree(), True, X3.checked, **arguments)
+        _core.route_topk(three_node_tree(), X3.checked, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -286,14 +285,14 @@ def test_forest_array_lengths(name):
 @pytest.mark.parametrize("value", [-1, 2**31, 2**63, "2", 2.5, None])
 def test_forest_sizes(name, value):
     with pytest.raises(ValueError, match=name):
-        _core.route_scores(three_node_tree(**{name: value}), True, X3.checked)
+        _core.route_scores(three_node_tree(**{name: value}), X3.checked)
 
 
 @pytest.mark.parametrize("places", [[0, 1, 1], [0, 1, 3], [0, 1, -1], [2, 2, 2, 2]])
 def test_label_places_are_unique(places):
     forest = three_node_tree(places=np.array(places, dtype=np.int32))
     with pytest.raises(ValueError, match="places of labels must be their numbers, each once"):
-        shortlists(forest, True, X3.checked, 2, [])
+        shortlists(forest, X3.checked, 2, [])
 
 
 def test_foreign_feature_maps():
@@ -323,7 +322,7 @@ def test_standardized_forest_has_no_maps():
     for n_rows in (1, 5):
         x = feature_arrays(np.ones((n_rows, 2))).checked
         with pytest.raises(ValueError, match="None if its features are standardised"):
-            _core.route_scores(forest, True, x)
+            _core.route_scores(forest, x)
 
 
 def grown_forest(rng, standardize):

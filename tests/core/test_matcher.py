@@ -193,16 +193,17 @@ def test_shortlists_alternate_matchers(kind: str, length: int) -> None:
     forest, values = make_forest(X, Y), unit(new)
     x = feature_arrays(new).checked
     allowed = (np.arange(N_LABELS) % 3 != 1).astype(np.uint8)
-    for by_rows in (True, False):
-        trees = by_trees(forest, new, by_rows)
+    for leaf_scores in ("probability", "histogram"):
+        forest = replace(forest, leaf_scores=leaf_scores)
+        trees = by_trees(forest, new)
         for dtype in (np.uint8, np.uint16, np.int32):
             index = indexes_of(X, Y, dtype=dtype)[-1]
             indexed = [by_index(index, row) for row in values]
             for may in (None, allowed):
                 for path in _core.simd_paths():
-                    found = shortlists(forest, by_rows, x, length, [index], may, simd=path)
+                    found = shortlists(forest, x, length, [index], may, simd=path)
                     check_lists(found, trees, indexed, length, may)
-        alone = shortlists(forest, by_rows, x, length, [])
+        alone = shortlists(forest, x, length, [])
         check_lists(alone, trees, None, length)
 
 
@@ -212,7 +213,7 @@ def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
     X, Y = problem(kind)
     new = problem(kind, 1)[0]
     forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
-    trees, indexed = by_trees(forest, new, True), [by_index(index, row) for row in unit(new)]
+    trees, indexed = by_trees(forest, new), [by_index(index, row) for row in unit(new)]
     # The same labels under other numbers; the last six, which are frequent, are dropped.
     rng, by_count = np.random.default_rng(3), np.argsort(Y.sum(axis=0))
     first = np.concatenate([rng.permutation(by_count[:-6]), by_count[-6:]]).astype(np.int32)
@@ -221,7 +222,7 @@ def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
     dropped = replace(forest, n_labels=N_LABELS - 6, **changes)
     renamed = SimpleNamespace(**(vars(index) | {"labels": number[index.labels]}))
     x = feature_arrays(new).checked
-    indptr, labels, tree_scores, index_scores, *_ = shortlists(dropped, True, x, length, [renamed])
+    indptr, labels, tree_scores, index_scores, *_ = shortlists(dropped, x, length, [renamed])
     n_empty = 0
     for row, (a, b) in enumerate(rows_of(indptr)):
         expected = naive_list([trees[row], indexed[row]], length, None)
@@ -238,7 +239,7 @@ def test_given_rankings_take_turns(may: int | None) -> None:
     X, Y = problem("fours")
     new = problem("fours", 1)[0]
     forest, rng = make_forest(X, Y), np.random.default_rng(0)
-    trees, allowed = by_trees(forest, new, True), None
+    trees, allowed = by_trees(forest, new), None
     if may is not None:
         allowed = (np.arange(N_LABELS) % may != 1).astype(np.uint8)
     rankings = [
@@ -249,7 +250,7 @@ def test_given_rankings_take_turns(may: int | None) -> None:
         for lists in rankings
     ]
     x = feature_arrays(new).checked
-    indptr, labels, tree_scores, *_ = shortlists(forest, True, x, 9, [], allowed, given=given)
+    indptr, labels, tree_scores, *_ = shortlists(forest, x, 9, [], allowed, given=given)
     for row, (a, b) in enumerate(rows_of(indptr)):
         others = [{k: -at for at, k in enumerate(lists[row])} for lists in rankings]
         expected = naive_list([trees[row], *others], 9, allowed)
@@ -261,34 +262,34 @@ def test_given_rankings_take_turns(may: int | None) -> None:
         ((offsets, listed + np.int32(N_LABELS)), "labels of a ranking"),
     ):
         with pytest.raises(ValueError, match=words):
-            shortlists(forest, True, x, 9, [], given=[wrong])
+            shortlists(forest, x, 9, [], given=[wrong])
 
 
 def test_each_fold_has_its_index() -> None:
     X, Y = problem("weights")
     forest, values = make_forest(X, Y), unit(X)
-    trees = by_trees(forest, X, True)
+    trees = by_trees(forest, X)
     *indexes, _ = indexes_of(X, Y)
     indexed = [by_index(indexes[FOLDS[row]], values[row]) for row in range(N_ROWS)]
     x = feature_arrays(X).checked
-    found = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    found = shortlists(forest, x, 9, indexes, fold=FOLDS)
     check_lists(found, trees, indexed, 9)
     # Without folds the first index is for all rows.
-    found = shortlists(forest, True, x, 9, indexes)
+    found = shortlists(forest, x, 9, indexes)
     check_lists(found, trees, [by_index(indexes[0], row) for row in values], 9)
 
 
 def test_skipped_trees() -> None:
     X, Y = problem("weights")
     forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
-    halves = [by_trees(forest.trees(*part), X, True) for part in ((0, 2), (2, 4))]
+    halves = [by_trees(forest.trees(*part), X) for part in ((0, 2), (2, 4))]
     which = np.arange(N_ROWS) % 3  # 2: no tree is left
     skip = np.ones((N_ROWS, 4), np.uint8)
     skip[which == 0, :2] = 0
     skip[which == 1, 2:] = 0
     trees = [halves[w][row] if w < 2 else {} for row, w in enumerate(which)]
     indexed = [by_index(index, row) for row in unit(X)]
-    found = shortlists(forest, True, feature_arrays(X).checked, 9, [index], skip=skip)
+    found = shortlists(forest, feature_arrays(X).checked, 9, [index], skip=skip)
     check_lists(found, trees, indexed, 9)
 
 
@@ -299,11 +300,11 @@ def test_shortlists_independent_of_batch(batch: int, compress: bool) -> None:
     forest = make_forest(X, Y, compress=compress)
     *indexes, _ = indexes_of(X, Y)
     x = feature_arrays(X).checked
-    whole = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    whole = shortlists(forest, x, 9, indexes, fold=FOLDS)
     for start in range(0, N_ROWS, batch):
         stop = min(start + batch, N_ROWS)
         fold = FOLDS[start:stop]
-        indptr, *arrays = shortlists(forest, True, x.rows(start, stop), 9, indexes, fold=fold)
+        indptr, *arrays = shortlists(forest, x.rows(start, stop), 9, indexes, fold=fold)
         assert np.array_equal(indptr, whole[0][start : stop + 1] - whole[0][start])
         part, rows = slice(whole[0][start], whole[0][stop]), slice(start, stop)
         *of_pairs, most_telling, evidence = whole[1:]
@@ -321,7 +322,7 @@ def test_evidence_of_rows() -> None:
     def weights_of(row: int, its: Any) -> Any:
         return 255 * its.units[np.flatnonzero(X[row])].astype(np.float64)
 
-    *_, most_telling, evidence = shortlists(forest, True, x, 9, indexes, fold=FOLDS)
+    *_, most_telling, evidence = shortlists(forest, x, 9, indexes, fold=FOLDS)
     for row in range(N_ROWS):
         weights = weights_of(row, indexes[FOLDS[row]])
         assert most_telling[row] == np.float32(max(weights, default=0))
@@ -331,7 +332,7 @@ def test_evidence_of_rows() -> None:
     counted = (np.arange(N_FEATURES) % 2).astype(np.uint8)
     both = {"sub_words": x, "sub_indexes": [index]}
     *_, most_telling, evidence = shortlists(
-        forest, True, x, 9, [index], **both, telling_sub_words=counted
+        forest, x, 9, [index], **both, telling_sub_words=counted
     )
     for row in range(N_ROWS):
         weights = weights_of(row, index)
@@ -339,14 +340,14 @@ def test_evidence_of_rows() -> None:
         parts = weights[counted[np.flatnonzero(X[row])] == 1]
         assert evidence[row] == np.float32(sum(weights) + sum(parts))
     # Without an index, all features are alike.
-    *_, evidence = shortlists(forest, True, x, 9, [])
+    *_, evidence = shortlists(forest, x, 9, [])
     assert np.array_equal(evidence, np.count_nonzero(X, axis=1))
     with pytest.raises(ValueError, match="telling_sub_words must be per sub-word"):
-        shortlists(forest, True, x, 9, [index], **both, telling_sub_words=counted[1:])
+        shortlists(forest, x, 9, [index], **both, telling_sub_words=counted[1:])
 
 
 def lists_with(index: Any, X: Any, Y: Any, **options: Any) -> Any:
-    return shortlists(make_forest(X, Y), True, feature_arrays(X).checked, 9, [index], **options)
+    return shortlists(make_forest(X, Y), feature_arrays(X).checked, 9, [index], **options)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
@@ -397,7 +398,7 @@ def test_random_index_bytes() -> None:
         raw = getattr(index, name).view(np.uint8)
         raw[rng.integers(len(raw), size=3)] = rng.integers(256, size=3)
         try:
-            indptr, labels, *_ = shortlists(forest, True, x, 9, [index])
+            indptr, labels, *_ = shortlists(forest, x, 9, [index])
         except ValueError:
             refused += 1
             continue
@@ -423,11 +424,11 @@ def test_arguments_of_shortlists_are_checked() -> None:
     forest = make_forest(X, Y)
     x = feature_arrays(X).checked
     with pytest.raises(ValueError, match="fold must name one of the indexes"):
-        shortlists(forest, True, x, 9, [], fold=np.zeros(N_ROWS, np.uint8))
+        shortlists(forest, x, 9, [], fold=np.zeros(N_ROWS, np.uint8))
     with pytest.raises(ValueError, match="length must be at least 1"):
-        shortlists(forest, True, x, 0, [index])
+        shortlists(forest, x, 0, [index])
     with pytest.raises(ValueError, match="features of the forest"):
-        shortlists(forest, True, feature_arrays(X[:, 1:]).checked, 9, [])
+        shortlists(forest, feature_arrays(X[:, 1:]).checked, 9, [])
     with pytest.raises(KeyboardInterrupt):
         lists_with(index, X, Y, cancel=np.ones(1, np.int32))
 

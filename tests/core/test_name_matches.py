@@ -74,7 +74,7 @@ def test_four_matchers_match_twin(length: int, match_names: bool) -> None:
     unseen[[7, 8, 20]] = 1
     Y[:, unseen == 1] = 0
     forest = make_forest(X, Y)
-    trees = by_trees(forest, X, True)
+    trees = by_trees(forest, X)
     rng = np.random.default_rng(2)
     index, spelled = some_names(rng)
     parts = sub_word_rows(rng)
@@ -84,7 +84,7 @@ def test_four_matchers_match_twin(length: int, match_names: bool) -> None:
     )
     allowed = (np.arange(N_LABELS) % 7 != 2).astype(np.uint8)
     found = shortlists(
-        forest, True, feature_arrays(X).checked, length, [words], allowed,
+        forest, feature_arrays(X).checked, length, [words], allowed,
         sub_words=feature_arrays(parts).checked, sub_indexes=[sub_words], names=index,
         match_names=match_names, unseen=unseen,
     )  # fmt: skip
@@ -124,7 +124,7 @@ def test_damaged_name_index() -> None:
 
     def ask(**changes: Any) -> None:
         damaged: Any = SimpleNamespace(**(vars(index) | changes))
-        shortlists(forest, True, x, 5, [], sub_words=parts, names=damaged, match_names=True)
+        shortlists(forest, x, 5, [], sub_words=parts, names=damaged, match_names=True)
 
     ask()
     for changes, message in (
@@ -143,9 +143,9 @@ def test_damaged_name_index() -> None:
         with pytest.raises(ValueError, match=message):
             ask(**changes)
     with pytest.raises(ValueError, match="Matchers that read sub-words need those of the rows"):
-        shortlists(forest, True, x, 5, [], names=index)
+        shortlists(forest, x, 5, [], names=index)
     with pytest.raises(ValueError, match="one number of rows"):
-        shortlists(forest, True, x, 5, [], sub_words=parts.rows(0, 3), names=index)
+        shortlists(forest, x, 5, [], sub_words=parts.rows(0, 3), names=index)
 
 
 def test_name_odds_leave_row_out() -> None:

@@ -50,8 +50,8 @@ def make_forest(X: Any, Y: Any, n_trees: int = 4, **changes: Any) -> Forest:
     return Forest.from_trees(trees, arity=2, n_features=N_FEATURES, n_labels=N_LABELS)
 
 
-def by_trees(forest: Forest, X: Any, by_rows: bool) -> list[dict[int, np.float32]]:
-    indptr, labels, scores = _core.route_scores(forest, by_rows, feature_arrays(X).checked)
+def by_trees(forest: Forest, X: Any) -> list[dict[int, np.float32]]:
+    indptr, labels, scores = _core.route_scores(forest, feature_arrays(X).checked)
     found = [dict(zip(labels[a:b].tolist(), scores[a:b], strict=True)) for a, b in rows_of(indptr)]
     assert all(found)
     return found
@@ -88,7 +88,6 @@ def naive_list(matchers: list[dict[int, np.float32]], length: int, allowed: Any)
 
 def shortlists(
     forest: Any,
-    by_rows: bool,
     x: Any,
     length: int,
     indexes: Any,
@@ -107,6 +106,4 @@ def shortlists(
         )
     )
     matchers = _core.Matchers(indexes, **others)
-    return _core.shortlists(
-        forest, by_rows, _core.MatchRows(x, **rows), matchers, length, allowed, **call
-    )
+    return _core.shortlists(forest, _core.MatchRows(x, **rows), matchers, length, allowed, **call)

@@ -86,7 +86,7 @@ def test_shares_sum_to_log_odds(rerank):
 
 def test_tree_scores_match_forest(rerank):
     clf = model(rerank)
-    trees = clf.forest_.scores(feature_arrays(TEST.X[:5]), by_rows=True)
+    trees = clf.forest_.scores(feature_arrays(TEST.X[:5]))
     trees = sp.csr_array((trees[2], trees[1], trees[0]), shape=(5, 30)).toarray()
     for row in range(5):
         for found in clf.explain_scores(TEST.X[[row]]):

@@ -219,7 +219,7 @@ def test_single_trees_against_all(test, staged):
 def _precision(clf, forest, test):
     """P@k of the mean of the trees' leaf shares, straight from the scores."""
     x = Evaluation(clf, test).x.main
-    indptr, labels, values = forest.scores(x, by_rows=True)
+    indptr, labels, values = forest.scores(x)
     scores = np.zeros(test.Y.shape)
     for row in range(len(scores)):
         part = slice(*indptr[row : row + 2])

@@ -95,7 +95,6 @@ def match(
     length: int,
     matchers: Matchers = TREES_ALONE,
     *,
-    by_rows: bool,
     allowed: NDArray[np.uint8] | None = None,
     cancel: CancelFlag | None = None,
 ) -> Shortlists:
@@ -114,7 +113,7 @@ def match(
         every = np.ones_like(known.unseen) if allowed is None else allowed
         new, others = (every & mask for mask in (known.unseen, 1 - known.unseen))
         rankings = {"given": ranked(length, others), "added": ranked(UNSEEN_LABELS, new)}
-    return _matched(forest, x, length, known, by_rows, allowed, cancel, **rankings)
+    return _matched(forest, x, length, known, allowed, cancel, **rankings)
 
 
 def _matched(
@@ -122,7 +121,6 @@ def _matched(
     x: Blocks,
     length: int,
     known: _Known,
-    by_rows: bool,
     allowed: NDArray[np.uint8] | None,
     cancel: CancelFlag | None,
     **of_rows: Any,
@@ -135,7 +133,7 @@ def _matched(
     if named or known.sub_indexes:
         sub_words = x.read_by("sub_index").checked
     rows = _core.MatchRows(own.checked, indexed, sub_words, **of_rows)
-    found = _core.shortlists(forest, by_rows, rows, known.core, length, allowed, cancel)
+    found = _core.shortlists(forest, rows, known.core, length, allowed, cancel)
     indptr, labels, tree_scores, index_scores, sub_scores, coverages, cosines, *by_row = found
     best, most_telling, evidence = by_row
     return Shortlists(
@@ -187,7 +185,6 @@ class OutOfBag:
     x: Blocks
     seed: int
     subsample: float
-    by_rows: bool
     executor: Executor
     threads: Executor  # for a few rows, which are not worth sending
     folds: NDArray[np.uint8]  # of the rows
@@ -219,7 +216,6 @@ class OutOfBag:
             self._chosen(self.folds, rows),
             matchers,
             length,
-            self.by_rows,
             self.allowed,
             rows,
         )
@@ -249,7 +245,6 @@ class _OutOfBagTask:
     folds: NDArray[np.uint8]
     matchers: TrainedMatchers
     length: int
-    by_rows: bool
     allowed: NDArray[np.uint8] | None
     rows: NDArray[np.int64] | None  # their numbers; None: all, without what only a blend needs
 
@@ -281,7 +276,6 @@ class _OutOfBagTask:
             x,
             self.length,
             known,
-            self.by_rows,
             self.allowed,
             control.cancel,
             skip=np.ascontiguousarray(np.unpackbits(bags, axis=1, count=stop - start).T),

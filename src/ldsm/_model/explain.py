@@ -216,7 +216,6 @@ def explain_paths(model: FittedModel, row: Blocks, max_reasons: int) -> list[Tre
         model.forest,
         row.read_by("trees"),
         max_reasons,
-        by_rows=model.by_rows,
         bias=row.n_features,
     )
 

@@ -43,7 +43,6 @@ from .._trees.params import (
     check_warm_start,
     rerank_kind,
     resolve,
-    scores_by_rows,
 )
 from .._trees.training_data import TrainingData
 from .._wording import argument
@@ -92,7 +91,6 @@ def fit_model(
         LabelNames.of(y.classes),
         y.form,
         y.counts,
-        settings["leaf_scores"],
         run.work.params,
         run.work.seed,
         run.facts(grown, time.perf_counter() - started),
@@ -162,6 +160,7 @@ class _Run:
             checkpoint,
             None if limit == AUTO else int(limit),
             grower.at_once,
+            settings["leaf_scores"],
         )
         stages = stage_executor(n_jobs)
         if checkpoint is not None:
@@ -217,7 +216,6 @@ class _Run:
             training.data.blocks,
             training.seed,
             self.work.params.subsample,
-            scores_by_rows(training.settings["leaf_scores"]),
             training.executor,
             ThreadExecutor(training.settings["n_jobs"]),
             training.folds,

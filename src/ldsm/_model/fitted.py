@@ -41,7 +41,7 @@ from .._storage.fields import (
 )
 from .._storage.strings import Strings
 from .._trees.forest import Forest
-from .._trees.params import TreeParams, scores_by_rows
+from .._trees.params import TreeParams
 from ..metrics.propensities import propensities_from_counts
 from .names import LabelNames
 from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
@@ -94,7 +94,6 @@ class FittedModel:
     labels: LabelNames
     label_form: LabelForm  # the form of Y, which predictions take too
     label_counts: NDArray[np.int64]  # training rows per label
-    leaf_scores: str  # as in LdSMClassifier
     tree_params: TreeParams
     seed: int
     training: Mapping[str, Any]  # facts, as JSON values; not part of the fingerprint
@@ -129,11 +128,6 @@ class FittedModel:
     def n_training_rows(self) -> int:
         return int(self.training["rows"])
 
-    @property
-    def by_rows(self) -> bool:
-        """Whether a leaf's score is count / rows of the leaf, or count / sum of its counts."""
-        return scores_by_rows(self.leaf_scores)
-
     @cached_property
     def fill_order(self) -> NDArray[np.int32]:
         """The columns by frequency, for rows with too few scored labels."""
@@ -155,7 +149,7 @@ class FittedModel:
         """Hash of everything that determines a prediction."""
         values = {**vars(self), "threshold": np.asarray(self.threshold).tolist()}
         deciding = (
-            self.leaf_scores,
+            self.forest.leaf_scores,
             *(values[entry.name] for entry in MODEL.entries if entry.hashed),
         )
         stage = self.second_stage
@@ -218,13 +212,13 @@ class FittedModel:
 
         Without a second stage they are the best labels of the trees, at least `least`.
         """
-        stage, by_rows = self.second_stage, self.by_rows
+        stage = self.second_stage
         if allowed is not None:  # dropped labels are excluded, too
             allowed = np.append(allowed, np.zeros(self.forest.n_dropped, np.uint8))
         if stage is None:
             length = max(least, SHORTLIST)
-            return match(self.forest, x, length, by_rows=by_rows, allowed=allowed, cancel=cancel)
-        lists = stage.shortlists(self.forest, x, by_rows=by_rows, allowed=allowed, cancel=cancel)
+            return match(self.forest, x, length, allowed=allowed, cancel=cancel)
+        lists = stage.shortlists(self.forest, x, allowed=allowed, cancel=cancel)
         return stage.or_most_frequent(lists, allowed)
 
     def scored_shortlists(
@@ -249,7 +243,6 @@ class FittedModel:
             x.read_by("trees"),
             k,
             self.fill_order,
-            by_rows=self.by_rows,
             allowed=allowed,
             cancel=cancel,
         )
@@ -267,7 +260,7 @@ class FittedModel:
     def _scores(self, allowed: Allowed | None, rows: Blocks, control: Control) -> sp.csr_array:
         if self.second_stage is None:
             indptr, labels, values = self.forest.scores(
-                rows.read_by("trees"), by_rows=self.by_rows, cancel=control.cancel
+                rows.read_by("trees"), cancel=control.cancel
             )
         else:
             lists, values = self.scored_shortlists(rows, allowed, control.cancel)

@@ -125,7 +125,6 @@ def learned(
             wider.forest,
             forest,
             new,
-            by_rows=wider.by_rows,
             min_rows=min_rows,
             seed=(wider.seed + n_rows) % 2**63,
             executor=stage_executor(n_jobs),

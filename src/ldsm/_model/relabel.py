@@ -147,7 +147,7 @@ def _moved(model: FittedModel, columns: NewColumns) -> Moved:
     place = np.append(columns.place, np.full(forest.n_dropped, -1))
     gone = np.append(np.arange(model.n_labels, forest.n_known), np.flatnonzero(columns.place < 0))
     bins = None
-    if not cut and model.by_rows:
+    if not cut and forest.by_rows:
         bins = _needed_bins(forest, place < 0)
         named = stage is not None and stage.names is not None
         if not named and not np.any(place[forest.histogram_labels[bins]] < 0):

@@ -54,7 +54,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
     Damaged trees and labels other than str, int and bool raise a ValueError.
     """
     params = {name: plain(value) for name, value in params.items()}
-    params["leaf_scores"] = model.leaf_scores  # of the fit, even if it was changed later
+    params["leaf_scores"] = model.forest.leaf_scores  # of the fit, even if it was changed later
     if type(params["random_state"]) is not int:
         params["random_state"] = None  # a generator's state is not part of the model
     check_params(params, "LdSMClassifier")
@@ -151,6 +151,7 @@ def model_from_state(
         n_features=n_matched,
         n_labels=n_labels,
         places=_places(described, n_labels),
+        leaf_scores=params["leaf_scores"],
         **FOREST.taken(arrays, "forest.", verify=verify, sizes={"arity": described["arity"]}),
     )
     check_forest(forest, everything=verify)
@@ -173,7 +174,6 @@ def model_from_state(
         labels,
         described["label_form"],
         counts,
-        params["leaf_scores"],
         tree_params,
         described["seed"],
         stored["training"],

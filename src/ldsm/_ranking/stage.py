@@ -102,7 +102,6 @@ class SecondStage:
         forest: Forest,
         x: Blocks,
         *,
-        by_rows: bool,
         allowed: NDArray[np.uint8] | None = None,
         cancel: CancelFlag | None = None,
     ) -> Shortlists:
@@ -110,9 +109,7 @@ class SecondStage:
         unseen = self._unseen
         if unseen is not None and not self.blend.unseen:
             allowed = 1 - unseen if allowed is None else allowed & (1 - unseen)
-        return match(
-            forest, x, self.length, self._matchers, by_rows=by_rows, allowed=allowed, cancel=cancel
-        )
+        return match(forest, x, self.length, self._matchers, allowed=allowed, cancel=cancel)
 
     @cached_property
     def _matchers(self) -> Matchers:

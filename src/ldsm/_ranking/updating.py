@@ -39,11 +39,10 @@ class _MatchTask:
     stage: SecondStage
     forest: Forest
     x: Blocks
-    by_rows: bool
 
     def __call__(self, rows: tuple[int, int], control: Control) -> Shortlists:
         x = self.x.rows(*rows)
-        return self.stage.shortlists(self.forest, x, by_rows=self.by_rows, cancel=control.cancel)
+        return self.stage.shortlists(self.forest, x, cancel=control.cancel)
 
 
 def learned_stage(
@@ -52,7 +51,6 @@ def learned_stage(
     forest: Forest,
     new: NewRows,
     *,
-    by_rows: bool,
     min_rows: int,
     seed: int,
     executor: Executor,
@@ -64,7 +62,7 @@ def learned_stage(
     assert stage.masses is not None
 
     def match(trees: Forest, used: SecondStage, x: Blocks) -> Shortlists:
-        task = _MatchTask(used, trees, x, by_rows)
+        task = _MatchTask(used, trees, x)
         chunks = [
             (start, min(start + _CHUNK, x.n_rows)) for start in range(0, max(1, x.n_rows), _CHUNK)
         ]

@@ -147,12 +147,13 @@ class Checkpoint:
         if set(arrays) != set(TREE_ARRAYS):
             name = min(set(arrays) ^ set(TREE_ARRAYS))
             raise ValueError(f"an array is missing or one too many, {name[:80]!r}")
+        checked: dict[str, Any] = arrays
         forest = Forest(
             arity=self.params.arity,
             n_features=self.n_features,
             n_labels=self.n_labels,
             tree_offsets=np.array([0, len(arrays["first_child"])], dtype=np.int64),
-            **arrays,
+            **checked,
         )
         check_forest(forest)
         # What all trees of a forest must agree on.

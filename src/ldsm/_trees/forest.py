@@ -6,7 +6,7 @@ A forest is only data. ``ldsm._trees.growing`` makes it; the compiled router rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,8 @@ class Forest:
         ranked on shortlists. The last are those of dropped labels, which histograms may still
         count, because the scores of others depend on it. Empty: the order has not changed, and no
         data of dropped labels are left.
+    leaf_scores : {"probability", "histogram"}
+        How leaves score labels, as in `LdSMClassifier`.
     """
 
     arity: int
@@ -115,6 +117,7 @@ class Forest:
     integrity_weight: NDArray[np.float32]
     epoch_objective: NDArray[np.float32]
     places: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    leaf_scores: str = "probability"
 
     # -- making -------------------------------------------------------------------------------
 
@@ -126,6 +129,7 @@ class Forest:
         arity: int,
         n_features: int,
         n_labels: int,
+        leaf_scores: str = "probability",
         folder: str | None = None,
     ) -> Forest:
         """Concatenate grown trees, as `_core.grow_tree` returns them.
@@ -139,6 +143,8 @@ class Forest:
             The arrays of each tree; emptied.
         arity, n_features, n_labels : int
             M, D and K of the paper.
+        leaf_scores : {"probability", "histogram"}, default="probability"
+            How leaves score labels.
         folder : str, optional
             Where the files are to be.
         """
@@ -151,15 +157,12 @@ class Forest:
             assert arrays[name].dtype in ARRAYS[name].types, name
         if len(arrays["weight_units"]):
             _compress_statistics(arrays, n_labels)
-        return cls._frozen(arity, n_features, n_labels, arrays)
+        return cls(arity, n_features, n_labels, **_frozen(arrays), leaf_scores=leaf_scores)
 
-    @classmethod
-    def _frozen(
-        cls, arity: int, n_features: int, n_labels: int, arrays: dict[str, NDArray[Any]]
-    ) -> Forest:
-        for array in arrays.values():
-            array.flags.writeable = False
-        return cls(arity=arity, n_features=n_features, n_labels=n_labels, **arrays)
+    @property
+    def by_rows(self) -> bool:
+        """Whether a leaf's score is count / rows, or the paper's count / sum of the counts."""
+        return self.leaf_scores == "probability"
 
     @property
     def n_dropped(self) -> int:
@@ -189,7 +192,7 @@ class Forest:
         arrays = {
             name: _join(name, [getattr(self, name), getattr(more, name)], folder) for name in ARRAYS
         }
-        return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
+        return replace(self, **_frozen(arrays), places=np.zeros(0, np.int32))
 
     def trees(self, start: int, stop: int) -> Forest:
         """The trees from `start` to `stop - 1`, as views of this forest's arrays.
@@ -226,8 +229,7 @@ class Forest:
         for name in ARRAYS:
             array = getattr(self, name)[parts.get(name, nodes)]
             arrays[name] = array - array[0] if name.endswith("_offsets") else array
-        arrays["places"] = self.places
-        return self._frozen(self.arity, self.n_features, self.n_labels, arrays)
+        return replace(self, **_frozen(arrays))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -353,7 +355,6 @@ class Forest:
         k: int,
         fill_order: NDArray[np.int32],
         *,
-        by_rows: bool,
         allowed: NDArray[np.uint8] | None = None,
         skip: NDArray[np.uint8] | None = None,
         cancel: CancelFlag | None = None,
@@ -368,8 +369,6 @@ class Forest:
             Labels per row.
         fill_order : int32 ndarray of shape (n_labels,)
             Labels that fill up rows with fewer scored ones, at score 0.
-        by_rows : bool
-            The leaf score: count / rows of the leaf, or the paper's count / sum of the counts.
         allowed : uint8 ndarray of shape (n_labels,), optional
             1 for each label that may be predicted.
         skip : uint8 ndarray of shape (n_rows, n_trees), optional
@@ -378,10 +377,10 @@ class Forest:
             Set by another thread to stop.
         """
         own = x.leading(self.n_features).checked
-        return _core.route_topk(self, by_rows, own, k, fill_order, allowed, skip, cancel)
+        return _core.route_topk(self, own, k, fill_order, allowed, skip, cancel)
 
     def scores(
-        self, x: FeatureArrays, *, by_rows: bool, cancel: CancelFlag | None = None
+        self, x: FeatureArrays, *, cancel: CancelFlag | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """All positive scores of each row as the arrays of a CSR matrix.
 
@@ -389,13 +388,11 @@ class Forest:
         ----------
         x : FeatureArrays
             The rows.
-        by_rows : bool
-            See `top_labels`.
         cancel : CancelFlag, optional
             Set by another thread to stop.
         """
         own = x.leading(self.n_features).checked
-        return _core.route_scores(self, by_rows, own, cancel=cancel)
+        return _core.route_scores(self, own, cancel=cancel)
 
     def visited_nodes(self, x: FeatureArrays) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The nodes that each row passes, numbered over the forest, as (offsets, nodes).
@@ -406,6 +403,12 @@ class Forest:
             The rows.
         """
         return _core.route_nodes(self, x.leading(self.n_features).checked)
+
+
+def _frozen(arrays: dict[str, Any]) -> dict[str, Any]:
+    for array in arrays.values():
+        array.flags.writeable = False
+    return arrays
 
 
 def narrowed(numbers: NDArray[np.int32], largest: int) -> NDArray[Any]:

@@ -30,6 +30,7 @@ class TreeWork:
     checkpoint: Checkpoint | None = None
     memory_limit: int | None = None  # None: a share of the free memory on the machine
     trees_at_once: int = 1  # on one machine
+    leaf_scores: str = "probability"
 
     @property
     def scratch_folder(self) -> str | None:
@@ -99,6 +100,7 @@ def grow_forest(
         arity=work.params.arity,
         n_features=data.n_features,
         n_labels=data.n_labels,
+        leaf_scores=work.leaf_scores,
         folder=work.scratch_folder,
     )
     return forest, n_taken

@@ -189,11 +189,6 @@ class TreeParams:
         return asdict(self)
 
 
-def scores_by_rows(leaf_scores: str) -> bool:
-    """Whether a leaf divides its label counts by its rows, or as in the paper by their sum."""
-    return leaf_scores == "probability"
-
-
 def check_warm_start(
     n_estimators: int | str, grown: int, now: TreeParams, before: TreeParams
 ) -> None:

@@ -54,7 +54,7 @@ class TreePath:
 
 
 def explain_row(
-    forest: Forest, row: FeatureArrays, max_reasons: int, *, by_rows: bool, bias: int
+    forest: Forest, row: FeatureArrays, max_reasons: int, *, bias: int
 ) -> list[TreePath]:
     """Follow one row through every tree of a Forest; `bias` is the number of that feature.
 
@@ -73,7 +73,7 @@ def explain_row(
     values[own.indices] = own.values
     values[forest.n_features] = 1.0  # the bias
     with np.errstate(over="ignore", invalid="ignore"):  # the router accepts it, too
-        paths = _paths(forest, values, visited, max_reasons, by_rows)
+        paths = _paths(forest, values, visited, max_reasons)
     if bias == forest.n_features:
         return paths
     return [_renumbered(path, forest.n_features, bias) for path in paths]
@@ -99,7 +99,6 @@ def _paths(
     values: NDArray[np.float32],
     visited: NDArray[np.int32],
     max_reasons: int,
-    by_rows: bool,
 ) -> list[TreePath]:
     went = set(visited.tolist())
     ends = np.searchsorted(visited, forest.tree_offsets)
@@ -111,7 +110,7 @@ def _paths(
         for node in visited[ends[tree] : ends[tree + 1]].tolist():
             parent, depth = above[node]
             if forest.first_child[node] == 0:
-                leaves.append(_leaf(forest, node, parent, start, depth, by_rows))
+                leaves.append(_leaf(forest, node, parent, start, depth))
                 continue
             first = start + int(forest.first_child[node])
             directions = tuple(m for m in range(forest.arity) if first + m in went)
@@ -152,7 +151,7 @@ def _step(
     return Step(node - start, depth, margins, directions, reasons)
 
 
-def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_rows: bool) -> Leaf:
+def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int) -> Leaf:
     answering = node
     offsets = forest.histogram_offsets
     if offsets[node] == offsets[node + 1] and parent >= 0:
@@ -166,7 +165,7 @@ def _leaf(forest: Forest, node: int, parent: int, start: int, depth: int, by_row
     if len(labels) and rows < 1:
         raise _damaged(answering, "it has labels but no rows")
     counts = forest.histogram_counts[part].astype(np.int64)
-    shares = counts / (max(1, rows) if by_rows else max(1, counts.sum()))
+    shares = counts / (max(1, rows) if forest.by_rows else max(1, counts.sum()))
     order = np.argsort(-counts, kind="stable")
     order = order[labels[order] < forest.n_labels]
     shares = shares[order]
