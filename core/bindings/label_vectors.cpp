@@ -101,10 +101,18 @@ nb::object products(nb::handle vectors, const CheckedFeatures& rows, In<int64_t>
         refuse("by_feature must be made from the same vectors.");
     const Kernels& kernels = select_kernels("auto");
     without_gil([&] {
-        if (by_feature == nullptr ||
-            !few_label_products(by_feature->weights, x, lists, out.data(), kernels, monitor))
+        if (by_feature == nullptr || !few_label_products(arrays.view, by_feature->weights, x, lists,
+                                                         out.data(), kernels, monitor))
             label_products(arrays.view, x, lists, out.data(), monitor);
     });
+    return hand_over(std::move(out));
+}
+
+nb::object norms(nb::handle vectors, In<int32_t> labels) {
+    const VectorArrays arrays(vectors, kMostFeatures);
+    check_range(labels, arrays.view.n_vectors, "The label numbers");
+    std::vector<double> out(labels.size());
+    without_gil([&] { squared_norms(arrays.view, labels.data(), out); });
     return hand_over(std::move(out));
 }
 
@@ -125,6 +133,8 @@ void bind_label_vectors(nb::module_& m) {
     m.def("label_products", &products, "vectors"_a, "x"_a, as_is("list_indptr"),
           as_is("list_labels"), as_is("cancel") = nb::none(), "by_feature"_a.none() = nb::none(),
           "Products of unit rows with the vectors of the labels on their lists.");
+    m.def("squared_norms", &norms, "vectors"_a, as_is("labels"),
+          "Squared norms of the vectors of some labels.");
 }
 
 }  // namespace ldsm::bindings

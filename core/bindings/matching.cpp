@@ -238,7 +238,7 @@ nb::tuple best(In<int64_t> indptr, In<int32_t> labels, In<float> scores, int64_t
     const auto n_labels = static_cast<int64_t>(fill_order.size());
     check_offsets(indptr, labels.size(), "The offsets of the lists");
     check_range(labels, n_labels, "The labels of the lists");
-    check_range(fill_order, n_labels, "fill_order");
+    check_aligned(fill_order, "fill_order");
     check_equal(labels.size(), scores.size(), "The lists must have as many scores as labels");
     if (label_weights && static_cast<int64_t>(label_weights->size()) != n_labels)
         refuse("label_weights must have one entry per label.");

@@ -14,8 +14,8 @@ nb::tuple topk(nb::handle forest, const CheckedFeatures& rows, int64_t k,
     const FeatureRows& x = rows_for(arrays.view, rows);
     const auto n_labels = static_cast<size_t>(arrays.view.n_labels);
     if (fill_order.size() != n_labels) refuse("fill_order must have one entry per label.");
+    check_aligned(fill_order, "fill_order");
     const uint8_t* may = checked_allowed(allowed, arrays.view.n_labels);
-    check_range(fill_order, arrays.view.n_labels, "fill_order");
     int64_t choices = arrays.view.n_labels;
     if (may != nullptr) choices = std::count_if(may, may + n_labels, [](uint8_t a) { return a; });
     if (k < 1 || k > choices) refuse("k must lie in [1, ", choices, "]. Got ", k, ".");

@@ -13,6 +13,17 @@ namespace ldsm {
 
 namespace {
 
+Range entries_of(const StoredWeights& vectors, int32_t label) {
+    Range entries;
+    if (!vectors.entries_of(label, entries)) damaged_vector(label, "offsets out of range");
+    return entries;
+}
+
+float finite(float number, int32_t label, const char* what) {
+    if (!std::isfinite(number)) damaged_vector(label, what);
+    return number;
+}
+
 // The pairs of rows and labels, sorted by label: a label's weights are spread once for all its
 // rows.
 struct ByLabel {
@@ -35,6 +46,51 @@ struct ByLabel {
     std::vector<int64_t> place;
 };
 
+// Products of rows with the vectors of labels, one pair at a time; the rows of consecutive pairs
+// should be equal or the labels' vectors short.
+class PairProducts {
+  public:
+    PairProducts(const StoredWeights& vectors, const UnitRows& rows)
+        : vectors_(vectors), rows_(rows), laid_out_(int64_t{rows.n_features()} + 1) {}
+
+    float operator()(int64_t row, int32_t label) {
+        const Range entries = entries_of(vectors_, label);
+        const VectorWeights weights(vectors_, label);
+        const int64_t length = rows_.length(row);
+        if (!laid_out_.holds(row))
+            laid_out_.lay_out(row, length + 1, [&](int64_t i) {
+                return i < length ? rows_.feature(row, i) : rows_.n_features();
+            });
+        found_.assign(static_cast<size_t>(length) + 1, 0.0f);
+        if (!laid_out_.find(vectors_, entries, [&](int32_t position, int64_t e) {
+                found_[position] = finite(weights.at(e), label, "a weight that is not finite");
+            }))
+            damaged_vector(label, "a feature out of range");
+        return finite(rows_.product_in_place(row, found_.data()) + found_[length], label,
+                      "weights too large to add up");
+    }
+
+  private:
+    const StoredWeights& vectors_;
+    const UnitRows& rows_;
+    LaidOutRow laid_out_;
+    std::vector<float> found_;
+};
+
+// Whether fewer weights are read by the vectors of the labels on a row's list than by the features
+// of the row.
+bool shorter_by_label(const StoredWeights& vectors, const WeightsByFeature& by_feature,
+                      const UnitRows& rows, int64_t row, const int32_t* labels, int64_t n) {
+    int64_t by_labels = 0, by_features = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        const Range entries = entries_of(vectors, labels[i]);
+        by_labels += entries.end - entries.begin;
+    }
+    for (int64_t i = 0; i < rows.length(row); ++i)
+        by_features += by_feature.cost_of(rows.feature(row, i), n);
+    return by_labels < by_features;
+}
+
 }  // namespace
 
 void label_products(const StoredWeights& vectors, const FeatureRows& x, const LabelRows& lists,
@@ -42,66 +98,64 @@ void label_products(const StoredWeights& vectors, const FeatureRows& x, const La
     constexpr int64_t kRowsToSpread = 4;
     const UnitRows rows(x);
     const ByLabel pairs(lists, lists.indptr[lists.n_rows]);
-    std::vector<float> spread(static_cast<size_t>(x.n_features) + 1, 0.0f), found;
-    LaidOutRow laid_out(int64_t{x.n_features} + 1);
+    PairProducts product(vectors, rows);
+    std::vector<float> spread(static_cast<size_t>(x.n_features) + 1, 0.0f);
     for (int32_t label = 0; label < lists.n_labels; ++label) {
         const int64_t first = pairs.start[label], last = pairs.start[label + 1];
         if (first == last) continue;
         monitor.check();
-        Range entries;
-        if (!vectors.entries_of(label, entries)) damaged_vector(label, "offsets out of range");
-        const VectorWeights weights(vectors, label);
-        const auto finite = [&](float number, const char* what) {
-            if (!std::isfinite(number)) damaged_vector(label, what);
-            return number;
-        };
-        const auto weight_at = [&](int64_t e) {
-            return finite(weights.at(e), "a weight that is not finite");
-        };
         if (last - first < kRowsToSpread) {
-            for (int64_t at = first; at < last; ++at) {
-                const int64_t row = pairs.row[at];
-                const int64_t length = rows.length(row);
-                if (!laid_out.holds(row))
-                    laid_out.lay_out(row, length + 1, [&](int64_t i) {
-                        return i < length ? rows.feature(row, i) : x.n_features;
-                    });
-                found.assign(static_cast<size_t>(length) + 1, 0.0f);
-                if (!laid_out.find(vectors, entries, [&](int32_t position, int64_t e) {
-                        found[position] = weight_at(e);
-                    }))
-                    damaged_vector(label, "a feature out of range");
-                products[pairs.place[at]] =
-                    finite(rows.product_in_place(row, found.data()) + found[length],
-                           "weights too large to add up");
-            }
+            for (int64_t at = first; at < last; ++at)
+                products[pairs.place[at]] = product(pairs.row[at], label);
             continue;
         }
-        if (!vectors.each_feature(entries,
-                                  [&](int64_t e, uint32_t f) { spread[f] = weight_at(e); }))
+        const Range entries = entries_of(vectors, label);
+        const VectorWeights weights(vectors, label);
+        if (!vectors.each_feature(entries, [&](int64_t e, uint32_t f) {
+                spread[f] = finite(weights.at(e), label, "a weight that is not finite");
+            }))
             damaged_vector(label, "a feature out of range");
         for (int64_t at = first; at < last; ++at)
             products[pairs.place[at]] =
-                finite(rows.product(pairs.row[at], spread.data()) + spread[x.n_features],
+                finite(rows.product(pairs.row[at], spread.data()) + spread[x.n_features], label,
                        "weights too large to add up");
         vectors.each_feature(entries, [&](int64_t, uint32_t f) { spread[f] = 0; });
     }
 }
 
-bool few_label_products(const WeightsByFeature& weights, const FeatureRows& x,
-                        const LabelRows& lists, float* products, const Kernels& kernels,
-                        Monitor& monitor) {
+bool few_label_products(const StoredWeights& vectors, const WeightsByFeature& by_feature,
+                        const FeatureRows& x, const LabelRows& lists, float* products,
+                        const Kernels& kernels, Monitor& monitor) {
     const UnitRows rows(x);
     for (int64_t row = 0; row < x.n_rows; ++row)
         if (rows.length(row) > 0 && !rows.ordinary(row)) return false;
-    RowProducts of_row(weights, rows, lists.n_labels, kernels.find_places);
+    RowProducts of_row(by_feature, rows, lists.n_labels, kernels.find_places);
+    PairProducts of_pair(vectors, rows);
     for (int64_t row = 0; row < x.n_rows; ++row) {
         monitor.check();
-        const int64_t first = lists.indptr[row];
-        of_row.products(row, lists.indices + first, lists.indptr[row + 1] - first,
-                        products + first);
+        const int64_t first = lists.indptr[row], n = lists.indptr[row + 1] - first;
+        const int32_t* const labels = lists.indices + first;
+        if (shorter_by_label(vectors, by_feature, rows, row, labels, n))
+            for (int64_t i = 0; i < n; ++i) products[first + i] = of_pair(row, labels[i]);
+        else
+            of_row.products(row, labels, n, products + first);
     }
     return true;
+}
+
+void squared_norms(const StoredWeights& vectors, const int32_t* labels, std::vector<double>& out) {
+    for (size_t i = 0; i < out.size(); ++i) {
+        Range entries;
+        if (!vectors.entries_of(labels[i], entries))
+            damaged_vector(labels[i], "offsets out of range");
+        const double unit = vectors.codes == nullptr ? 1 : double{vectors.units[labels[i]]};
+        for (int64_t e = entries.begin; e < entries.end; ++e) {
+            const double weight = vectors.codes == nullptr
+                                      ? double{vectors.weights[e]}
+                                      : unit * static_cast<double>(vectors.codes[e]);
+            out[i] += weight * weight;
+        }
+    }
 }
 
 }  // namespace ldsm

@@ -21,6 +21,11 @@ struct WeightsByFeature {
     std::vector<int32_t> map_numbers;
     std::vector<FeatureMap> maps;  // `map_words` each
     int64_t map_words;
+
+    // The number of steps that a feature of a row takes, given the length of the row's list.
+    int64_t cost_of(int32_t feature, int64_t listed) const {
+        return map_numbers[feature] != 0 ? listed : offsets[feature + 1] - offsets[feature];
+    }
 };
 
 // Nothing in the vectors is trusted.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/csr.hpp"
@@ -92,18 +93,20 @@ class NumberSet {
 // Fills rows that have fewer than k labels with the most frequent others, score 0.
 class TopFiller {
   public:
-    TopFiller(const TopK& out, int32_t n_labels)
-        : out_(out), n_labels_(n_labels), taken_(static_cast<size_t>(n_labels), 0) {}
+    TopFiller(const TopK& out, int32_t n_labels) : out_(out), n_labels_(n_labels) {}
 
     // The row has its first `n`.
     void fill(int64_t row, int64_t n) {
         if (n == out_.k) return;
+        taken_.resize(static_cast<size_t>(n_labels_), 0);
         int32_t* labels = out_.labels + row * out_.k;
         float* scores = out_.scores + row * out_.k;
         for (int64_t i = 0; i < n; ++i) taken_[labels[i]] = 1;
         int64_t at = n;
         for (int32_t i = 0; i < n_labels_ && at < out_.k; ++i) {
             const int32_t label = out_.fill_order[i];
+            if (label < 0 || label >= n_labels_)
+                throw BrokenModel("fill_order must lie in [0, " + std::to_string(n_labels_) + ").");
             if (taken_[label] || (out_.allowed != nullptr && !out_.allowed[label])) continue;
             labels[at] = label;
             scores[at++] = 0;
@@ -116,7 +119,7 @@ class TopFiller {
   private:
     const TopK& out_;
     int32_t n_labels_;
-    std::vector<uint8_t> taken_;
+    std::vector<uint8_t> taken_;  // all 0 between uses; none until a row needs it
 };
 
 }  // namespace ldsm

@@ -85,7 +85,8 @@ def test_single_rows_same_bits(compress: bool, prune: float) -> None:
     assert (per_feature >= 4).any()
     assert prune == 0 or ((per_feature > 0) & (per_feature < 4)).any()
     new = sp.vstack([make_rows(9, 3), sp.csr_array((1, N_FEATURES), dtype=np.float32)]).tocsr()
-    for labels in ([0, 3, 7], [11, 2, 2, 5, 11], []):
+    # Whichever reads less: a short list is answered label by label, a full one feature by feature.
+    for labels in ([4], [0, 3, 7], [11, 2, 2, 5, 11], [*range(N_LABELS)], []):
         indptr = np.arange(5, dtype=np.int64) * len(labels)
         lists = np.array(labels * 4, dtype=np.int32)
         expected = products_of(vectors, new, indptr, lists)
@@ -93,6 +94,22 @@ def test_single_rows_same_bits(compress: bool, prune: float) -> None:
             named(vectors), checked(new), indptr, lists, by_feature=by_feature
         )
         assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_squared_norms(compress: bool) -> None:
+    vectors, _ = train_ranker(
+        checked(make_rows()), *all_pairs(), **SETTINGS | {"compress": compress}
+    )
+    labels = np.array([7, 0, 7], np.int32)
+    expected = (dense(vectors).astype(np.float64)[labels] ** 2).sum(axis=1)
+    np.testing.assert_allclose(_core.squared_norms(named(vectors), labels), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="The label numbers must lie in"):
+        _core.squared_norms(named(vectors), np.array([N_LABELS], np.int32))
+    offsets = vectors[0].copy()
+    offsets[1] = 10**12
+    with pytest.raises(ValueError, match="damaged at label 0: offsets out of range"):
+        _core.squared_norms(named((offsets, *vectors[1:])), labels)
 
 
 def test_vectors_by_feature_must_fit() -> None:

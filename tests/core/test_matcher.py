@@ -510,7 +510,7 @@ def test_lists_are_checked() -> None:
         ({"labels": np.array([0, -1, 1], np.int32)}, "labels of the lists must lie in"),
         ({"indptr": np.array([0, 2, 9], np.int64)}, "must end at the number of entries"),
         ({"indptr": np.array([0, 3, 2], np.int64)}, "offsets of the lists"),
-        ({"fill_order": np.array([2, 1, 3], np.int32)}, "fill_order must lie in"),
+        ({"fill_order": np.array([3, 1, 2], np.int32)}, "fill_order must lie in"),
         ({"fill_order": np.array([2, 2, 2], np.int32), "k": 3}, "fill_order must name every"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -163,13 +164,18 @@ class NameIndex(Matcher):
         return self._odds(self.matched[labels] - seen, self.right[labels] - (seen & truth))
 
     def _odds(self, matched: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float32]:
-        share = self.right.sum() / max(1, self.matched.sum())
-        share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+        share = self._share_right
         yes = right + _PRIOR_MATCHES * share
         no = matched - right + _PRIOR_MATCHES * (1 - share)
         # A damaged file may claim fewer matches than right ones.
         odds = np.log(np.maximum(yes, 1e-9) / np.maximum(no, 1e-9))
         return np.asarray(odds, dtype=np.float32)
+
+    @cached_property
+    def _share_right(self) -> float:
+        """Of the matches of all labels."""
+        share = float(self.right.sum() / max(1, self.matched.sum()))
+        return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
     def counted(self, matches: Iterable[Matches]) -> NameIndex:
         """With the matches counted on the shortlists of training rows."""

@@ -199,14 +199,7 @@ class LabelVectors(Scorer):
     def _squared_norms(self, labels: Labels) -> NDArray[np.float64]:
         """Squared norms of the vectors of `labels`, each computed once."""
         chosen, place = np.unique(labels, return_inverse=True)
-        starts, lengths = self.offsets[chosen], self.offsets[chosen + 1] - self.offsets[chosen]
-        own = np.repeat(np.arange(len(chosen)), lengths)
-        first = np.cumsum(lengths) - lengths
-        entries = np.repeat(starts - first, lengths) + np.arange(len(own))
-        weights = self.weights[entries].astype(np.float64)
-        if len(self.units):
-            weights *= self.units[chosen][own]
-        return np.bincount(own, weights**2, len(chosen)).astype(np.float64)[place]
+        return _core.squared_norms(self, chosen)[place]
 
 
 def _offsets(kept: NDArray[np.bool_], offsets: NDArray[Any]) -> Offsets:
