@@ -41,7 +41,7 @@ def texts_and_tags(n: int, seed: int = 0) -> tuple[list[str], list[list[str]]]:
     return texts, [sorted({f"t{meaning}" for meaning in row}) for row in meanings]
 
 
-WORDS = ("[UNK]", "[CLS]", "herring", "cod", "the", "sea")
+_WORDS = ("[UNK]", "[CLS]", "herring", "cod", "the", "sea")
 
 
 def write_onnx(
@@ -51,6 +51,8 @@ def write_onnx(
     first_token: bool = False,
     most_tokens: int | None = None,
     inputs: Sequence[str] = ("input_ids", "attention_mask"),
+    words: Sequence[str] = _WORDS,
+    vectors: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """A folder with a tokenizer and a graph that looks up the vectors of words; returns these."""
     import onnx
@@ -58,14 +60,16 @@ def write_onnx(
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     folder.mkdir(parents=True, exist_ok=True)
-    vectors = np.random.default_rng(1).normal(size=(len(WORDS), 4)).astype(np.float32)
+    if vectors is None:
+        vectors = np.random.default_rng(1).normal(size=(len(words), 4)).astype(np.float32)
+    width = vectors.shape[1]
     nodes = [helper.make_node("Gather", ["vectors", "input_ids"], ["tokens"])]
-    outputs = [("tokens", ["n", "m", 4])]
+    outputs = [("tokens", ["n", "m", width])]
     if whole_text:
         nodes.append(
             helper.make_node("ReduceMax", ["tokens", "axes"], ["sentence_embedding"], keepdims=0)
         )
-        outputs.append(("sentence_embedding", ["n", 4]))
+        outputs.append(("sentence_embedding", ["n", width]))
     constants = [
         numpy_helper.from_array(vectors, "vectors"),
         numpy_helper.from_array(np.array([1]), "axes"),
@@ -79,7 +83,7 @@ def write_onnx(
     )
     opset = helper.make_opsetid("", 18)
     onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), folder / "model.onnx")
-    numbers = {word: i for i, word in enumerate(WORDS)}
+    numbers = {word: i for i, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -94,3 +98,11 @@ def write_onnx(
         (folder / "1_Pooling").mkdir()
         (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     return vectors
+
+
+def write_meanings(folder: Path) -> None:
+    """A folder with an encoder for the texts of `texts_and_tags`."""
+    words = ["[UNK]", "[CLS]", *(f"w{i}" for i in range(60 * N_MEANINGS))]
+    vectors = np.concatenate([np.zeros((2, WIDTH)), encode(words[2:])]).astype(np.float32)
+    vectors[0] = encode(["unknown"])[0]
+    write_onnx(folder, words=words, vectors=vectors)

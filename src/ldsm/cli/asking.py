@@ -69,7 +69,7 @@ def answers_by_workers(
     executor, digest = stage_executor(None), checksum(model.path)
     for rows in batches:
         sent = rows if isinstance(rows, Dataset) else _packed(rows)
-        task = _AskTask(question, model.path.absolute(), digest, sent)
+        task = _AskTask(question, model.path.absolute(), model.encoder, digest, sent)
         parts = [(start, min(start + size, len(rows))) for start in range(0, len(rows), size)]
         found = executor.map(task, parts, name="prediction chunk")
         labels = [row for answers in found for row in answers.labels]
@@ -87,11 +87,12 @@ class _AskTask:
 
     question: Question
     path: Path
+    encoder: Path | None
     digest: str
     rows: Dataset | Packed
 
     def __call__(self, part: tuple[int, int], control: Control) -> Answers:
-        model = _opened(self.path, self.digest)
+        model = _opened(self.path, self.digest, self.encoder)
         if isinstance(self.rows, Dataset):
             return self.question.answers(model, self.rows.select(slice(*part)), 1)
         data, offsets = self.rows
@@ -104,10 +105,10 @@ class _AskTask:
 
 
 @lru_cache(maxsize=1)  # a process works for one model at a time
-def _opened(path: Path, digest: str) -> Model:
+def _opened(path: Path, digest: str, encoder: Path | None) -> Model:
     if checksum(path) != digest:
         raise ValueError(f"The model file {str(path)!r} is different on this machine.")
-    return open_model(path)
+    return open_model(path, encoder=encoder)
 
 
 def _packed(texts: Sequence[str]) -> Packed:

@@ -122,8 +122,8 @@ def _guarded(work: Callable[[], None], screen: Screen, debug: bool) -> None:
         screen.flush()
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
-    except KeyboardInterrupt:
-        screen.error("interrupted; no incomplete files are left.")
+    except KeyboardInterrupt as error:
+        screen.error(f"{str(error) or 'interrupted'}; no incomplete files are left.")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         # The reader, such as `head`, has exited. Flushing the buffer must not raise again.

@@ -14,7 +14,7 @@ from ..evaluation.results import KS, SHORT_NAMES
 from .command import wrong_use
 from .model import open_model
 from .options.cluster import DaskOption, on_cluster
-from .options.model import JobsOption, ModelArgument, TailOption
+from .options.model import EncoderOption, JobsOption, ModelArgument, TailOption
 from .options.reader import Reader
 from .screen import Screen
 
@@ -48,6 +48,7 @@ def evaluate(
     a: Annotated[float | None, typer.Option("--a", help="A of the propensities.")] = None,
     b: Annotated[float | None, typer.Option("--b", help="B of the propensities.")] = None,
     tail: TailOption = 0.0,
+    encoder: EncoderOption = None,
     n_jobs: JobsOption = None,
     dask: DaskOption = None,
 ) -> None:
@@ -65,7 +66,7 @@ def evaluate(
         raise wrong_use("A and B must be given together.", "--a, --b")
     if a is not None and propensity_dataset is not None:
         raise wrong_use("cannot be combined with --a and --b.", "--propensity-dataset")
-    opened = open_model(model, n_jobs)
+    opened = open_model(model, n_jobs, encoder)
     if threshold is not None:
         opened.classifier.threshold_ = threshold
     reader = reader.as_trained(opened.fitted.training, data)

@@ -16,7 +16,7 @@ from .._wording import shortened
 from ..text.explanations import TagScore, TextExplainer, TextPath, Weighted
 from .command import wrong_use
 from .model import Model, no_label, open_model
-from .options.model import ModelArgument
+from .options.model import EncoderOption, ModelArgument
 from .options.reader import STDIN, Reader, names_a_path
 from .screen import Screen
 
@@ -48,6 +48,7 @@ def explain_command(
         ),
     ] = None,
     words: Annotated[int, typer.Option(min=1, help="Number of words to show per node.")] = 4,
+    encoder: EncoderOption = None,
 ) -> None:
     """Explain the labels of a text or of a row in a data file.
 
@@ -60,7 +61,7 @@ def explain_command(
 
     Use --label to ask why a label was predicted, or why not.
     """
-    opened = open_model(model)
+    opened = open_model(model, encoder=encoder)
     fitted = opened.fitted
     if names_a_path(what):
         reader = reader.as_trained(opened.fitted.training, Path(what))

@@ -13,6 +13,8 @@ from .._ranking.blend import SIGNALS
 from .._ranking.parts import PARTS
 from .._ranking.stage import SecondStage
 from .._wording import number, size
+from ..text import TextTagger
+from ..text.fitted import fitted_text
 from .model import Model, open_model
 from .options.model import ModelArgument
 from .screen import Screen
@@ -64,6 +66,7 @@ def inspect_command(
         "file_size": model.stat().st_size,
         **model_facts(opened.fitted),
         "size_of_trees": opened.fitted.forest.nbytes,
+        "encoder": _encoder_facts(opened),
         "threshold": threshold if isinstance(threshold, float) else "one per label",
         "reading": opened.fitted.training.get("reading"),
         "history": opened.fitted.training.get("history", []),
@@ -83,6 +86,9 @@ def inspect_command(
     shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory", "size of trees"):
         shown[name] = size(shown[name])
+    if (encoder := shown.pop("encoder")) is not None:
+        used = "" if encoder["used"] else ", not used"
+        shown["encoder"] = f"{encoder['name']}, {encoder['dimensions']:,} dimensions{used}"
     shown["fingerprint"] = shown["fingerprint"][:16] + "…"
     stage_facts = _stage_facts(described)
     changes = shown_history(opened.fitted)
@@ -98,6 +104,17 @@ def inspect_command(
     ]
     rows.append(["mean", *(np.mean(statistics[name]) for name in COLUMNS)])
     screen.table(["tree", *COLUMNS.values()], rows, title="trees", bold_row=len(rows) - 1)
+
+
+def _encoder_facts(model: Model) -> dict[str, Any] | None:
+    """The encoder of a model that was trained with one; it is used if it improved the blend."""
+    if not isinstance(model.estimator, TextTagger):
+        return None
+    encoder = fitted_text(model.estimator).encoder
+    if encoder is None:
+        return None
+    used = model.fitted.reads_dense
+    return {"name": encoder.name, "dimensions": encoder.width, "used": used}
 
 
 def _list_labels(screen: Screen, model: Model) -> None:

@@ -26,7 +26,7 @@ from .command import wrong_use
 from .evaluate import show_scores
 from .model import Model, hold_lock, open_model
 from .options.cluster import DaskOption, on_cluster
-from .options.model import JobsOption, ModelArgument
+from .options.model import EncoderOption, JobsOption, ModelArgument
 from .options.output import OverwriteOption, check_output, check_place
 from .options.reader import Reader
 from .screen import Screen
@@ -77,6 +77,7 @@ def learn(
         ),
     ] = Prior.auto,
     overwrite: OverwriteOption = False,
+    encoder: EncoderOption = None,
     n_jobs: JobsOption = None,
     dask: DaskOption = None,
 ) -> None:
@@ -108,7 +109,7 @@ def learn(
         check_output(output, "a model", reader.inputs(model, data), overwrite)
     else:
         hold_lock(screen, model)
-    opened = open_model(model, n_jobs)
+    opened = open_model(model, n_jobs, encoder)
     screen.until_end.enter_context(on_cluster(dask))
     reader = reader.as_trained(opened.fitted.training, data)
     rows = opened.checked(reader.load(data))

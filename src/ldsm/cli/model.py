@@ -17,6 +17,8 @@ from ..datasets import Dataset
 from ..evaluation.alignment import Estimator, check_kind, classifier_of, model_rows
 from ..text import TextTagger
 from ..text.fitted import fitted_text
+from ..text.tagger import give_encoder
+from .command import wrong_use
 from .screen import Screen
 
 
@@ -42,6 +44,12 @@ class Model:
     @property
     def fitted(self) -> FittedModel:
         return self.classifier.model_
+
+    @property
+    def encoder(self) -> Path | None:
+        """The absolute path of the encoder, if it was given."""
+        path = self.estimator.encoder if isinstance(self.estimator, TextTagger) else None
+        return None if path is None else Path(path).absolute()
 
     def note(self, **facts: Any) -> None:
         """Add facts to the training record, which is saved in the file."""
@@ -74,11 +82,15 @@ def no_label(name: str, known: Iterable[str]) -> str:
     return f"the model has no label {name!r}{hint}" + ("?" if close else ".")
 
 
-def open_model(path: Path, n_jobs: int | None = None) -> Model:
-    """Load a model file of any kind."""
+def open_model(path: Path, n_jobs: int | None = None, encoder: Path | None = None) -> Model:
+    """Load a model file of any kind; `encoder` is that of a model that was trained with one."""
     model = Model(path, load(path))
     if n_jobs is not None:
         model.classifier.set_params(n_jobs=n_jobs)
+    if encoder is not None:
+        if not isinstance(model.estimator, TextTagger):
+            raise wrong_use(f"{path} reads features, not texts.", "--encoder")
+        give_encoder(model.estimator, encoder)
     return model
 
 

@@ -23,7 +23,7 @@ from .asking import Question, answers_by_workers, answers_here, rows_at_once
 from .command import wrong_use
 from .model import Model, no_label, open_model
 from .options.cluster import DaskOption, on_cluster
-from .options.model import JobsOption, ModelArgument, TailOption
+from .options.model import EncoderOption, JobsOption, ModelArgument, TailOption
 from .options.output import OverwriteOption, check_output
 from .options.reader import STDIN, Reader, names_a_path
 from .screen import Screen
@@ -88,6 +88,7 @@ def predict(
         int | None, typer.Option(min=1, help="Number of rows per batch; 1 if stdin is a terminal.")
     ] = None,
     tail: TailOption = 0.0,
+    encoder: EncoderOption = None,
     n_jobs: JobsOption = None,
     dask: DaskOption = None,
 ) -> None:
@@ -117,7 +118,7 @@ def predict(
         chosen = (*(only or ()), *(without or ()))
         lists = [Path(item[1:]) for item in chosen if item.startswith("@")]
         check_output(output, "predictions", reader.inputs(model, data, *lists), overwrite)
-    opened = open_model(model, n_jobs)
+    opened = open_model(model, n_jobs, encoder)
     if text is None:
         reader = reader.as_trained(opened.fitted.training, data)
     elif not opened.reads_texts:

@@ -12,7 +12,7 @@ from ..plotting import import_matplotlib
 from ..report import make_report
 from .command import wrong_use
 from .model import open_model
-from .options.model import JobsOption, ModelArgument
+from .options.model import EncoderOption, JobsOption, ModelArgument
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .screen import Screen
@@ -35,6 +35,7 @@ def report_command(
         Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")
     ] = Path("report.html"),
     overwrite: OverwriteOption = False,
+    encoder: EncoderOption = None,
     n_jobs: JobsOption = None,
 ) -> None:
     """Write a report on a model: one HTML page with results, thresholds, labels and examples.
@@ -54,7 +55,7 @@ def report_command(
     assert data is not None
     import_matplotlib()
     check_output(output, "a report", reader.inputs(model, data), overwrite)
-    opened = open_model(model, n_jobs)
+    opened = open_model(model, n_jobs, encoder)
     reader = reader.as_trained(opened.fitted.training, data)
     with screen.progress(f"reporting on {data.name}"):
         rows = opened.checked(reader.load(data))

@@ -155,16 +155,19 @@ class Screen:
 
     def _lines_of_progress(self, what: str) -> Iterator[Report]:
         started = last = time.monotonic()
-        first: tuple[float, int] | None = None
+        first: tuple[float, int, int] | None = None
 
         def report(done: int, total: int) -> None:
             nonlocal last, first
             now = time.monotonic()
-            if first is None:
-                first = now, done  # trees from a checkpoint do not show the pace
-            if now - last < _LINE_SECONDS or done >= total:
+            if first is None or total != first[2]:
+                first = now, done, total  # trees from a checkpoint do not show the pace
+            if now - last < _LINE_SECONDS or done >= total > 0:
                 return
             last = now
+            if total == 0:
+                self.note(f"{what}: {done:,} so far")
+                return
             line = f"{what}: {100 * done / total:.0f} %"
             if done > first[1]:
                 left = (now - first[0]) * (total - done) / (done - first[1])

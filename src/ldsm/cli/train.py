@@ -64,6 +64,15 @@ def train(
             "(.ttl, .rdf, .nt). For texts only.",
         ),
     ] = None,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            exists=True,
+            help="Also use dense vectors of the texts and labels by this encoder, a folder or an "
+            ".onnx file (pip install 'ldsm\\[encoder]'). For texts only.",
+        ),
+    ] = None,
     seed: SeedOption = None,
     checkpoint: Annotated[
         Path | None,
@@ -95,8 +104,9 @@ def train(
     check_place(output)
     inputs = reader.inputs(data, *filter(None, [params.file, vocabulary]))
     check_output(output, "a model", inputs, overwrite)
-    if vocabulary is not None and params.get("warm_start"):
-        raise wrong_use("cannot be combined with --warm-start.", "--vocabulary")
+    for name, value in {"--vocabulary": vocabulary, "--encoder": encoder}.items():
+        if value is not None and params.get("warm_start"):
+            raise wrong_use("cannot be combined with --warm-start.", name)
     if vocabulary is not None:
         words.refuse("cannot be combined with --vocabulary, which needs the default features.")
     if tune_threshold and "threshold" in params:
@@ -149,7 +159,7 @@ def train(
         if params.get("warm_start") and output.exists():
             model = _with_more_trees(output, params, rows or reader.load(data), options)
         else:
-            estimator = words.estimator(params, rows, data)
+            estimator = words.estimator(params, rows, data, encoder)
             documents = None if rows is not None else reader.documents(data)
             corpus = rows if documents is None else Tally().counted(documents, report_tally)
             if vocabulary is not None:
@@ -191,6 +201,8 @@ def _with_more_trees(
 ) -> Model:
     """The existing model with more trees; the options are those of `fit`."""
     model = open_model(output)
+    if model.fitted.reads_dense:
+        raise wrong_use(f"{output} was trained with an encoder: train it again.", "--warm-start")
     aligned, _ = in_columns(model.estimator, rows, output)
     X = model_rows(model.estimator, aligned, output).joined().matrix()
     model.classifier.set_params(**params)

@@ -14,6 +14,14 @@ JobsOption = Annotated[
     int | None,
     typer.Option(help="Number of threads; -1 for all cores. Default: the model's setting."),
 ]
+EncoderOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        exists=True,
+        help="The encoder of the model, if it was trained with one: a folder or an .onnx file.",
+    ),
+]
 TailOption = Annotated[
     float,
     typer.Option(

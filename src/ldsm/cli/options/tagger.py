@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..._trees.params import is_ranked
@@ -88,11 +89,17 @@ class TaggerOptions(WordOptions):
         count = values.pop("min_tag_count")
         return TaggerOptions(WordOptions.collect(values).words, count)
 
-    def tagger(self, params: EstimatorOptions, *, vectorized: bool = False) -> TextTagger:
+    def tagger(
+        self,
+        params: EstimatorOptions,
+        *,
+        vectorized: bool = False,
+        encoder: Path | None = None,
+    ) -> TextTagger:
         """The tagger; `vectorized` if its texts are already features."""
         more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
         vectorizer = None if vectorized or not self.words else self.vectorizer()
-        return TextTagger(LdSMClassifier(**params), vectorizer, **more)
+        return TextTagger(LdSMClassifier(**params), vectorizer, encoder=encoder, **more)
 
     def refuse(self, reason: str) -> None:
         if self.min_tag_count is not None:
@@ -100,11 +107,17 @@ class TaggerOptions(WordOptions):
         super().refuse(reason)
 
     def estimator(
-        self, params: EstimatorOptions, rows: Dataset | None, name: object
+        self,
+        params: EstimatorOptions,
+        rows: Dataset | None,
+        name: object,
+        encoder: Path | None = None,
     ) -> LdSMClassifier | TextTagger:
         """The estimator for the rows of `name`; None stands for documents read one by one."""
         if rows is None or rows.texts is not None:
-            return self.tagger(params)
+            return self.tagger(params, encoder=encoder)
+        if encoder is not None:
+            raise wrong_use(f"{name} holds features, not texts.", "--encoder")
         if rows.text_form is not None:
             WordOptions(self.words).refuse(f"{name} already holds features.")
             return self.tagger(params, vectorized=True)
