@@ -59,7 +59,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_estimators : int or "auto", default="auto"
         Number of trees. More trees are more accurate; cost grows in proportion. "auto": with a
-        linear second stage as many, in steps of 4, as shortlists gain from, at most 20; else 20.
+        linear second stage, four at a time, up to 20, while shortlists improve; else 20.
     arity : int in [2, 8], default=2
         Number of children per node (the paper's M).
     max_nodes : int or "auto", default="auto"
@@ -256,9 +256,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             row.
         embeddings : matrix of shape (n_rows, n_dimensions), optional
             A dense vector for each row, such as an encoder makes of a text or an image, with at
-            most 4,096 columns. Only their directions count; a row of zeros says nothing. They find
-            labels besides the trees and are a signal of the blend, if that improves held-out rows;
-            so they need a linear second stage. Predictions then need embeddings, too.
+            most 4,096 columns. Only their directions count; an all-zero row counts as missing.
+            They find labels besides the trees and are a signal of the blend, if that improves
+            held-out rows. So they need a linear second stage, and predictions then need embeddings.
         label_embeddings : mapping from labels to vectors, optional
             Vectors of label names by the same encoder. A name counts as a few rows of its label.
         callback : callable, optional

@@ -23,8 +23,8 @@ MENTIONED = {
     "pairs": "bigrams",
     "rare_tags": "rare_tag_counts",
     "sub_words": "sub-words",
-    "tag_titles": "titles of tags",
-    "titled_tags": "titles of tags",
+    "tag_titles": "titled tags",
+    "titled_tags": "titles",
     "thresholds": "'threshold'",
     "words": "idf",
 }

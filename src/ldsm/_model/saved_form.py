@@ -136,7 +136,7 @@ def model_from_state(
     described |= MODEL.taken(arrays, verify=verify, sizes={"labels": n_labels})
     counts, names = described["label_counts"], described["feature_names"]
     if counts.min() < 0 or counts.max() > training["rows"]:
-        raise ValueError("a label of it has more rows than there were in training")
+        raise ValueError("one of its labels has more rows than there were in training")
     labels = labels_from_arrays(described["label_dtype"], n_labels, arrays, verify)
     if names is not None and len(names) != n_features:
         raise ValueError(f"it has {len(names)} feature names for {n_features} features")

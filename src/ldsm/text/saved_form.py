@@ -109,7 +109,7 @@ def text_from_state(
     features = _features_from(text, rest, verify=verify, trust_pattern=trust_pattern)
     text |= TEXT.taken(rest, verify=verify)
     if len(text["titled_tags"]) != len(text["tag_titles"]):
-        raise ValueError("its titles of tags are not as many as the tags that have one")
+        raise ValueError("its numbers of titles and titled tags differ")
     classifier = classifier_from_state(header, rest, verify=verify)
     layout, probes = classifier.model_.layout, text["encoder.probes"]
     if replace(layout, dense=0) != features.layout:

@@ -9,6 +9,7 @@ const STAGES = {
   name: "its name in the text",
   frequency: "frequency of the tag",
   tail: "similarity to its texts",
+  meaning: "meaning of the text",
 };
 const MOST_WORDS = 3; // words of a sentence
 const LEAST_SHARE = 0.15; // of the strongest word's weight: weaker words are left out
