@@ -7,9 +7,9 @@ namespace ldsm::bindings {
 
 namespace {
 
-nb::tuple topk(nb::handle forest, const CheckedFeatures& rows, int64_t k,
-               In<int32_t> fill_order, std::optional<In<uint8_t>> allowed,
-               std::optional<In2<uint8_t>> skip, Cancel cancel, const std::string& simd) {
+nb::tuple topk(nb::handle forest, const CheckedFeatures& rows, int64_t k, In<int32_t> fill_order,
+               std::optional<In<uint8_t>> allowed, std::optional<In2<uint8_t>> skip, Cancel cancel,
+               const std::string& simd) {
     const ForestArrays arrays(forest);
     const FeatureRows& x = rows_for(arrays.view, rows);
     const auto n_labels = static_cast<size_t>(arrays.view.n_labels);

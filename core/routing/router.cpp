@@ -11,7 +11,9 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
     std::vector<Scored> scored;
     TopFiller filler(out, forest.n_labels);
     predict(forest, x, skip, kernels, monitor, [&](int64_t row, const LeafVotes& votes) {
-        const auto may = [&](int32_t label) { return out.allowed == nullptr || out.allowed[label]; };
+        const auto may = [&](int32_t label) {
+            return out.allowed == nullptr || out.allowed[label];
+        };
         rank(votes, forest.n_labels, may, nullptr, out.k, scored);
         int32_t* labels = out.labels + row * out.k;
         float* scores = out.scores + row * out.k;
