@@ -370,6 +370,22 @@ def test_search_keeps_given_options(run, folder):
     assert "arity" not in done.lines[0]
 
 
+@pytest.mark.parametrize(("metric", "average"), [("f1", "samples"), ("f1_macro", "macro")])
+def test_search_by_f1(run, folder, tmp_path, metric, average):
+    pytest.importorskip("optuna")
+    data = folder / "notes.jsonl"
+    fixed = ["--n-estimators", 2, "--threshold", 0.4, "--seed", 3]
+    found = run("tune", data, "--trials", 3, "--metric", metric, *fixed, "--json").json
+    assert found["metric"] == metric and "precision@1" in found["trials"][0]
+    params = tmp_path / "best.json"
+    params.write_text(json.dumps(found["best"]))
+    again = ["--params", params, "--validation", 0.2, "--seed", 3, "--json"]
+    trained = run("train", data, "-o", tmp_path / "m.ldsm", *again).json
+    assert trained["validation"]["sets"]["model"][f"f1_{average}"] == found[metric]
+    done = run("tune", data, "--metric", metric, "-k", 3)
+    assert done.code == 2 and f"-k: is not used with --metric {metric}" in done.err
+
+
 def test_missing_optuna(run, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = run("tune", folder / "train.txt")

@@ -390,6 +390,44 @@ def test_scorer_without_predict_topk(tags):
         metrics.topk_scorer(k=2)(StandardScaler(), X, Y)
 
 
+@pytest.mark.parametrize(
+    ("metric", "average"), [("f1", "samples"), ("f1_micro", "micro"), ("f1_macro", "macro")]
+)
+def test_f1_scorer_label_forms(metric, average):
+    data = datasets.make_xmc(200, 40, 8, seed=0)
+    columns = [f"tag {i}" for i in range(8)]
+    frame = pd.DataFrame(data.Y.toarray(), columns=columns)
+    names = [[columns[label] for label in row] for row in data.labels]
+    scorer = pickle.loads(pickle.dumps(metrics.topk_scorer(metric)))
+    model = LdSMClassifier(2, threshold=0.2)
+    Y = data.Y.toarray()
+    expected = metrics.f1_score(Y, clone(model).fit(data.X, Y).predict(data.X), average)
+    assert 0.1 < expected < 1
+    for y in (data.Y, Y, names, frame, data.labels):
+        assert scorer(clone(model).fit(data.X, y), data.X, y) == pytest.approx(expected)
+    one_each = np.array([row[0] if row else "none" for row in names], dtype=object)
+    found = scorer(clone(model).fit(data.X, one_each), data.X, one_each)
+    if average != "macro":
+        assert found == np.mean(clone(model).fit(data.X, one_each).predict(data.X) == one_each)
+    linear = OneVsRestClassifier(LogisticRegression()).fit(data.X, Y)
+    assert scorer(linear, data.X, Y) == metrics.f1_score(Y, linear.predict(data.X), average)
+
+
+def test_f1_scorer_of_unknown_labels_and_wrong_input():
+    X = np.eye(4)
+    model = LdSMClassifier(3, n_epochs=50).fit(X, [["a"], ["b"], ["a"], ["b"]])
+    scorer = metrics.topk_scorer("f1")
+    model.predict = lambda X: [["a"], ["b"], ["a"], []]
+    assert scorer(model, X, [["a"], ["new", "b"], ["new"], ["b"]]) == pytest.approx((1 + 2 / 3) / 4)
+    with pytest.raises(ValueError, match="'y' argument must be lists of labels, or a DataFrame"):
+        scorer(model, X, np.eye(4))
+    model.predict = lambda X: [["c"]] * 4
+    with pytest.raises(ValueError, match=r"labels of its classes_\. Got 'c' instead"):
+        scorer(model, X, [["a"]] * 4)
+    with pytest.raises(ValueError, match="'estimator' argument must be one with predict_sets"):
+        scorer(StandardScaler(), X, [["a"]] * 4)
+
+
 def test_scorer_refuses_labels_outside_classes():
     model = Popular().fit(np.zeros((2, 1)), [["a"], ["b"]])
     model.predict_topk = lambda X, k: (np.array([["c"], ["a"]], dtype=object), None)
@@ -474,6 +512,7 @@ def test_errors(y_true, y_pred, k, message):
         (lambda: metrics.f1_score(MATRIX, MATRIX / 2), "'y_pred' .* Got 0.5"),
         (lambda: metrics.topk_scorer("map"), "'metric' argument must be one of .* Got 'map'"),
         (lambda: metrics.topk_scorer("precision", k=0), "'k' argument"),
+        (lambda: metrics.topk_scorer("f1", k=3), "'k' argument must be None for F1.* Got 3"),
         (lambda: metrics.topk_scorer("psp"), "'propensities' argument must be given"),
         (lambda: metrics.topk_scorer("ndcg", propensities=[1]), "'propensities' argument must be"),
     ],

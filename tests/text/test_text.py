@@ -324,6 +324,24 @@ def test_grid_search_and_scorers():
     assert np.all(scores > 0.8)
 
 
+def test_grid_search_by_f1():
+    # scikit-learn's own "f1_micro" reads neither lists of tags nor their scores.
+    texts, tags = TEXTS + ["cod beef"] * 4, TAGS + [["fish"]] * 4
+    grid = {"classifier__threshold": [0.05, 0.5, 1.0], "min_tag_count": [1, 2]}
+    search = GridSearchCV(small(), grid, cv=KFold(2), scoring=metrics.topk_scorer("f1"))
+    search.fit(texts, tags)
+    results = search.cv_results_
+    assert np.isfinite(results["mean_test_score"]).all()
+    assert len(set(results["mean_test_score"])) > 1
+    train, test = next(KFold(2).split(texts))
+    params = results["params"][search.best_index_]
+    tagger = small().set_params(**params).fit([texts[i] for i in train], [tags[i] for i in train])
+    sets = [{tag for tag, _ in row} for row in tagger.predict_sets([texts[i] for i in test])]
+    true = [set(tags[i]) for i in test]
+    f1 = [2 * len(a & b) / (len(a) + len(b)) for a, b in zip(sets, true, strict=True)]
+    assert results["split0_test_score"][search.best_index_] == pytest.approx(np.mean(f1))
+
+
 def test_callback_and_repr():
     seen = []
     small().fit(TEXTS, TAGS, callback=lambda done, total: seen.append((done, total)))

@@ -23,6 +23,7 @@ from .._trees.params import resolve
 from .._wording import percent
 from ..datasets import Dataset
 from ..evaluation import Evaluation
+from ..metrics.scorer import F1_METRICS
 from .command import wrong_use
 from .evaluate import NAMES
 from .options.cluster import DaskOption, on_cluster
@@ -36,8 +37,9 @@ from .trial_storage import OtherSearch, stored_study
 if TYPE_CHECKING:
     import optuna
 
-METRICS = ("precision", "ndcg", "recall", "coverage", "r_precision")
+METRICS = ("precision", "ndcg", "recall", "coverage", "r_precision", *F1_METRICS)
 _SHOWN = 10  # trials in the table
+_NAMES = {**NAMES, **{name: f"{average} F1" for name, average in F1_METRICS.items()}}
 # Shorter heads for its columns.
 _HEADS = {
     "integrity_weight": "lambda 1",
@@ -67,11 +69,23 @@ def tune(
     overwrite: OverwriteOption = False,
     validation: Annotated[float, typer.Option(help="Share of the rows to hold out.")] = 0.2,
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help=f"Metric to maximise: {', '.join(METRICS)}.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Metric to maximise: {', '.join(METRICS)}. f1 is the mean over rows of the F1 of "
+            "predicted sets, for which training picks the threshold.",
+        ),
     ] = METRICS[0],
     k: Annotated[
-        int, typer.Option("-k", min=1, help="Number of predictions per row to evaluate.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            show_default=False,
+            help="Number of predictions per row to evaluate, except for F1. "
+            "[dim]\\[default: 1][/dim]",
+        ),
+    ] = None,
     seed: SeedOption = None,
     dask: DaskOption = None,
 ) -> None:
@@ -90,6 +104,8 @@ def tune(
     import_optuna()
     if metric not in METRICS:
         raise wrong_use(f"must be one of {', '.join(METRICS)}, got {metric!r}.", "--metric")
+    if metric in F1_METRICS and k is not None:
+        raise wrong_use(f"is not used with --metric {metric}: sets can have any size.", "-k")
     if params.get("warm_start"):
         raise wrong_use("cannot be used here: every trial grows its own trees.", "--warm-start")
     inputs = reader.inputs(data, *filter(None, [params.file]))
@@ -107,7 +123,7 @@ def tune(
         fixed=dict(params),
         min_tag_count=words.min_tag_count,
         metric=metric,
-        k=k,
+        k=None if metric in F1_METRICS else k or 1,
         seed=seed,
     )
     with search.open(storage) as study:
@@ -127,7 +143,8 @@ def _show(
     screen: Screen, study: optuna.Study, search: Search, data: Path, output: Path | None
 ) -> None:
     trials = sorted(complete_trials(study), key=lambda trial: (-(trial.value or 0.0), trial.number))
-    name = f"{search.metric}@{search.k}"
+    at = "" if search.k is None else f"@{search.k}"
+    name = search.metric + at
     fixed = {key: value for key, value in search.fixed.items() if key != "n_jobs"}
     best = {**fixed, **trials[0].params}
     if output is not None:
@@ -147,7 +164,7 @@ def _show(
         for t in trials[:_SHOWN]
     ]
     title = f"{len(trials)} settings scored on {len(search.held_out):,} held-out rows, best first"
-    head = f"{NAMES[search.metric]}@{search.k}, %"
+    head = f"{_NAMES[search.metric]}{at}, %"
     heads = ["trial", head, *(_HEADS.get(column, column) for column in columns), "seconds"]
     screen.table(heads, rows, title=title, bold_row=0)
     if output is not None:
@@ -174,8 +191,8 @@ REPORTED = (1, 3, 5)  # every trial records P@k at these, whatever its metric
 class Search:
     """The trials of one search on rows to train on and rows to score on, with the same columns.
 
-    The `fixed` parameters of the estimator are not searched; `metric` is the name of one of
-    `ldsm.metrics`, without ``_at_k``. Features that were made from texts are learned as
+    The `fixed` parameters of the estimator are not searched; `metric` is one of `METRICS`, and `k`
+    is None for F1. Features that were made from texts are learned as
     `ldsm train` does, by a tagger.
     """
 
@@ -184,7 +201,7 @@ class Search:
     fixed: dict[str, Any]
     min_tag_count: int | None
     metric: str
-    k: int
+    k: int | None
     seed: int
 
     @property
@@ -297,10 +314,13 @@ class Search:
         )
         trial.set_user_attr("seconds", round(time.perf_counter() - started, 3))
         evaluation = Evaluation(estimator, self.held_out)
-        best, _ = evaluation.best(max(self.k, *REPORTED))
+        best, _ = evaluation.best(max(self.k or 1, *REPORTED))
         for at in REPORTED:
             precision = metrics.precision_at_k(evaluation.truth, best, at)
             trial.set_user_attr(f"precision@{at}", precision)
+        if self.k is None:
+            sets = evaluation.pairs.at(evaluation.model.threshold)
+            return sets.f1[F1_METRICS[self.metric]]
         return float(getattr(metrics, f"{self.metric}_at_k")(evaluation.truth, best, self.k))
 
 
