@@ -11,7 +11,7 @@ import pytest
 
 import ldsm
 from cli_runs import leftovers, write_data
-from ldsm import LdSMClassifier, datasets, metrics
+from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm._trees.params import CONSTRAINTS
 from ldsm.cli.options.estimator import EstimatorOptions, defaults, described, flag, parse
 from ldsm.cli.tune import GRID
@@ -158,8 +158,24 @@ def test_options_for_words(run, folder, tmp_path):
     assert run("train", folder / "notes.jsonl", "-o", file, *FEW, *words).code == 0
     features = ldsm.load(file).vectorizer_.get_feature_names_out()
     assert len(features) == 30 and "the" not in features and any(" " in f for f in features)
+    in_python = TextTagger(
+        LdSMClassifier(3, random_state=0),
+        min_tag_count=2,
+        max_words=30,
+        ngrams=2,
+        stop_words="english",
+    )
+    data = datasets.load_jsonl(folder / "notes.jsonl")
+    assert in_python.fit(data).fingerprint_ == ldsm.load(file).fingerprint_
     done = run("train", folder / "train.txt", "-o", file, *FEW, "--min-df", 2)
     assert done.code == 2 and "--min-df" in done.err and "holds features" in done.err
+    for option, value, allowed in (
+        ("--min-df", 0, "an int in [1, 1000000000], got '0'"),
+        ("--ngrams", 21, "'auto' or an int in [1, 20], got '21'"),
+        ("--stop-words", "german", "None or 'english', got 'german'"),
+    ):
+        done = run("train", folder / "notes.jsonl", "-o", file, option, value)
+        assert done.code == 2 and f"{option}: must be {allowed}" in " ".join(done.err.split())
 
 
 # -- predict --------------------------------------------------------------------------------------
@@ -381,7 +397,7 @@ def test_search_by_f1(run, folder, tmp_path, metric, average):
     params.write_text(json.dumps(found["best"]))
     again = ["--params", params, "--validation", 0.2, "--seed", 3, "--json"]
     trained = run("train", data, "-o", tmp_path / "m.ldsm", *again).json
-    assert trained["validation"]["sets"]["model"][f"f1_{average}"] == found[metric]
+    assert trained["validation"][f"f1_{average}"] == found[metric]
     done = run("tune", data, "--metric", metric, "-k", 3)
     assert done.code == 2 and f"-k: is not used with --metric {metric}" in done.err
 

@@ -204,7 +204,7 @@ def test_vocabulary_needs_texts(run, folder, tmp_path):
     vocabulary = ("--vocabulary", tmp_path / "v.tsv")
     done = run("train", folder / "train.txt", "-o", tmp_path / "m.ldsm", *vocabulary)
     assert done.code == 2 and "holds features, not texts" in done.err
-    for more in (("--warm-start",), ("--min-df", 3)):
+    for more in (("--warm-start",), ("--ngrams", 3)):
         done = run("train", folder / "notes.jsonl", "-o", tmp_path / "m.ldsm", *vocabulary, *more)
         assert done.code == 2 and "cannot be combined with" in done.err
     texts, tags = titles(600)

@@ -245,6 +245,8 @@ def test_vectorized_store_same_model(run, corpus, tmp_path):
     assert from_store.vectorizer_.get_params()["ngram_range"] == (1, 2)
     in_python = ldsm.TextTagger(ldsm.LdSMClassifier(4)).fit(datasets.open_store(store, verify=True))
     assert in_python.fingerprint_ == from_texts.fingerprint_
+    with pytest.raises(ValueError, match="already vectorized: ngrams must have its default. Got 2"):
+        ldsm.TextTagger(ngrams=2).fit(datasets.open_store(store))
 
 
 def test_vectorized_store_rare_tags(run, corpus, tmp_path):

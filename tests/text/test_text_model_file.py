@@ -54,6 +54,17 @@ def test_tagger_round_trip(vectorizer, tmp_path):
     assert (tmp_path / "again.ldsm").read_bytes() == (tmp_path / "tags.ldsm").read_bytes()
 
 
+def test_parameters_of_words_are_saved(tmp_path):
+    own = {"min_df": 3, "max_words": 50, "ngrams": 2, "stop_words": "english", "min_tag_count": 2}
+    path = tmp_path / "tags.ldsm"
+    small(**own).fit(TEXTS, TAGS).save(path)
+    loaded = ldsm.load(path)
+    assert own.items() <= loaded.get_params().items() and loaded.vectorizer is None
+    assert clone(loaded).fit(TEXTS, TAGS).fingerprint_ == loaded.fingerprint_
+    small().fit(TEXTS, TAGS).save(path)  # defaults are not written
+    assert not own.keys() - {"min_tag_count"} & container.read(path)[0]["text"].keys()
+
+
 class Subclass(TfidfVectorizer):
     """A vectorizer with code, which a file cannot hold."""
 
@@ -96,6 +107,10 @@ def broken(change):
         (lambda t, v, a: t.update(more=1), "text has an entry .* does not know, 'more'"),
         (lambda t, v, a: t.update(default_classifier=1), "'default_classifier'"),
         (lambda t, v, a: t.update(min_tag_count="many"), "no proper entry 'min_tag_count'"),
+        (lambda t, v, a: t.update(min_df=0), "no proper entry 'min_df'"),
+        (lambda t, v, a: t.update(ngrams="many"), "no proper entry 'ngrams'"),
+        (lambda t, v, a: t.update(stop_words=["a"]), "no proper entry 'stop_words'"),
+        (lambda t, v, a: t.update(min_df=3, default_vectorizer=False), "2 beside a vectorizer"),
         (lambda t, v, a: v.update(tokenizer="os.system"), "does not know, 'tokenizer'"),
         (lambda t, v, a: v.update(input="filename"), "does not know, 'input'"),
         (lambda t, v, a: v.pop("norm"), "no proper entry 'norm'"),

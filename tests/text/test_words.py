@@ -63,6 +63,7 @@ VECTORIZERS = [
     default_vectorizer(min_df=1, binary=True, norm="l1"),
     default_vectorizer(min_df=1, use_idf=False, sublinear_tf=False, norm=None),
     default_vectorizer(min_df=1, smooth_idf=False),
+    default_vectorizer(min_df=1, max_features=8),  # a tie at the cut would be broken otherwise
 ]
 
 
@@ -91,7 +92,6 @@ def test_unsupported_settings_use_scikit_learn():
         {"strip_accents": "unicode"},
         {"tokenizer": str.split, "token_pattern": None},
         {"preprocessor": str.upper},
-        {"max_features": 5},
         {"vocabulary": ["cod", "herring"]},
     ):
         vectorizer = default_vectorizer(**{"min_df": 1, **changes})

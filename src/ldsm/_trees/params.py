@@ -156,9 +156,13 @@ def _float(value: Any) -> float:
         return np.inf
 
 
-def check_params(params: Mapping[str, Any], owner: str) -> None:
+def check_params(
+    params: Mapping[str, Any],
+    owner: str,
+    constraints: Mapping[str, tuple[Rule, ...]] = CONSTRAINTS,
+) -> None:
     """Raise a ValueError that names the parameter, its value and what is allowed."""
-    for name, allowed in CONSTRAINTS.items():
+    for name, allowed in constraints.items():
         value = params[name]
         if any(rule.allows(value) for rule in allowed):
             continue

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._trees.params import AUTO
 from .._wording import duration, size
 from ..datasets import Dataset, read_vocabulary
 from ..evaluation import Evaluation, Scores
@@ -107,8 +108,8 @@ def train(
     for name, value in {"--vocabulary": vocabulary, "--encoder": encoder}.items():
         if value is not None and params.get("warm_start"):
             raise wrong_use("cannot be combined with --warm-start.", name)
-    if vocabulary is not None:
-        words.refuse("cannot be combined with --vocabulary, which needs the default features.")
+    if vocabulary is not None and words.words.get("ngrams", AUTO) != AUTO:
+        raise wrong_use("cannot be combined with --vocabulary, which needs sub-words.", "--ngrams")
     if tune_threshold and "threshold" in params:
         raise wrong_use("cannot be combined with --threshold.", "--tune-threshold")
     if validation is None and tune_threshold:

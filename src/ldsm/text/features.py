@@ -190,7 +190,6 @@ def learn_features(
     if (
         not are_plain_words(vectorizer)
         or vectorizer.vocabulary is not None
-        or vectorizer.max_features is not None
         or not are_savable(settings)
     ):
         X = fit_words(vectorizer, texts)

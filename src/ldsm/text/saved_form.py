@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._features.blocks import MAIN
 from .._features.training_rows import layout_of
+from .._model.names import plain
 from .._model.saved_form import model_to_state
 from .._storage.container import Arrays
 from .._storage.fields import FLAG, MAPPING, Array, Entry, Kind, Names, Table, optional, whole
@@ -19,7 +20,14 @@ from ..classifier import LdSMClassifier, classifier_from_state
 from ..datasets.dataset import BigramForm, Dataset, SubWordForm, TextForm
 from .encoders.encoder import LONGEST_NAME, PROBES
 from .features import TextFeatures
-from .vectorizer import DTYPES, checked_settings, savable_settings
+from .vectorizer import (
+    CONSTRAINTS,
+    DTYPES,
+    WORD_DEFAULTS,
+    WORDS,
+    checked_settings,
+    savable_settings,
+)
 from .words import bigram_keys
 
 if TYPE_CHECKING:
@@ -46,6 +54,14 @@ FEATURES = Table(
     Names("sub_words", default=None, since=2),
     Array("sub_words.idf", _WEIGHT, ("sub_words",), bounds=_IDF, default=None, since=2),
 )
+
+
+def _allowed(name: str) -> Kind:
+    """What the constraints of a parameter allow."""
+    rules = CONSTRAINTS[name]
+    return Kind(" or ".join(map(str, rules)), lambda value: any(r.allows(value) for r in rules))
+
+
 TEXT = Table(
     "text",
     FEATURES.entry("vectorizer"),
@@ -53,6 +69,7 @@ TEXT = Table(
     Entry("given_words", FLAG),
     Entry("default_classifier", FLAG),
     Entry("min_tag_count", whole(1, 2**63 - 1)),
+    *(Entry(name, _allowed(name), default=WORD_DEFAULTS[name], since=3) for name in WORDS),
     FEATURES.entry("indexed_sub_words"),
     FEATURES.entry("head_words"),
     Names("rare_tags"),
@@ -79,7 +96,7 @@ def tagger_to_state(tagger: TextTagger, fitted: FittedText) -> tuple[dict[str, A
         # Asked of the parameter, because a loaded vectorizer always has a given vocabulary.
         "given_words": tagger.vectorizer is not None and tagger.vectorizer.vocabulary is not None,
         "default_classifier": tagger.classifier is None,
-        "min_tag_count": int(tagger.min_tag_count),
+        **{name: plain(getattr(tagger, name)) for name in CONSTRAINTS},
         "encoder": None if encoder is None else encoder.name,
         "encoder.probes": None if encoder is None else encoder.probes,
         "rare_tags": rare.names,

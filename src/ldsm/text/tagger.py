@@ -22,8 +22,8 @@ from .._storage.container import save
 from .._storage.fields import fingerprint
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
-from .._trees.params import Number, check_params, is_ranked
-from .._wording import warn
+from .._trees.params import AUTO, Number, check_params, is_ranked
+from .._wording import argument, warn
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
 from .corpus import TagCollector, read_pairs
@@ -34,7 +34,16 @@ from .fitted import FittedText, RareTags, TagGroups, TagTitles, fitted_text, hol
 from .learning import learned_text
 from .saved_form import GROUPS, tagger_to_state, text_from_state
 from .training import has_made_features, made_corpus, read_corpus
-from .vectorizer import LONGEST_NGRAM, default_vectorizer, is_linear, unfitted_vectorizer
+from .vectorizer import (
+    CONSTRAINTS,
+    LONGEST_NGRAM,
+    MIN_DF,
+    WORD_DEFAULTS,
+    given_words,
+    is_linear,
+    unfitted_vectorizer,
+    word_vectorizer,
+)
 
 
 class TextTagger(BaseEstimator):  # type: ignore[misc]
@@ -46,13 +55,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         The classifier, with any parameters; cloned in fit. None: ``LdSMClassifier()``. Its
         parameters are available as ``classifier__n_estimators`` and so on.
     vectorizer : TfidfVectorizer, optional
-        The vectorizer, with any parameters; cloned in fit. `ldsm.text.default_vectorizer` accepts
-        parameters, too: ``default_vectorizer(ngram_range=(1, 2), min_df=1)``. None: the words of
-        the default vectorizer and, with a linear second stage, bigrams and sub-words (parts of
-        words). Bigrams are the most frequent ones, two per word, that occur in 3 or more documents
-        and at most 5 % of them. The trees and the feature index use the words, the linear
-        classifiers words and bigrams. The sub-word index and the names of the tags use sub-words.
-        The first 30 words of longer documents count three times.
+        The vectorizer, with any parameters; cloned in fit. It replaces the parameters of words
+        below. `ldsm.text.default_vectorizer` accepts parameters, too.
     encoder : function, object or path, optional
         Turns texts into dense vectors, which are used beside their words: a function from a list of
         str to a matrix, an object with a method ``encode`` that is one (as in sentence-transformers
@@ -61,6 +65,18 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         with the model: see `ldsm.load`.
     min_tag_count : int, default=1
         Tags with fewer documents are not learned; they are listed in `rare_tags_`.
+    min_df : int, default=2
+        Minimum number of documents that a word must occur in.
+    max_words : int, optional
+        Maximum number of words; the most frequent ones are kept.
+    ngrams : int or "auto", default="auto"
+        Features are all sequences of up to this many words; 1: single words only. "auto": single
+        words and, with a linear second stage, the most frequent bigrams (two per word, in 3 or more
+        documents and at most 5 % of them) and sub-words (parts of words). Trees and the feature
+        index read words, linear classifiers words and bigrams; sub-words find tags by parts of
+        words and by their names. The first 30 words of longer documents then count three times.
+    stop_words : {"english"}, optional
+        Leave out stop words: `english`.
 
     Attributes
     ----------
@@ -103,11 +119,19 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         *,
         encoder: Any = None,
         min_tag_count: int = 1,
+        min_df: int = MIN_DF,
+        max_words: int | None = None,
+        ngrams: int | str = AUTO,
+        stop_words: str | None = None,
     ) -> None:
         self.classifier = classifier
         self.vectorizer = vectorizer
         self.encoder = encoder
         self.min_tag_count = min_tag_count
+        self.min_df = min_df
+        self.max_words = max_words
+        self.ngrams = ngrams
+        self.stop_words = stop_words
 
     # -- fitting ------------------------------------------------------------------------------
 
@@ -155,7 +179,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         refuse_weights("TextTagger.fit", others)
         _check_parts(self)
         classifier = LdSMClassifier() if self.classifier is None else clone(self.classifier)
-        vectorizer = default_vectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        if self.vectorizer is None:
+            vectorizer = word_vectorizer(self.get_params(deep=False))
+        else:
+            vectorizer = clone(self.vectorizer)
         if checkpoint_dir is not None:
             prepare_folder(checkpoint_dir)  # raises errors before the corpus is read
         encoder = None
@@ -167,9 +194,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         else:
             if isinstance(texts, Dataset) and vocabulary is None:
                 vocabulary = texts.label_synonyms
-            if vocabulary is not None and self.vectorizer is not None:
+            if vocabulary is not None and not _has_default_parts(self):
                 raise ValueError(
-                    "With a vocabulary, vectorizer must be None: names need sub-words."
+                    f"With a vocabulary, vectorizer must be None and {argument('ngrams', AUTO)}: "
+                    "names need sub-words."
                 )
             corpus = read_corpus(
                 TagCollector(read_pairs(texts, tags)),
@@ -177,7 +205,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 vocabulary,
                 min_tag_count=self.min_tag_count,
                 n_jobs=classifier.n_jobs,
-                with_parts=lambda n: self.vectorizer is None and _has_ranker(classifier, n),
+                with_parts=lambda n: _has_default_parts(self) and _has_ranker(classifier, n),
                 encoder=encoder,
                 callback=callback,
             )
@@ -633,7 +661,7 @@ def tagger_from_state(
         vocabulary = features.words if text["given_words"] else None
         vectorizer = unfitted_vectorizer(features.settings, vocabulary)
     own = None if text["default_classifier"] else clone(classifier)
-    tagger = TextTagger(own, vectorizer, min_tag_count=text["min_tag_count"])
+    tagger = TextTagger(own, vectorizer, **{name: text[name] for name in CONSTRAINTS})
     _check_parts(tagger)
     rare = RareTags(text["rare_tags"], text["rare_tag_counts"])
     titles = TagTitles(text["titled_tags"], text["tag_titles"])
@@ -654,6 +682,11 @@ def give_encoder(tagger: TextTagger, encoder: Any) -> TextTagger:
     return hold_text(tagger, fitted._replace(encoder=given))
 
 
+def _has_default_parts(tagger: TextTagger) -> bool:
+    """Whether texts have bigrams and sub-words, if the model has a ranker."""
+    return tagger.vectorizer is None and tagger.ngrams == AUTO
+
+
 def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
     """Whether the model has a ranker, which uses bigrams; trees alone do not."""
     params = classifier.get_params(deep=False)
@@ -670,6 +703,11 @@ def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> 
     for name in ("vectorizer", "encoder"):
         if getattr(tagger, name) is not None:
             raise ValueError(f"The texts are already vectorized: {name} must be None.")
+    for name in given_words(tagger.get_params(deep=False)):
+        raise ValueError(
+            f"The texts are already vectorized: {name} must have its default. "
+            f"Got {getattr(tagger, name)!r}."
+        )
 
 
 def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:
@@ -695,9 +733,10 @@ def _check_parts(tagger: TextTagger) -> None:
     if tagger.vectorizer is not None and max(tagger.vectorizer.ngram_range) > LONGEST_NGRAM:
         allowed = f"one with an ngram_range of at most {LONGEST_NGRAM}"
         raise _wrong("vectorizer", allowed, tagger.vectorizer)
-    count = Number(1, integer=True)
-    if not count.allows(tagger.min_tag_count):
-        raise _wrong("min_tag_count", str(count), tagger.min_tag_count)
+    params = tagger.get_params(deep=False)
+    check_params(params, "TextTagger", CONSTRAINTS)
+    if tagger.vectorizer is not None and (given := given_words(params)):
+        raise _wrong(given[0], f"{WORD_DEFAULTS[given[0]]!r} beside a vectorizer", params[given[0]])
 
 
 def _wrong(name: str, allowed: str, value: Any) -> ValueError:

@@ -20,6 +20,7 @@ from .._model.fitted import MOST_ROWS
 from .._model.names import plain
 from .._storage.fields import FLAG, TEXT, Entry, Kind, Table, one_of, optional, whole
 from .._storage.strings import Strings
+from .._trees.params import AUTO, Choice, Number, Rule
 
 # Longer sequences of words or characters are of no use, and their number has no bound.
 LONGEST_NGRAM = 20
@@ -74,6 +75,28 @@ VECTORIZER = Table(
 )
 
 
+MIN_DF = 2  # texts that a word must occur in
+_COUNT = Number(1, 1_000_000_000, integer=True)
+# How words become features; a given vectorizer replaces them all.
+WORDS: Mapping[str, tuple[Rule, ...]] = {
+    "min_df": (_COUNT,),
+    "max_words": (Choice((None,)), _COUNT),
+    "ngrams": (Choice((AUTO,)), Number(1, LONGEST_NGRAM, integer=True)),
+    "stop_words": (Choice((None, "english")),),
+}
+WORD_DEFAULTS: Mapping[str, Any] = {
+    "min_df": MIN_DF,
+    "max_words": None,
+    "ngrams": AUTO,
+    "stop_words": None,
+}
+# The parameters of TextTagger that are numbers or words.
+CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
+    "min_tag_count": (Number(1, integer=True),),
+    **WORDS,
+}
+
+
 def default_vectorizer(**changes: Any) -> TfidfVectorizer:
     """The vectorizer of a TextTagger's words by default; `changes` override its parameters.
 
@@ -92,7 +115,25 @@ def default_vectorizer(**changes: Any) -> TfidfVectorizer:
     >>> from ldsm.text import TextTagger, default_vectorizer
     >>> tagger = TextTagger(vectorizer=default_vectorizer(ngram_range=(1, 2)))
     """
-    return TfidfVectorizer(**{"sublinear_tf": True, "min_df": 2, "dtype": np.float32, **changes})
+    return TfidfVectorizer(
+        **{"sublinear_tf": True, "min_df": MIN_DF, "dtype": np.float32, **changes}
+    )
+
+
+def word_vectorizer(params: Mapping[str, Any]) -> TfidfVectorizer:
+    """The vectorizer of the words that the parameters describe."""
+    longest = 1 if params["ngrams"] == AUTO else params["ngrams"]
+    return default_vectorizer(
+        min_df=params["min_df"],
+        max_features=params["max_words"],
+        ngram_range=(1, longest),
+        stop_words=params["stop_words"],
+    )
+
+
+def given_words(params: Mapping[str, Any]) -> list[str]:
+    """The names of the parameters of `WORDS` that do not have their default."""
+    return [name for name, default in WORD_DEFAULTS.items() if params[name] != default]
 
 
 def vectorizer_settings(vectorizer: TfidfVectorizer) -> dict[str, Any]:

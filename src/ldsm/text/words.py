@@ -256,6 +256,10 @@ def chosen_words(learned: LearnedWords, vectorizer: TfidfVectorizer) -> ChosenWo
         kept &= np.array([word not in listed for word in learned.words], dtype=bool)
     # The order of UTF-8 is that of the characters' numbers, in which Python sorts.
     order = sorted(np.flatnonzero(kept).tolist(), key=learned.words.__getitem__)
+    if vectorizer.max_features is not None and len(order) > vectorizer.max_features:
+        times = np.asarray(counts.sum(axis=0)).ravel()[order]
+        frequent = np.argsort(-times, kind="stable")[: vectorizer.max_features]
+        order = [order[i] for i in np.sort(frequent).tolist()]
     if not order:
         return None
     column = np.full(n_words, -1, dtype=np.int64)

@@ -37,7 +37,12 @@ class EstimatorOptions(dict[str, Any]):
     def options() -> Sequence[inspect.Parameter]:
         # One seed for everything that a command draws: it has its own option.
         names = [name for name in defaults() if name != "random_state"]
-        parameters = [_option(name, defaults()[name]) for name in names]
+        parameters = [
+            parameter_option(
+                name, defaults()[name], _rules(name), described().get(name, ""), _PANEL
+            )
+            for name in names
+        ]
         parameters.append(
             option(
                 "params",
@@ -64,7 +69,7 @@ class EstimatorOptions(dict[str, Any]):
         chosen = EstimatorOptions({} if file is None else read_params(file))
         chosen.file = file
         for name, value in values.items():
-            if _is_switch(name):
+            if _is_switch(_rules(name)):
                 if value:
                     chosen[name] = not defaults()[name]
             elif value is not None:
@@ -89,9 +94,9 @@ def defaults() -> dict[str, Any]:
     return {p.name: p.default for p in signature.parameters.values() if p.name != "self"}
 
 
-def parse(name: str, text: str) -> Any:
+def parse(name: str, text: str, rules: Sequence[Rule] | None = None) -> Any:
     """The value of an option's text; wrong usage if the parameter does not allow it."""
-    rules = CONSTRAINTS.get(name, _UNDECLARED)
+    rules = _rules(name) if rules is None else rules
     for value in _readings(text):
         for rule in rules:
             if rule.allows(value):
@@ -110,14 +115,14 @@ def read_params(file: Path) -> dict[str, Any]:
         unknown = sorted(params.keys() - defaults().keys()) if isinstance(params, dict) else ""
         raise wrong_use(f"{file} must hold an object of parameters, got {unknown}.", "--params")
     for name, value in params.items():
-        if not any(rule.allows(value) for rule in CONSTRAINTS.get(name, _UNDECLARED)):
+        if not any(rule.allows(value) for rule in _rules(name)):
             parse(name, str(value))  # raises an error with the allowed values
     return params
 
 
 def flag(name: str) -> str:
     """The option of a parameter; a switch inverts its default."""
-    turned_off = _is_switch(name) and defaults()[name]
+    turned_off = _is_switch(_rules(name)) and defaults()[name]
     return f"--{'no-' if turned_off else ''}{name.replace('_', '-')}"
 
 
@@ -157,11 +162,12 @@ def _readings(text: str) -> list[Any]:
     return [*readings, text]
 
 
-def _option(name: str, default: Any) -> inspect.Parameter:
-    rules = CONSTRAINTS.get(name, _UNDECLARED)
-    text = described().get(name, "")
-    settings: dict[str, Any] = {"rich_help_panel": _PANEL, "show_default": False}
-    if _is_switch(name):
+def parameter_option(
+    name: str, default: Any, rules: Sequence[Rule], text: str, panel: str
+) -> inspect.Parameter:
+    """The option of an estimator's parameter, described by `text`; `parse` reads its value."""
+    settings: dict[str, Any] = {"rich_help_panel": panel, "show_default": False}
+    if _is_switch(rules):
         # One switch, away from the default: a pair would add a column to the help.
         text = escape(f"Do not {text[0].lower()}{text[1:]}" if default else text)
         return option(name, bool, False, flag(name), help=text, **settings)
@@ -172,8 +178,12 @@ def _option(name: str, default: Any) -> inspect.Parameter:
     )
 
 
-def _is_switch(name: str) -> bool:
-    return all(isinstance(rule, Flag) for rule in CONSTRAINTS.get(name, _UNDECLARED))
+def _rules(name: str) -> Sequence[Rule]:
+    return CONSTRAINTS.get(name, _UNDECLARED)
+
+
+def _is_switch(rules: Sequence[Rule]) -> bool:
+    return all(isinstance(rule, Flag) for rule in rules)
 
 
 def _metavar(rules: Sequence[Rule]) -> str:

@@ -3,68 +3,48 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..._trees.params import is_ranked
+from ..._trees.params import AUTO, is_ranked
 from ...classifier import LdSMClassifier
 from ...datasets import Dataset
-from ...text import TextTagger, default_vectorizer
+from ...text import TextTagger
 from ...text.corpus import read_pairs
 from ...text.saved_form import features_of
 from ...text.training import vectorized, vectorized_by
-from ..command import option, wrong_use
-from .estimator import EstimatorOptions, defaults, describe
+from ...text.vectorizer import CONSTRAINTS, WORD_DEFAULTS, WORDS, word_vectorizer
+from ..command import wrong_use
+from .estimator import EstimatorOptions, defaults, describe, parameter_option, parse
 
 _PANEL = "Words: for texts only"
-# The options of scikit-learn's TfidfVectorizer that matter most; scripts can set the others.
-_VECTORIZER: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "min_df": (int, {"min": 1}, "Minimum number of documents that a word must occur in."),
-    "max_words": (int, {"min": 1}, "Maximum number of words; the most frequent ones are kept."),
-    "ngrams": (int, {"min": 1}, "Also use sequences of up to this many words."),
-    "stop_words": (str, {"metavar": "LANGUAGE"}, "Leave out stop words: `english`."),
-}
 
 
 @dataclass(frozen=True)
 class WordOptions:
     """How texts become features; a bundle of options."""
 
-    words: dict[str, Any]  # settings of the vectorizer, by option
+    words: dict[str, Any]  # parameters of TextTagger
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
-        words = default_vectorizer().get_params()
-        shown = {"min_df": words["min_df"], "ngrams": words["ngram_range"][1]}
-        return [
-            _option(name, kind, text, shown.get(name), **settings)
-            for name, (kind, settings, text) in _VECTORIZER.items()
-        ]
+        return _options(WORDS)
 
     @staticmethod
     def collect(values: dict[str, Any]) -> WordOptions:
-        chosen = {name: value for name, value in values.items() if value is not None}
-        if chosen.get("stop_words", "english") != "english":
-            raise wrong_use(
-                f"only 'english' is available, got {chosen['stop_words']!r}.", "--stop-words"
-            )
-        return WordOptions(chosen)
+        return WordOptions(_parsed(values))
 
     def vectorizer(self) -> Any:
-        """The tagger's default vectorizer with the given options."""
-        names = {"max_words": "max_features", "ngrams": "ngram_range"}
-        changes = {
-            names.get(name, name): (1, value) if name == "ngrams" else value
-            for name, value in self.words.items()
-        }
-        return default_vectorizer().set_params(**changes)
+        """The tagger's vectorizer of words."""
+        return word_vectorizer({**WORD_DEFAULTS, **self.words})
 
     def parts(self, params: Mapping[str, Any]) -> Callable[[int], bool]:
         """Whether a number of texts get bigrams and sub-words, given the estimator's parameters."""
         settings = {**defaults(), **params}
-        return lambda n_texts: not self.words and is_ranked(settings, n_texts)
+        is_default = self.words.get("ngrams", AUTO) == AUTO
+        return lambda n_texts: is_default and is_ranked(settings, n_texts)
 
     def refuse(self, reason: str) -> None:
         """Raise an error if any of these options is given: they would have no effect."""
@@ -80,26 +60,19 @@ class TaggerOptions(WordOptions):
 
     @staticmethod
     def options() -> Sequence[inspect.Parameter]:
-        default = inspect.signature(TextTagger.__init__).parameters["min_tag_count"].default
-        text = describe(TextTagger).get("min_tag_count", "")
-        return [_option("min_tag_count", int, text, default, min=1), *WordOptions.options()]
+        return _options(CONSTRAINTS)
 
     @staticmethod
     def collect(values: dict[str, Any]) -> TaggerOptions:
-        count = values.pop("min_tag_count")
-        return TaggerOptions(WordOptions.collect(values).words, count)
+        words = _parsed(values)
+        return TaggerOptions(words, words.pop("min_tag_count", None))
 
-    def tagger(
-        self,
-        params: EstimatorOptions,
-        *,
-        vectorized: bool = False,
-        encoder: Path | None = None,
-    ) -> TextTagger:
-        """The tagger; `vectorized` if its texts are already features."""
-        more = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
-        vectorizer = None if vectorized or not self.words else self.vectorizer()
-        return TextTagger(LdSMClassifier(**params), vectorizer, encoder=encoder, **more)
+    def tagger(self, params: EstimatorOptions, encoder: Path | None = None) -> TextTagger:
+        """The tagger with these options."""
+        more: dict[str, Any] = {}
+        if self.min_tag_count is not None:
+            more["min_tag_count"] = self.min_tag_count
+        return TextTagger(LdSMClassifier(**params), encoder=encoder, **self.words, **more)
 
     def refuse(self, reason: str) -> None:
         if self.min_tag_count is not None:
@@ -115,22 +88,34 @@ class TaggerOptions(WordOptions):
     ) -> LdSMClassifier | TextTagger:
         """The estimator for the rows of `name`; None stands for documents read one by one."""
         if rows is None or rows.texts is not None:
-            return self.tagger(params, encoder=encoder)
+            return self.tagger(params, encoder)
         if encoder is not None:
             raise wrong_use(f"{name} holds features, not texts.", "--encoder")
         if rows.text_form is not None:
             WordOptions(self.words).refuse(f"{name} already holds features.")
-            return self.tagger(params, vectorized=True)
+            return self.tagger(params)
         self.refuse(f"{name} holds features, not texts.")
         return LdSMClassifier(**params)
 
 
-def _option(name: str, kind: Any, text: str, default: Any, **settings: Any) -> inspect.Parameter:
-    if default is not None:
-        text = f"{text} [dim]\\[default: {default}][/dim]"
-    return option(
-        name, kind | None, None, help=text, rich_help_panel=_PANEL, show_default=False, **settings
-    )
+def _options(names: Iterable[str]) -> list[inspect.Parameter]:
+    """The options of some parameters of TextTagger."""
+    texts, signature = describe(TextTagger), inspect.signature(TextTagger.__init__)
+    return [
+        parameter_option(
+            name, signature.parameters[name].default, CONSTRAINTS[name], texts.get(name, ""), _PANEL
+        )
+        for name in names
+    ]
+
+
+def _parsed(values: Mapping[str, str | None]) -> dict[str, Any]:
+    """The given options."""
+    return {
+        name: parse(name, text, CONSTRAINTS[name])
+        for name, text in values.items()
+        if text is not None
+    }
 
 
 def split_off(data: Dataset, validation: float, seed: int) -> tuple[Dataset, Dataset]:
