@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated, Any
 
 import numpy as np
@@ -36,12 +37,7 @@ COLUMNS = {
 def inspect_command(
     screen: Screen,
     model: ModelArgument,
-    labels: Annotated[
-        bool,
-        typer.Option(
-            "--labels", help="List the labels and their numbers of training rows instead."
-        ),
-    ] = False,
+    labels: Annotated[bool, typer.Option("--labels", hidden=True)] = False,
 ) -> None:
     """Show a model: parameters, sizes, the second stage, and the statistics of every tree.
 
@@ -56,6 +52,11 @@ def inspect_command(
     """
     opened = open_model(model)
     if labels:
+        warnings.warn(
+            "--labels is deprecated and will be removed in 0.4: use `ldsm labels MODEL`.",
+            FutureWarning,
+            stacklevel=1,
+        )
         _list_labels(screen, opened)
         return
     stage, threshold = opened.fitted.second_stage, opened.fitted.threshold

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import time
 from dataclasses import replace
 from enum import Enum
@@ -22,12 +21,12 @@ from .._wording import counted, duration, shortened, size
 from ..datasets import Dataset
 from ..evaluation import Evaluation, Scores
 from ..evaluation.alignment import has_label_names, model_rows
-from .command import wrong_use
 from .evaluate import show_scores
-from .model import Model, hold_lock, open_model
+from .model import Model, open_model
+from .options.changes import InPlaceOption, ModelOutput, changed_file
 from .options.cluster import DaskOption, on_cluster
 from .options.model import EncoderOption, JobsOption, ModelArgument
-from .options.output import OverwriteOption, check_output, check_place
+from .options.output import OverwriteOption
 from .options.reader import Reader
 from .screen import Screen
 from .tally import Tally
@@ -56,11 +55,8 @@ def learn(
     reader: Reader,
     model: ModelArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA", exists=True, help="New labelled data.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Model file to write."),
-    ] = None,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Replace MODEL when done.")] = False,
+    output: ModelOutput = None,
+    in_place: InPlaceOption = False,
     absent: Annotated[
         Absent,
         typer.Option(
@@ -97,18 +93,8 @@ def learn(
     The file is written completely or not at all, also with --in-place. If another process is
     changing the model, the command waits for it to finish.
     """
-    if in_place == (output is not None):
-        raise wrong_use("use either --output or --in-place.", "--output, --in-place")
-    target = model if output is None else output
-    if output is not None:
-        check_place(output)
-        if output.exists() and os.path.samefile(output, model):
-            raise wrong_use(
-                f"{output} is the model itself; use --in-place to replace it.", "--output"
-            )
-        check_output(output, "a model", reader.inputs(model, data), overwrite)
-    else:
-        hold_lock(screen, model)
+    inputs = reader.inputs(model, data)
+    target = changed_file(screen, model, output, in_place, inputs=inputs, overwrite=overwrite)
     opened = open_model(model, n_jobs, encoder)
     screen.until_end.enter_context(on_cluster(dask))
     reader = reader.as_trained(opened.fitted.training, data)

@@ -23,6 +23,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .explain import explain_command
 from .inspect import inspect_command
+from .labels import labels
 from .learn import learn
 from .options.estimator import EstimatorOptions
 from .options.reader import Reader
@@ -53,6 +54,7 @@ command(app, Reader)(predict)
 command(app, Reader)(evaluate)
 command(app, Reader)(report_command)
 command(app)(inspect_command)
+command(app)(labels)
 command(app, Reader)(explain_command)
 command(app)(serve)
 command(app, Reader, WordOptions)(convert)
