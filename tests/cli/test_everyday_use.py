@@ -8,6 +8,7 @@ import pytest
 
 import ldsm
 from cli_runs import process
+from ldsm.serve.corrections import CorrectionFile
 
 WORDS = {
     "grain": ["wheat", "corn", "maize"],
@@ -169,6 +170,37 @@ def test_predict_quoted_text(run, model):
         assert done.code == 2 and "does not exist (to tag a single word" in done.err
 
 
+@pytest.mark.parametrize("text", ["", "  "])
+def test_empty_text_is_named(run, model, text):
+    for command in ("predict", "explain"):
+        done = run(command, model, text)
+        assert done.code == 2 and "the text is empty" in done.err, done
+
+
+def test_corrections_file_of_the_service(run, tmp_path, monkeypatch):
+    """Its fields are its own, whatever the training data had."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"comment": text, "emotions": tags} for text, tags in documents()]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "d.jsonl").write_text(lines, encoding="utf-16")
+    read = ("--text-field", "comment", "--label-field", "emotions", "--encoding", "utf-16")
+    assert run("train", "d.jsonl", "-o", "m.ldsm", "--n-estimators", 2, *read).code == 0
+    corrected = [(f"été {text}", tags) for text, tags in documents(20)]
+    file = CorrectionFile.of(tmp_path / "m.ldsm", None)
+    file.append(corrected)
+    done = run("learn", "m.ldsm", file.path.name, "-o", "new.ldsm")
+    assert done.code == 0 and "learned 20 rows" in done.err
+    expected = ldsm.load("m.ldsm").partial_fit(corrected)
+    assert ldsm.load("new.ldsm").fingerprint_ == expected.fingerprint_
+    assert run("evaluate", "m.ldsm", file.path.name).code == 0
+    # Files with other fields are read like the training data.
+    other = run("learn", "m.ldsm", "d.jsonl", "-o", "other.ldsm")
+    assert other.code == 0 and "learned 120 rows" in other.err
+    file.path.write_text('{"text": "cod", "labels": []}\n', encoding="utf-16")
+    done = run("learn", "m.ldsm", file.path.name, "-o", "new.ldsm")
+    assert done.code == 1 and "has no field 'comment'" in done.err
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252"])
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_encoding_is_remembered(run, tmp_path, encoding, suffix):
@@ -275,10 +307,9 @@ def test_missing_words_are_named(run, model):
 
 
 def test_inspect_labels_and_reading(run, model):
-    lines = run("inspect", model, "--labels").lines
-    assert {line.split("\t")[0] for line in lines[1:]} == set(WORDS)
-    counts = run("inspect", model, "--labels", "--json").json
-    assert counts.keys() == WORDS.keys() and min(counts.values()) > 50
+    done = run("inspect", model, "--labels")
+    assert {line.split("\t")[0] for line in done.lines[1:]} == set(WORDS)
+    assert "--labels is deprecated" in done.err and "use `ldsm labels MODEL`" in done.err
     facts = run("inspect", model, "--json").json
     assert 0 < facts["threshold"] < 1 and facts["reading"]["text_field"] == ["body"]
     assert "label field" in run("inspect", model).out

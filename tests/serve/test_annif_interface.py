@@ -109,6 +109,12 @@ def test_other_wrong_requests(client):
     assert answer.json["title"] == "documents[1].text: Field required."
     answer = client.ask("POST", f"{TAGS}/suggest", "text=cod", content_type="text/plain")
     assert answer.status == 415 and "must be JSON or a form. Got text/plain." in answer.text
+    answer = client.post(f"{TAGS}/suggest", {"text": "cod"})
+    assert answer.status == 415
+    expected = "/v1/projects/{project}/suggest takes a form. Got application/json."
+    assert answer.json["title"] == expected
+    answer = client.form(f"{TAGS}/suggest-batch", documents="cod")
+    assert answer.status == 415 and "suggest-batch takes JSON. Got app" in answer.json["title"]
     for depth, statuses in ((20_000, (400, 422)), (100_000, (413,))):
         answer = client.ask(
             "POST", f"{TAGS}/suggest-batch", "[" * depth, content_type="application/json"

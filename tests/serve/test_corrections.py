@@ -84,7 +84,7 @@ def test_invalid_corrections_not_kept(own_model, body, message):
         body = json.dumps([correction()])
         assert client.ask("POST", LEARN, body, content_type="text/plain").status == 415
         kind = "application/x-www-form-urlencoded"
-        assert client.ask("POST", LEARN, body, content_type=kind).status == 422
+        assert client.ask("POST", LEARN, body, content_type=kind).status == 415
         answer = client.post(LEARN, [correction()] * 257)
         assert answer.status == 400 and "at most 256 texts" in answer.json["title"]
     assert not own_model.with_name("tags.corrections.jsonl").exists()

@@ -1,5 +1,6 @@
 """TextTagger: from documents and tags to tags, through every form, file and mistake."""
 
+import inspect
 import pickle
 import re
 from itertools import islice
@@ -15,11 +16,13 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
+from ldsm._features.blocks import MAIN, SUB_WORDS
 from ldsm._model import thresholds
 from ldsm.datasets import Dataset, Strings
 from ldsm.text import default_vectorizer
 from ldsm.text import fitted as fitted_module
-from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, small
+from ldsm.text.vectorizer import WORD_DEFAULTS
+from text_corpus import NEW, NEW_TAGS, SUBJECTS, TAGS, TEXTS, make_corpus, small
 
 
 @pytest.fixture(scope="module")
@@ -294,6 +297,24 @@ def test_before_fit():
 # -- a good citizen of scikit-learn ------------------------------------------------------------
 
 
+def test_tables_instead_of_columns():
+    frame = pd.DataFrame({"comment": TEXTS, "tags": TAGS})
+    for wrong in (frame[["comment"]], np.array([TEXTS]).T):
+        for method in ("fit", "partial_fit"):
+            with pytest.raises(ValueError, match="one column of str. Got a .* pass one column"):
+                getattr(small(), method)(wrong, TAGS)
+    tagger = small().fit(frame["comment"], frame["tags"])
+    with pytest.raises(ValueError, match="texts must be one column of str. Got a DataFrame of sh"):
+        tagger.predict(frame[["comment"]])
+    with pytest.raises(ValueError, match="tags must be one column of lists .* 'tags': pass"):
+        small().fit(frame["comment"], frame[["tags"]])
+    with pytest.raises(ValueError, match="columns 'comment', 'tags': datasets.load_frame reads it"):
+        small().fit(frame)
+    numbers = pd.DataFrame({"a": [0, 2], "b": [1, 0]})
+    with pytest.raises(ValueError, match="a table of 0 and 1 with a column per tag"):
+        small().fit(TEXTS[:2], numbers)
+
+
 def test_params_clone_and_pickle(tagger):
     params = small(vectorizer=default_vectorizer()).get_params()
     assert {"classifier__n_estimators", "vectorizer__min_df", "min_tag_count"} <= params.keys()
@@ -302,6 +323,65 @@ def test_params_clone_and_pickle(tagger):
     assert other.fit(TEXTS, TAGS).classifier_.forest_.n_trees == 2
     again = pickle.loads(pickle.dumps(tagger))
     assert again.fingerprint_ == tagger.fingerprint_ and again.predict(NEW) == tagger.predict(NEW)
+
+
+def test_parameters_of_words():
+    names = {"min_df", "max_words", "ngrams", "stop_words"}
+    defaults = inspect.signature(TextTagger).parameters
+    assert {name: defaults[name].default for name in names} == WORD_DEFAULTS
+    texts = [f"the {text}" for text in TEXTS]
+    own = {"min_df": 5, "max_words": 40, "ngrams": 2, "stop_words": "english"}
+    tagger = small(**own).fit(texts, TAGS)
+    same = default_vectorizer(
+        min_df=5, max_features=40, ngram_range=(1, 2), stop_words="english", dtype=np.float32
+    )
+    assert tagger.fingerprint_ == small(vectorizer=same).fit(texts, TAGS).fingerprint_
+    assert clone(tagger).get_params()["min_df"] == 5
+    search = GridSearchCV(small(), {"max_words": [2, None]}, cv=KFold(2)).fit(texts, TAGS)
+    assert search.best_params_ == {"max_words": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"min_df": 0}, "'min_df' parameter of TextTagger must be an int in .*Got 0"),
+        ({"min_df": 0.5}, "'min_df' .* Got 0.5"),
+        ({"max_words": "all"}, "'max_words' .* must be None or an int .* Got 'all'"),
+        ({"ngrams": (1, 2)}, r"'ngrams' .* must be 'auto' or an int in .* Got \(1, 2\)"),
+        ({"stop_words": "german"}, "'stop_words' .* must be None or 'english'"),
+        (
+            {"min_df": 3, "vectorizer": default_vectorizer()},
+            "'min_df' parameter of TextTagger must be 2 beside a vectorizer. Got 3",
+        ),
+    ],
+)
+def test_invalid_parameters_of_words(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes).fit(TEXTS, TAGS)
+
+
+def test_word_parameters_keep_bigrams_and_sub_words():
+    texts, tags = make_corpus(600)
+    texts = [f"{text} now here" for text in texts]
+    names = {"fish": "Fish and herring"}
+
+    def names_of(**own):
+        return set(TextTagger(LdSMClassifier(4), **own).fit(texts, tags).features_.names)
+
+    usual = names_of()
+    assert any(" " in name for name in usual)
+    kept = names_of(min_df=100)
+    assert "filler1" in usual - kept and any(" " in name for name in kept)
+    layouts = {
+        key: TextTagger(LdSMClassifier(4), **own).fit(texts, tags).features_.layout
+        for key, own in (("few", {"max_words": 9}), ("plain", {"ngrams": 1}))
+    }
+    assert layouts["few"][MAIN] == 9 and layouts["few"][SUB_WORDS] > 0
+    assert layouts["plain"][SUB_WORDS] == 0 and layouts["plain"][MAIN] > 9
+    some = TextTagger(LdSMClassifier(4), stop_words="english")
+    assert some.fit(texts, tags, vocabulary=names).classes_.tolist() == sorted(SUBJECTS)
+    with pytest.raises(ValueError, match="With a vocabulary, vectorizer must be None and ngrams="):
+        some.set_params(ngrams=1).fit(texts, tags, vocabulary=names)
 
 
 def test_parts_are_cloned_and_defaults_work():

@@ -61,6 +61,8 @@ def explain_command(
 
     Use --label to ask why a label was predicted, or why not.
     """
+    if not what.strip():
+        raise wrong_use("the text is empty.", "TEXT")
     opened = open_model(model, encoder=encoder)
     fitted = opened.fitted
     if names_a_path(what):

@@ -36,12 +36,14 @@ def predict(
     screen: Screen,
     reader: Reader,
     model: ModelArgument,
-    data: Annotated[
-        Path,
+    what: Annotated[
+        str,
         typer.Argument(
-            metavar="DATA", help="Data file, a text in quotes, or - to read one text per line."
+            metavar="DATA",
+            show_default=False,
+            help="Data file, a text in quotes, or - to read one text per line (the default).",
         ),
-    ] = STDIN,
+    ] = str(STDIN),
     k: Annotated[
         int | None,
         typer.Option(
@@ -103,7 +105,10 @@ def predict(
     With --dask, workers predict batches of rows. They load the model file themselves, so all of
     them must see it, and the temporary folder (TMPDIR), through which rows are sent.
     """
-    text = str(data) if data != STDIN and not names_a_path(data) else None
+    data = Path(what)
+    text = what if data != STDIN and not names_a_path(what) else None
+    if text is not None and not text.strip():
+        raise wrong_use("the text is empty.", "DATA")
     if text is not None and not any(map(str.isspace, text)):
         raise wrong_use(
             f"path {text!r} does not exist (to tag a single word, pipe it to stdin).",

@@ -22,6 +22,7 @@ from typing import Any
 
 from .._storage.atomic import sync_folder
 from .._storage.locks import is_at
+from ..datasets.documents.corrections import FIELDS
 
 log = logging.getLogger("ldsm.serve")
 _COMPARED = 1000  # bytes before a reader's position, to recognise the file
@@ -56,7 +57,7 @@ class CorrectionFile:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         # The ids make files differ even if they get the same corrections.
         records = [
-            {"text": text, "labels": tags, "when": now, "id": secrets.token_hex(8)}
+            dict(zip(FIELDS, (text, tags, now, secrets.token_hex(8)), strict=True))
             for text, tags in documents
         ]
         data = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()

@@ -38,6 +38,8 @@ def read_texts(texts: Any) -> Iterator[str]:
         )
     if not isinstance(texts, Iterable):
         raise ValueError(f"texts must be an iterable of str. Got {texts!r}.")
+    if _is_table(texts):
+        raise ValueError(f"texts must be one column of str. Got {_table(texts)}: pass one column.")
     return (_checked_text(text, i) for i, text in enumerate(texts))
 
 
@@ -50,6 +52,8 @@ def read_pairs(texts: Any, tags: Any = None) -> Iterator[Pair]:
     documents = read_texts(texts) if tags is not None or isinstance(texts, str | bytes) else texts
     if tags is None:
         return _split_pairs(documents)
+    if _is_table(tags):
+        _check_indicators(tags)
     tags = tags if (rows := frame_rows(tags)) is None else rows
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise ValueError(
@@ -159,6 +163,10 @@ def _zipped(texts: Iterable[str], tags: Iterable[Any]) -> Iterator[Pair]:
 def _split_pairs(pairs: Any) -> Iterator[Pair]:
     if not isinstance(pairs, Iterable):
         raise ValueError(f"{_FORMS}. Got {_shown(pairs)}.")
+    if hasattr(pairs, "columns"):
+        raise ValueError(
+            f"{_FORMS}. Got {_table(pairs)}: datasets.load_frame reads it, or pass two columns."
+        )
     for row, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"{_FORMS}. Got {_shown(pair)} at document {row}, and no tags.")
@@ -175,6 +183,28 @@ def _pairs_of(data: Dataset) -> Iterator[Pair]:
     """The documents of a Dataset with their tags."""
     for row, (text, tags) in enumerate(zip(_texts_of(data), tags_of(data), strict=True)):
         yield _checked_text(text, row), tags
+
+
+def _is_table(value: Any) -> bool:
+    return len(getattr(value, "shape", ())) == 2 and not sp.issparse(value)
+
+
+def _table(value: Any) -> str:
+    """A table in words."""
+    columns = list(getattr(value, "columns", ()))
+    named = f" with columns {', '.join(map(repr, columns[:5]))}" if columns else ""
+    more = " ..." if len(columns) > 5 else ""
+    return f"a {type(value).__name__} of shape {tuple(value.shape)}{named}{more}"
+
+
+def _check_indicators(table: Any) -> None:
+    """Raise an error unless a table of tags has one column per tag, of 0 and 1."""
+    values = np.asarray(table)
+    if values.dtype.kind not in "biuf" or not np.isin(values, (0, 1)).all():
+        raise ValueError(
+            "tags must be one column of lists of str, or a table of 0 and 1 with a column per tag. "
+            f"Got {_table(table)}: pass one column."
+        )
 
 
 def _shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from ...datasets import (
     iter_xmlrepo,
 )
 from ...datasets.documents.arrow import read_arrow
+from ...datasets.documents.corrections import are_corrections
 from ...datasets.documents.document import Document
 from ...datasets.documents.jsonl import read_jsonl
 from ...datasets.documents.tables import guess_separator, read_table
@@ -87,10 +88,10 @@ _REMEMBERED = (
 )
 
 
-def names_a_path(argument: str | Path) -> bool:
+def names_a_path(argument: str) -> bool:
     """Whether an argument that may be a text is the path of a file or folder."""
     try:
-        return Path(argument).exists()
+        return argument != "" and Path(argument).exists()
     except (OSError, ValueError):  # longer than a path can be, or with a NUL
         return False
 
@@ -164,6 +165,8 @@ class Reader:
         stored = _well_formed(training.get("reading"))
         if not stored or path == STDIN or self._reads_lines(path):
             return self
+        if self.format_of(path) == "jsonl" and are_corrections(path):
+            return self  # their fields are those of `ldsm serve`, whatever the training data had
         known = inspect.signature(FORMATS[self.format_of(path)]).parameters
         kept = {name: value for name, value in stored.items() if _OPTIONS[name][0] in known}
         return replace(self, arguments={**kept, **self.arguments})

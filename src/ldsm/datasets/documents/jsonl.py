@@ -93,7 +93,7 @@ def read_jsonl(
 ) -> Iterator[Document]:
     """Like :func:`iter_jsonl`, with the ids in a field: strings or numbers."""
     texts, names_of = field_names(text), names_by_label(label_names)
-    for number, line, record in _records(path, encoding, max_line_length):
+    for number, line, record in json_records(path, encoding, max_line_length):
         if not isinstance(record, dict):
             raise malformed(path, number, "expected a JSON object", line)
         for field in texts:
@@ -210,7 +210,9 @@ def save_jsonl(
             file.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
-def _records(path: PathLike, encoding: str, max_line_length: int) -> Iterator[tuple[int, str, Any]]:
+def json_records(
+    path: PathLike, encoding: str, max_line_length: int
+) -> Iterator[tuple[int, str, Any]]:
     """The JSON values of a file, each with its line number and text."""
     pieces = read_pieces(path, encoding)
     first = next((piece for piece in pieces if piece[1].strip()), None)

@@ -11,11 +11,13 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import HTTPException, Request, Response
+from fastapi.params import Form
 from fastapi.routing import APIRoute
 from pydantic import Field
 from starlette.datastructures import FormData, UploadFile
 from starlette.types import Message
 
+JSON_BODY = "application/json"
 MAX_FIELDS = 1000
 # Maximum number of values in a JSON body. Each takes only two bytes, but microseconds of CPU time.
 MAX_VALUES, _VALUES_OF_A_TEXT = 25_000, 100
@@ -38,8 +40,13 @@ def route_that_reads_in(pool: Executor, max_batch: int) -> type[APIRoute]:
     class Route(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handler = super().get_route_handler()
+            fields = [param.field_info for param in self.dependant.body_params]
+            takes_form = any(isinstance(field, Form) for field in fields)
 
             async def handle(request: Request) -> Response:
+                if fields and takes_form == (_kind(request) == JSON_BODY):
+                    wanted = "a form" if takes_form else "JSON"
+                    raise HTTPException(415, f"{self.path} takes {wanted}. Got {_kind(request)}")
                 return await handler(_BodyRequest(request, pool, max_values))
 
             return handle
@@ -74,9 +81,8 @@ class _BodyRequest(Request):
         return loads(text)
 
     def _parse_form(self, body: bytes) -> FormData:
-        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         text = _decoded(body)
-        if kind == "application/x-www-form-urlencoded":
+        if _kind(self) == "application/x-www-form-urlencoded":
             return FormData(_fields(text))
         return _without_waiting(self._multipart(body))
 
@@ -86,6 +92,11 @@ class _BodyRequest(Request):
 
         # No endpoint takes files; without them, nothing is written to disk.
         return await Request(self.scope, receive).form(max_files=0, max_fields=MAX_FIELDS)
+
+
+def _kind(request: Request) -> str:
+    """The media type of a request's body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _decoded(body: bytes) -> str:

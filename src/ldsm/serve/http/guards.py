@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..settings import TIMEOUT_STATE, Settings
-from .bodies import names_another_charset
+from .bodies import JSON_BODY, names_another_charset
 from .hosts import is_allowed
 
 log = logging.getLogger("ldsm.serve")
@@ -27,7 +27,7 @@ MAX_REQUESTS = 2048
 # Maximum bytes of all bodies in progress, or four times the largest body if that is more.
 MAX_BODIES = 64_000_000
 # Allowed content types; browsers ask before a page of another site may send JSON.
-BODIES = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+BODIES = (JSON_BODY, "application/x-www-form-urlencoded", "multipart/form-data")
 # Bounds on reading the rest of an oversized body, so that its sender gets to read the answer.
 _DRAIN = 10  # times the limit
 _DRAIN_SECONDS = 2.0
@@ -63,7 +63,7 @@ def errors_of(inference: bool) -> dict[int | str, dict[str, Any]]:
         401: "The key is missing or wrong.",
         404: "There is no such model.",
         413: "The request is too large.",
-        415: "The body is neither JSON nor a form, or not UTF-8.",
+        415: "The body is not what the endpoint takes, JSON or a form, or not UTF-8.",
         421: "The service does not accept this host name.",
         422: "A field is missing or invalid.",
         429: "The server is busy: retry after the time in Retry-After.",
