@@ -74,7 +74,7 @@ class Trials:
         return rows.without([label], only=True) if reduced else rows
 
     def measured(self, model: Any) -> Facts:
-        """P@1 without and recall@5 with each label, calibration error and micro-F1 at 0.5."""
+        """P@1 without and recall@5 with each label, calibration error and F1 at the threshold."""
         k = min(5, len(model.classes_))
         names, scores = model.predict_topk(self.features(self.test.X), k)
         number = {name: i for i, name in enumerate(self.train.names)}
@@ -86,7 +86,7 @@ class Trials:
             has = truth[:, [label]].toarray().ravel() > 0
             others[label] = float(100 * hits[~has, 0].mean())
             recall[label] = float(100 * (top[has] == label).any(axis=1).mean())
-        chosen = scores >= 0.5
+        chosen = scores >= model.threshold_
         f1 = 200 * (hits & chosen).sum() / max(1, chosen.sum() + truth.nnz)
         error = 100 * reliability(self.test.Y, top, np.clip(scores, 0, 1)).error
         return {"others": others, "recall": recall, "error": float(error), "f1": float(f1)}
@@ -94,7 +94,10 @@ class Trials:
     def learned(self, label: int, rows: incremental_learning.Rows) -> Facts:
         model = copy.deepcopy(self.base)
         model.partial_fit(self.features(rows.X), rows.labels)
-        facts = self.measured(model)
+        return self.shown(label, self.measured(model))
+
+    def shown(self, label: int, facts: Facts) -> Facts:
+        """What is shown of a model that has learned the label."""
         return {
             "others": facts["others"][label] - self.before["others"][label],
             "recall": facts["recall"][label],
@@ -110,10 +113,10 @@ class Trials:
                 rows = self.train.take(self.seen)
                 for batch in batches:
                     rows = incremental_learning.joined(rows, batch)
-                again = self.measured(self.fit(rows))["recall"]
+                again = self.measured(self.fit(rows))
                 name = f"{size} {'reduced' if reduced else 'complete'}"
                 facts[name] = [
-                    {**self.learned(label, batch), "again": again[label]}
+                    {**self.learned(label, batch), "again": self.shown(label, again)}
                     for label, batch in zip(self.labels, batches, strict=True)
                 ]
         ordinary = self.train.take(self.ordinary)
@@ -129,11 +132,12 @@ class Trials:
 HEADER = (
     "",
     "batch",
-    "P@1 of other rows, change",
-    "recall@5 of the label, updated / trained on all rows",
-    "calibration error, before / after",
-    "micro-F1 at 0.5, before / after",
+    "P@1 of other rows, change: updated / retrained",
+    "recall@5 of the label: updated / retrained",
+    "calibration error: before / updated / retrained",
+    "micro-F1 at the threshold: before / updated / retrained",
 )
+FORMS = {"others": "+.2f", "recall": ".0f", "error": ".2f", "f1": ".1f"}
 
 
 def table(results: dict[str, Facts]) -> str:
@@ -144,27 +148,25 @@ def table(results: dict[str, Facts]) -> str:
         for batch, runs in facts.items():
             if batch == "before":
                 continue
-            cells = {
-                key: ", ".join(format(run[key], form) for run in runs)
-                for key, form in (
-                    ("others", "+.2f"),
-                    ("recall", ".0f"),
-                    ("error", ".2f"),
-                    ("f1", ".1f"),
-                )
-            }
-            again = ", ".join(f"{run['again']:.0f}" for run in runs if "again" in run) or "–"
+            again = [run["again"] for run in runs if "again" in run]
+            updated, retrained = cells(runs), cells(again) if again else dict.fromkeys(FORMS, "–")
             rows.append(
                 (
                     name,
                     batch,
-                    cells["others"],
-                    f"{cells['recall']} / {again}",
-                    f"{before['error']:.2f} / {cells['error']}",
-                    f"{before['f1']:.1f} / {cells['f1']}",
+                    f"{updated['others']} / {retrained['others']}",
+                    f"{updated['recall']} / {retrained['recall']}",
+                    f"{before['error']:.2f} / {updated['error']} / {retrained['error']}",
+                    f"{before['f1']:.1f} / {updated['f1']} / {retrained['f1']}",
                 )
             )
     return pages.table(HEADER, rows)
+
+
+def cells(runs: list[Facts]) -> dict[str, str]:
+    """The values of each label; one, if all are equal."""
+    values = {key: [format(run[key], form) for run in runs] for key, form in FORMS.items()}
+    return {key: its[0] if len(set(its)) == 1 else ", ".join(its) for key, its in values.items()}
 
 
 def main() -> None:
