@@ -7,6 +7,8 @@ then learns 20, 100 or 400 of its rows, with all labels ("complete") or with onl
 ("reduced"), or 400 of its rows with 600 ordinary ones ("mixed"). It is compared with a model
 trained on all these rows. Figures are for the test rows.
 
+Ten labels are then learned one after the other, 50 rows with only the label each ("rounds").
+
 Writes its tables into benchmarks/README.md.
 """
 
@@ -29,24 +31,27 @@ SETS = ("reuters", "debtags", "eurlex57k", "yso")
 KINDS = ("tagger", "classifier")
 SIZES, ORDINARY = (20, 100, 400), 600
 N_LABELS, LEAST_ROWS, MOST_ROWS, LEAST_TESTED = 3, 400, 1500, 10
+N_ROUNDS, ROUND_ROWS = 10, 50
 Facts = dict[str, Any]
 
 
 class Trials:
-    """One data set and one kind of model."""
+    """One data set and one kind of model, trained without the rows of some labels."""
 
-    def __init__(self, name: str, kind: str) -> None:
+    def __init__(
+        self, name: str, kind: str, n_labels: int = N_LABELS, least_rows: int = LEAST_ROWS
+    ) -> None:
         train, self.test = incremental_learning.load(name)
         self.train, self.kind = train, kind
         counts, tested = (
             np.bincount(rows.Y.indices, minlength=train.Y.shape[1]) for rows in (train, self.test)
         )
         rng = np.random.default_rng(0)
-        usual = (counts >= LEAST_ROWS) & (counts <= MOST_ROWS) & (tested >= LEAST_TESTED)
+        usual = (counts >= least_rows) & (counts <= MOST_ROWS) & (tested >= LEAST_TESTED)
         able = np.flatnonzero(usual)
-        if len(able) < N_LABELS:
-            able = np.argsort(-counts)[: 4 * N_LABELS]
-        self.labels = rng.choice(able, N_LABELS, replace=False).tolist()
+        if len(able) < n_labels:
+            able = np.argsort(-counts)[: 4 * n_labels]
+        self.labels = rng.choice(able, n_labels, replace=False).tolist()
         has = np.asarray(train.Y[:, self.labels].sum(axis=1)).ravel() > 0
         rest = rng.permutation(np.flatnonzero(~has))
         n = min(ORDINARY, len(rest) // 4)
@@ -86,10 +91,17 @@ class Trials:
             has = truth[:, [label]].toarray().ravel() > 0
             others[label] = float(100 * hits[~has, 0].mean())
             recall[label] = float(100 * (top[has] == label).any(axis=1).mean())
-        chosen = scores >= model.threshold_
+        chosen = scores >= getattr(model, "classifier_", model).threshold_
         f1 = 200 * (hits & chosen).sum() / max(1, chosen.sum() + truth.nnz)
         error = 100 * reliability(self.test.Y, top, np.clip(scores, 0, 1)).error
-        return {"others": others, "recall": recall, "error": float(error), "f1": float(f1)}
+        has = np.asarray(truth[:, self.labels].sum(axis=1)).ravel() > 0
+        return {
+            "others": others,
+            "without": float(100 * hits[~has, 0].mean()),  # P@1 of rows without any of the labels
+            "recall": recall,
+            "error": float(error),
+            "f1": float(f1),
+        }
 
     def learned(self, label: int, rows: incremental_learning.Rows) -> Facts:
         model = copy.deepcopy(self.base)
@@ -128,6 +140,22 @@ class Trials:
         ]
         return facts
 
+    def rounds(self) -> Facts:
+        """Learn each label in a batch of its own, and compare with a fit to all rows."""
+        model, rows = copy.deepcopy(self.base), self.train.take(self.seen)
+        facts: Facts = {"before": self.summary(self.before), "rounds": []}
+        for label in self.labels:
+            batch = self.batch(label, ROUND_ROWS, reduced=True)
+            rows = incremental_learning.joined(rows, batch)
+            model.partial_fit(self.features(batch.X), batch.labels)
+            facts["rounds"].append(self.summary(self.measured(model)))
+        return facts | {"again": self.summary(self.measured(self.fit(rows)))}
+
+    @staticmethod
+    def summary(facts: Facts) -> Facts:
+        recall = float(np.mean(list(facts["recall"].values())))
+        return {**facts, "others": facts["without"], "recall": recall}
+
 
 HEADER = (
     "",
@@ -163,6 +191,31 @@ def table(results: dict[str, Facts]) -> str:
     return pages.table(HEADER, rows)
 
 
+ROUNDS_HEADER = (
+    "ten labels in turn",
+    "P@1 of rows without them: before / after 1, 4, 7 and 10 batches / retrained",
+    "recall@5 of the ten: updated / retrained",
+    "calibration error: before / updated / retrained",
+    "micro-F1 at the threshold: before / updated / retrained",
+)
+
+
+def rounds_table(results: dict[str, Facts]) -> str:
+    rows = []
+    for name, facts in results.items():
+        shown = [facts["before"], *facts["rounds"][::3], facts["again"]]
+        ends = [facts["before"], facts["rounds"][-1], facts["again"]]
+        rows.append(
+            [name, " / ".join(f"{each['others']:.2f}" for each in shown)]
+            + [" / ".join(f"{each['recall']:.0f}" for each in ends[1:])]
+            + [
+                " / ".join(format(each[key], FORMS[key]) for each in ends)
+                for key in ("error", "f1")
+            ]
+        )
+    return pages.table(ROUNDS_HEADER, rows)
+
+
 def cells(runs: list[Facts]) -> dict[str, str]:
     """The values of each label; one, if all are equal."""
     values = {key: [format(run[key], form) for run in runs] for key, form in FORMS.items()}
@@ -182,8 +235,18 @@ def main() -> None:
         for name in sets
         for kind in kinds
     }
-    records.write_json(options.output / "results.json", results)
-    text = f"{records.machine_sentence()}\n\n{table(results)}"
+    rounds = {
+        f"{name}, {kind}": records.kept(
+            options.output,
+            f"{name}_{kind}_rounds",
+            {},
+            lambda path, n=name, k=kind: Trials(n, k, N_ROUNDS, ROUND_ROWS).rounds(),
+        )
+        for name in sets
+        for kind in kinds
+    }
+    records.write_json(options.output / "results.json", {"batches": results, "rounds": rounds})
+    text = f"{records.machine_sentence()}\n\n{table(results)}\n\n{rounds_table(rounds)}"
     print(text)
     if not options.quick:
         pages.publish(pages.BENCHMARKS, "skewed", text)

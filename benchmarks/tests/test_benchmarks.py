@@ -234,7 +234,9 @@ def test_incremental_learning(run):
 
 @pytest.mark.long
 def test_skewed_batches(run):
-    (facts,) = run("skewed_batches").values()
+    results = run("skewed_batches")
+    (facts,), (rounds,) = (results[kind].values() for kind in ("batches", "rounds"))
+    assert len(rounds["rounds"]) == 10 and rounds["again"].keys() == rounds["before"].keys()
     batches = {name: runs for name, runs in facts.items() if name != "before"}
     assert {"20 complete", "400 reduced", "mixed"} <= batches.keys()
     for runs in batches.values():
