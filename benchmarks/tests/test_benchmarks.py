@@ -233,6 +233,14 @@ def test_incremental_learning(run):
 
 
 @pytest.mark.long
+def test_unknown_texts(run):
+    facts = run("unknown_texts")["quick"]
+    assert facts["empty"]["most"] == pytest.approx(facts["rate"])
+    for kind in ("empty", "function word", "random letters"):
+        assert facts[kind]["over"] == 0 and facts[kind]["most"] <= 2 * facts["rate"]
+
+
+@pytest.mark.long
 def test_skewed_batches(run):
     results = run("skewed_batches")
     (facts,), (rounds,) = (results[kind].values() for kind in ("batches", "rounds"))
