@@ -1,6 +1,7 @@
 """Review of a file: the most doubtful rows first, by keyboard, into the file of corrections."""
 
 import csv
+import math
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -23,9 +24,12 @@ def rows(tmp_path):
 
 
 def doubt(scores, threshold):
-    """1 minus the expected F1 of the row's tags, or of the best one if none is likely."""
-    chosen = [score for score in scores if score >= threshold][:5] or scores[:1]
-    return 1 - 2 * sum(chosen) / (len(chosen) + sum(scores))
+    """1 minus the expected F1 of the row's tags; without any, of none or of the best one."""
+    chosen = [score for score in scores if score >= threshold][:5]
+    if chosen:
+        return 1 - 2 * sum(chosen) / (len(chosen) + sum(scores))
+    none = math.prod(1 - score for score in scores)
+    return 1 - max(none, 2 * scores[0] / (1 + sum(scores)))
 
 
 @pytest.fixture

@@ -96,7 +96,9 @@ async function ask(path, options = {}) {
 }
 
 const project = (rest) => `v1/projects/${encodeURIComponent(state.model)}${rest && "/"}${rest}`;
-const asForm = (values, signal) => ({ method: "POST", body: new URLSearchParams(values), signal });
+// A list of values is a field that is repeated.
+const asForm = (values, signal) => ({ method: "POST", signal, body: new URLSearchParams(
+  Object.entries(values).flatMap(([name, value]) => [value].flat().map((one) => [name, one]))) });
 const asJson = (value, signal) => ({
   method: "POST",
   body: JSON.stringify(value),

@@ -9,6 +9,7 @@ function selectTab(name) {
     button.tabIndex = chosen ? 0 : -1;
     $(`view-${tab}`).hidden = !chosen;
   }
+  placeFilter(name);
   if (name === "labels" && !browser.shown) listLabels();
 }
 
@@ -34,6 +35,9 @@ function selectModel(name) {
   $("least").value = inPercent(threshold());
   showKnobs();
   browser.shown = 0;
+  clearFilter();
+  filter.groups = null;
+  showFilter();
   stopJob();
   forgetAnswers();
   showJob();
@@ -61,6 +65,7 @@ async function start() {
 startTabs();
 startTagging();
 startCorrecting();
+startFilter();
 startFiles();
 startReviewing();
 startLabels();

@@ -140,20 +140,23 @@ async function timed(request) {
 }
 
 // What is kept of the answer to a row: its tags, and the model's doubt, 1 minus the expected F1 of
-// these tags, or of the best one if none is likely.
+// these tags. Without likely tags, it is 1 minus the chance that the row has no tag, or the expected F1
+// of the best one, whichever is higher.
 function kept(answer, most, lowest) {
   if (answer.problem) return answer;
   const tags = answer.filter((one, i) => one.score >= lowest && i < most);
   const sum = (ones) => ones.reduce((total, one) => total + one.score, 0);
-  const judged = tags.length ? tags : answer.slice(0, 1);
-  return { tags, doubt: 1 - (2 * sum(judged)) / (Math.max(1, judged.length) + sum(answer)) };
+  const expected = (ones) => (2 * sum(ones)) / (Math.max(1, ones.length) + sum(answer));
+  const none = answer.reduce((product, one) => product * (1 - one.score), 1);
+  return { tags, doubt: 1 - (tags.length ? expected(tags) : Math.max(none, expected(answer.slice(0, 1)))) };
 }
 
 // Retry a busy service after its Retry-After time; a row that is too large gets no tags.
 async function askPatiently(query, documents, signal) {
   for (let tries = 0; ; tries++) {
     try {
-      const answers = await ask(project(`suggest-batch?${query}`), asJson({ documents }, signal));
+      const request = asJson({ documents, ...chosenTags() }, signal);
+      const answers = await ask(project(`suggest-batch?${query}`), request);
       return answers.map((one) => one.results);
     } catch (error) {
       if (error.status === 413 && documents.length === 1) return [{ problem: error.message }];
@@ -188,7 +191,8 @@ function showJob() {
   const done = job.answers.length, all = job.records.length, running = job.running !== null;
   $("go").hidden = running;
   $("stop").hidden = !running;
-  for (const one of ["as-csv", "as-jsonl", "review"]) $(one).hidden = running || done === 0;
+  for (const one of ["as-csv", "as-jsonl"]) $(one).hidden = running || done === 0;
+  $("review").hidden = running || done === 0 || filtering();
   const some = done < all ? ` of ${plural(done, "row")}` : "";
   $("as-csv").textContent = `Download CSV${some}`;
   $("as-jsonl").textContent = `Download JSON Lines${some}`;

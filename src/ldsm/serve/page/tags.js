@@ -37,7 +37,7 @@ async function suggestNow() {
   const request = (tagging.request = new AbortController());
   $("results").setAttribute("aria-busy", "true");
   try {
-    const values = { text, limit: SUGGESTED, tail: rare() };
+    const values = { text, limit: SUGGESTED, tail: rare(), ...chosenTags() };
     const answer = await ask(project("suggest"), asForm(values, request.signal));
     tagging.suggestions = answer.results;
     tagging.text = text;
