@@ -90,11 +90,19 @@ nb::tuple spell(In<uint8_t> text, In<int64_t> offsets, const Cancel& cancel) {
     return hand_over_all(counts.indptr, counts.words, counts.counts, found.text, found.offsets);
 }
 
-nb::tuple find(In<int64_t> indptr, In<int32_t> words, int32_t least, const Cancel& cancel) {
+nb::tuple find(In<int64_t> indptr, In<int32_t> words, In<int32_t> column, int32_t least,
+               int32_t first, int32_t last, const Cancel& cancel) {
     const int64_t n = check_sequences(indptr, words);
+    check_aligned(column, "The columns");
+    for (size_t i = 0; i < words.size(); ++i)
+        if (words.data()[i] < 0 || static_cast<size_t>(words.data()[i]) >= column.size())
+            refuse("There is no column of word ", words.data()[i], ".");
+    if (first < 0) refuse("The first column must be 0 or more. Got ", first, ".");
     Monitor monitor = make_monitor(cancel);
-    BigramTexts found =
-        without_gil([&] { return find_bigrams(indptr.data(), words.data(), n, least, monitor); });
+    BigramTexts found = without_gil([&] {
+        return find_bigrams(indptr.data(), words.data(), n, column.data(), least, first, last,
+                            monitor);
+    });
     return hand_over_all(found.bigrams, found.texts);
 }
 
@@ -126,9 +134,10 @@ void bind_words(nb::module_& m) {
     m.def("spell_words", &spell, as_is("text"), as_is("offsets"), nb::kw_only(),
           as_is("cancel") = nb::none(),
           "The sub-words of words as (indptr, numbers, counts), all of them as bytes and offsets.");
-    m.def("find_bigrams", &find, as_is("indptr"), as_is("words"), "least"_a, nb::kw_only(),
-          as_is("cancel") = nb::none(),
-          "The bigrams of at least `least` texts, and the number of texts with each.");
+    m.def("find_bigrams", &find, as_is("indptr"), as_is("words"), as_is("column"), "least"_a,
+          "first"_a, "last"_a, nb::kw_only(), as_is("cancel") = nb::none(),
+          "The bigrams of at least `least` texts, and the number of texts with each, if the column "
+          "of their first word is in a range.");
     m.def("count_bigrams", &count_given_bigrams, as_is("indptr"), as_is("words"), as_is("bigrams"),
           nb::kw_only(), as_is("cancel") = nb::none(),
           "The given bigrams in texts as (indptr, bigrams, counts).");

@@ -8,7 +8,8 @@
 namespace ldsm {
 
 BigramTexts find_bigrams(const int64_t* indptr, const int32_t* words, int64_t n_texts,
-                         int32_t least, Monitor& monitor) {
+                         const int32_t* column, int32_t least, int32_t first, int32_t last,
+                         Monitor& monitor) {
     struct Slot {
         uint64_t bigram;
         int32_t texts;  // 0: free
@@ -24,8 +25,9 @@ BigramTexts find_bigrams(const int64_t* indptr, const int32_t* words, int64_t n_
     for (int64_t text = 0; text < n_texts; ++text) {
         if (text % kTextsBetweenChecks == 0) monitor.check();
         for (int64_t i = indptr[text] + 1; i < indptr[text + 1]; ++i) {
-            if (words[i - 1] < 0 || words[i] < 0) continue;
-            const uint64_t bigram = bigram_of(words[i - 1], words[i]);
+            const int32_t one = column[words[i - 1]], other = column[words[i]];
+            if (one < first || one >= last || other < 0) continue;
+            const uint64_t bigram = bigram_of(one, other);
             Slot& slot = find(slots, bigram);
             if (slot.texts > 0 && slot.last == text) continue;
             used += slot.texts == 0;

@@ -19,9 +19,11 @@ struct BigramTexts {
     std::vector<int32_t> texts;  // that have the bigram
 };
 
-// All bigrams that occur in at least `least` texts, ascending. Words below 0 are none.
+// The bigrams that occur in at least `least` texts, ascending, if the column of their first word is
+// from `first` to before `last`. Words without a column, -1, are none.
 BigramTexts find_bigrams(const int64_t* indptr, const int32_t* words, int64_t n_texts,
-                         int32_t least, Monitor& monitor);
+                         const int32_t* column, int32_t least, int32_t first, int32_t last,
+                         Monitor& monitor);
 
 // How often the texts have the given bigrams, which are numbered from 0.
 WordCounts count_bigrams(const int64_t* indptr, const int32_t* words, int64_t n_texts,

@@ -147,7 +147,14 @@ class WordFinder:
     ) -> tuple[tuple[Offsets, Ints, Ints], ...]: ...
 
 def find_bigrams(
-    indptr: NDArray[np.int64], words: NDArray[np.int32], least: int, *, cancel: Ints | None = None
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    column: NDArray[np.int32],
+    least: int,
+    first: int,
+    last: int,
+    *,
+    cancel: Ints | None = None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
 def count_bigrams(
     indptr: NDArray[np.int64],

@@ -65,6 +65,12 @@ def test_same_tagger_for_texts_of_any_kind(kind, client, tagger, files):
     assert fitted.fingerprint_ == tagger.fingerprint_
 
 
+def test_same_tagger_within_a_memory_limit(client, tagger):
+    limited = TextTagger(small(memory_limit=1 << 20))
+    assert limited.fit(zip(TEXTS, TAGS, strict=True)).fingerprint_ == tagger.fingerprint_
+    assert ldsm.dask.fit(client, TEXTS, TAGS, limited).fingerprint_ == tagger.fingerprint_
+
+
 def test_vocabulary_and_checkpoint(client, tmp_path):
     names = {"fish": ["cod"], "meat": ["beef"]}
     expected = TextTagger(small()).fit(TEXTS, TAGS, vocabulary=names).fingerprint_

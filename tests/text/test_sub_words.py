@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ldsm import _core
 from ldsm._arrays.texts import packed, unpacked
-from ldsm.text import default_vectorizer, sub_words
+from ldsm.text import default_vectorizer
+from ldsm.text.counts import sub_words
+from ldsm.text.counts.sub_words import shown
 from ldsm.text.features import learn_features
-from ldsm.text.sub_words import shown
 from text_corpus import titles
 
 

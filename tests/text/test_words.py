@@ -11,22 +11,26 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, _core
+from ldsm._arrays.texts import word_characters
+from ldsm._execution.memory import is_mapped
 from ldsm._features.blocks import Blocks
 from ldsm._storage.container import write
 from ldsm.datasets import Strings
 from ldsm.text import default_vectorizer
-from ldsm.text.features import learn_features
-from ldsm.text.words import (
+from ldsm.text.counts.learned_words import (
     BIGRAMS_PER_WORD,
-    HEAD_MORE_TIMES,
-    HEAD_WORDS,
     LEAST_TEXTS,
     MOST_SHARE,
-    are_plain_words,
     learn_words,
-    word_characters,
 )
+from ldsm.text.counts.words import (
+    HEAD_MORE_TIMES,
+    HEAD_WORDS,
+    are_plain_words,
+)
+from ldsm.text.features import learn_features
 from saved_states import tagger_state
+from text_corpus import make_corpus
 
 CORPUS = [
     "The quota for cod, the QUOTA for herring: 12 t",
@@ -68,11 +72,12 @@ VECTORIZERS = [
 
 
 @pytest.mark.parametrize("vectorizer", VECTORIZERS, ids=range(len(VECTORIZERS)))
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_features_are_those_of_scikit_learn(vectorizer, n_jobs, monkeypatch):
-    monkeypatch.setattr("ldsm.text.words._CHUNK_BYTES", 100)
+@pytest.mark.parametrize(("n_jobs", "memory_limit"), [(1, None), (3, None), (2, 1 << 20)])
+def test_features_are_those_of_scikit_learn(vectorizer, n_jobs, memory_limit, monkeypatch):
+    monkeypatch.setattr("ldsm.text.counts.learned_words._CHUNK_BYTES", 100)
+    monkeypatch.setattr("ldsm.text.counts.learned_words._CHUNK_WORDS", 20)
     assert are_plain_words(vectorizer)
-    X, features = learn_features(vectorizer, iter(CORPUS), n_jobs)
+    X, features = learn_features(vectorizer, iter(CORPUS), n_jobs, memory_limit=memory_limit)
     expected = vectorizer.fit_transform(CORPUS)
     same(X, expected)
     assert list(features.words) == vectorizer.get_feature_names_out().tolist()
@@ -123,9 +128,9 @@ def test_words_match_pattern(texts, lowercase):
         found: dict[str, int] = {}
         for token in tokens(text):
             found[token] = found.get(token, 0) + 1
-        part = slice(*learned.counts.indptr[row : row + 2])
-        names = [words[i] for i in learned.counts.indices[part]]
-        assert dict(zip(names, learned.counts.data[part].tolist(), strict=True)) == found
+        counts = learned.counts_of(row, row + 1)
+        names = [words[i] for i in counts.indices]
+        assert dict(zip(names, counts.data.tolist(), strict=True)) == found
         assert names == list(found)  # in the order of their first occurrence
 
 
@@ -186,7 +191,13 @@ def test_invalid_core_arguments():
     with pytest.raises(ValueError, match="ascend"):
         _core.count_bigrams(offsets, np.zeros(3, np.int32), np.array([1, 1], np.uint64))
     with pytest.raises(ValueError, match="offsets"):
-        _core.find_bigrams(offsets, np.zeros(2, np.int32), 1)
+        _core.find_bigrams(offsets, np.zeros(2, np.int32), np.zeros(1, np.int32), 1, 0, 1)
+    for wrong in (-1, 1):
+        words = np.array([0, 0, wrong], np.int32)
+        with pytest.raises(ValueError, match=f"no column of word {wrong}"):
+            _core.find_bigrams(offsets, words, np.zeros(1, np.int32), 1, 0, 1)
+    with pytest.raises(ValueError, match="first column must be 0 or more. Got -1"):
+        _core.find_bigrams(offsets, np.zeros(3, np.int32), np.zeros(1, np.int32), 1, -1, 1)
     with pytest.raises(ValueError, match="characters"):
         _core.count_words(text, offsets, np.zeros(0x110001, np.uint8))
 
@@ -247,6 +258,30 @@ def test_bigrams_are_frequent_but_specific():
     assert np.array_equal(pairs.idf_, features.bigrams.idf)
     same(X.arrays["bigrams"].matrix(), expected)
     same(X.main.matrix(), default_vectorizer().fit_transform(texts))
+
+
+def test_same_features_within_a_memory_limit(monkeypatch):
+    """Features in files, and bigrams found by ranges of their first word."""
+    texts, _ = make_corpus(400)
+    made = []
+    for memory_limit in (None, 1 << 10):
+        monkeypatch.setattr("ldsm.text.counts.learned_words._CHUNK_WORDS", 100)
+        X, features = learn_features(
+            default_vectorizer(),
+            texts,
+            2,
+            with_parts=lambda n: True,
+            label_names=lambda: ["cod", "beef"],
+            memory_limit=memory_limit,
+        )
+        made.append((X, features))
+        monkeypatch.undo()
+    (X, features), (limited, others) = made
+    assert [*map(str, features.hashed())] == [*map(str, others.hashed())]
+    assert set(X.arrays) == set(limited.arrays) and X.layout == limited.layout
+    for name, block in X.arrays.items():
+        same(block.matrix(), limited.arrays[name].matrix())
+        assert is_mapped(limited.arrays[name].values) and not is_mapped(block.values)
 
 
 def test_pairs_of_new_texts():

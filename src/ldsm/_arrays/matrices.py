@@ -106,7 +106,7 @@ def stack(matrices: Sequence[Any], n_columns: int) -> Any:
     )
 
 
-def map_columns(matrix: Any, mapping: NDArray[np.int64], n_columns: int) -> Any:
+def map_columns(matrix: Any, mapping: NDArray[np.integer[Any]], n_columns: int) -> Any:
     """Column ``j`` becomes column ``mapping[j]``, or is dropped if that is -1."""
     moved = mapping[matrix.indices]
     kept = moved >= 0

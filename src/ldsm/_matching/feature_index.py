@@ -14,7 +14,7 @@ from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelNumbers
 from .._execution.executor import Control
-from .._execution.parts import even_ranges
+from .._execution.parts import counted, even_ranges
 from .._features.blocks import READS, Layout
 from .._features.new_rows import NewRows
 from .._storage.fields import Array, Sizes, Table
@@ -123,7 +123,7 @@ class IndexTask:
     folds: NDArray[np.uint8]
 
     def ranges(self) -> list[tuple[int, int]]:
-        counts = np.bincount(self.x.indices, minlength=self.x.n_features)
+        counts = counted(self.x.indices, self.x.n_features)
         return even_ranges(counts, RANGE_ENTRIES, MOST_RANGES)
 
     @staticmethod

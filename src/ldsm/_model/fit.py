@@ -41,6 +41,7 @@ from .._trees.params import (
     MOST_TREES,
     TreeParams,
     check_warm_start,
+    given_limit,
     rerank_kind,
     resolve,
 )
@@ -151,14 +152,14 @@ class _Run:
             given = former is not None or isinstance(settings["random_state"], Integral)
             checkpoint = open_checkpoint(checkpoint_dir, trees, params, seed=seed, seed_given=given)
             seed = checkpoint.seed
-        n_jobs, limit = settings["n_jobs"], settings["memory_limit"]
+        n_jobs = settings["n_jobs"]
         grower = tree_executor(n_jobs)
         work = TreeWork(
             trees,
             params,
             seed,
             checkpoint,
-            None if limit == AUTO else int(limit),
+            given_limit(settings),
             grower.at_once,
             settings["leaf_scores"],
         )

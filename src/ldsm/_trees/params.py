@@ -234,6 +234,11 @@ def is_ranked(params: Mapping[str, Any], n_rows: int) -> bool:
     return rerank_kind(params, n_rows) in (AUTO, "linear")
 
 
+def given_limit(params: Mapping[str, Any]) -> int | None:
+    """The `memory_limit` in bytes; None if it is "auto"."""
+    return None if params["memory_limit"] == AUTO else int(params["memory_limit"])
+
+
 def role(params: Mapping[str, Any], n_rows: int) -> Role:
     """Trees only match if a ranker follows; the paper's re-ranking relies on their scores."""
     return MATCH if is_ranked(params, n_rows) else ANSWER

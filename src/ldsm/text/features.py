@@ -6,6 +6,7 @@ Nothing is tokenised, and no word decoded, until the vectorizer of a file is fir
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
-from sklearn.utils.sparsefuncs_fast import (
-    inplace_csr_row_normalize_l1,
-    inplace_csr_row_normalize_l2,
-)
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._arrays.features import feature_arrays
 from .._execution.threads import state_of
@@ -25,23 +22,17 @@ from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks, Layout
 from .._storage.strings import Strings
 from ..datasets.dataset import BigramForm, SubWordForm, TextForm
 from ..datasets.documents.document import fit_words, no_words
-from .sub_words import chosen_sub_words, shown, sub_word_idf
+from .counts.counting import CountedTexts, CountingTask
+from .counts.learned_words import chosen_bigrams, chosen_words, learn_words
+from .counts.sub_words import chosen_sub_words, shown, sub_word_idf
+from .counts.weights import idf_of, weighed
+from .counts.words import HEAD_WORDS, Counts, WordTable, are_plain_words, bigram_form
 from .vectorizer import (
     DTYPES,
     are_savable,
     unfitted_vectorizer,
     vectorizer_settings,
     with_idf,
-)
-from .words import (
-    HEAD_WORDS,
-    Counts,
-    WordTable,
-    are_plain_words,
-    chosen_bigrams,
-    chosen_words,
-    learn_words,
-    with_head,
 )
 
 
@@ -180,11 +171,13 @@ def learn_features(
     *,
     with_parts: Callable[[int], bool] = lambda n_texts: False,
     label_names: Callable[[], Iterable[str]] = lambda: (),
+    memory_limit: int | None = None,
 ) -> tuple[Blocks, TextFeatures]:
     """Learn the words of texts; returns their features, and how those of other texts are made.
 
     If `with_parts` is true for their number, and the core counts their words, bigrams and sub-words
-    are features, too. `label_names`, called once the texts are read, decides which sub-words.
+    are features, too. `label_names`, called once the texts are read, decides which sub-words. With
+    a `memory_limit`, what grows with the texts lies in unnamed files of the temporary folder.
     """
     settings = vectorizer_settings(vectorizer)
     if (
@@ -194,59 +187,36 @@ def learn_features(
     ):
         X = fit_words(vectorizer, texts)
         return Blocks.of(feature_arrays(X)), TextFeatures.of(vectorizer)
-    learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs)
-    with_all = with_parts(learned.counts.shape[0])
-    if with_all:
-        learned = with_head(learned)
+    folder = None if memory_limit is None else tempfile.gettempdir()
+    learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs, folder=folder)
     chosen = chosen_words(learned, vectorizer)
     if chosen is None:
         problem = "no terms remain" if learned.words else "empty vocabulary"
-        raise no_words(vectorizer, learned.counts.shape[0], problem)
-    counts = {MAIN: chosen.counts.astype(vectorizer.dtype)}
-    idf = _idf(counts[MAIN], vectorizer) if vectorizer.use_idf else None
-    features = TextFeatures(settings, chosen.words, idf)
+        raise no_words(vectorizer, learned.n_texts, problem)
+    features = TextFeatures(settings, chosen.words, None)
+    task = CountingTask(learned, chosen.column, len(chosen.words))
+    with_all = with_parts(learned.n_texts)
     if with_all:
-        found = chosen_bigrams(learned, chosen.column)
-        counts[BIGRAMS] = found.counts.astype(vectorizer.dtype)
-        bigram_idf = _idf(counts[BIGRAMS], vectorizer).astype(np.float32)
-        spelled = chosen_sub_words(learned, label_names())
-        counts[SUB_WORDS] = spelled.counts.astype(vectorizer.dtype)
+        bigrams = chosen_bigrams(learned, chosen, n_jobs=n_jobs, memory_limit=memory_limit)
+        sub_words = chosen_sub_words(learned, label_names())
+        task = replace(task, bigrams=bigrams.keys, sub_words=sub_words.of_words)
+    counted = CountedTexts(task, vectorizer.dtype, n_jobs, folder)
+
+    def idf(block: str) -> NDArray[Any]:
+        texts_with = counted.texts_with[block]
+        return idf_of(texts_with, learned.n_texts, vectorizer.dtype, smooth=vectorizer.smooth_idf)
+
+    if vectorizer.use_idf:
+        features = replace(features, idf=idf(MAIN))
+    if with_all:
         features = replace(
             features,
-            bigrams=BigramForm(found.first, found.second, bigram_idf),
-            sub_words=SubWordForm(spelled.words, sub_word_idf(spelled.counts), spelled.indexed),
+            bigrams=bigram_form(bigrams.keys, idf(BIGRAMS).astype(np.float32)),
+            sub_words=SubWordForm(
+                sub_words.words,
+                sub_word_idf(counted.texts_with[SUB_WORDS], learned.n_texts),
+                sub_words.indexed,
+            ),
             head_words=HEAD_WORDS,
         )
-    return features.weighed({block: Counts.of(its) for block, its in counts.items()}), features
-
-
-def _idf(counts: Any, vectorizer: TfidfVectorizer) -> NDArray[Any]:
-    if counts.shape[1] == 0:
-        return np.zeros(0, dtype=counts.dtype)
-    idf: NDArray[Any] = TfidfTransformer(smooth_idf=vectorizer.smooth_idf).fit(counts).idf_
-    return idf
-
-
-def weighed(counts: Counts, settings: Mapping[str, Any], idf: NDArray[Any] | None) -> Counts:
-    """The features of a block's counts, made in place.
-
-    They equal scikit-learn's, which takes much longer for a single text.
-    """
-    values = counts.data
-    if settings["binary"]:
-        values[:] = 1
-    if settings["sublinear_tf"]:
-        np.log(values, values)
-        values += 1.0
-    if idf is not None:
-        values *= idf[counts.indices]
-    rescaled(counts, settings)
-    return counts
-
-
-def rescaled(X: Any, settings: Mapping[str, Any]) -> Any:
-    """Rows scaled as the settings say, in place."""
-    scale = {"l1": inplace_csr_row_normalize_l1, "l2": inplace_csr_row_normalize_l2}
-    if settings["norm"] in scale:
-        scale[settings["norm"]](X)
-    return X
+    return counted.weighed(settings, features.idf_by_block), features

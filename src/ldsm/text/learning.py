@@ -26,11 +26,11 @@ from .._storage.strings import Strings
 from ..classifier import hold_model
 from ..datasets.dataset import Dataset
 from .corpus import Pair, TagCollector, tags_of
+from .counts.learned_words import chosen_words, learn_words
 from .features import TextFeatures
 from .fitted import FittedText, RareTags
 from .training import described, made_blocks
 from .vectorizer import unfitted_vectorizer, with_idf
-from .words import chosen_words, learn_words
 
 # The most words, old and new together, as a multiple of those that the trees know.
 MOST_WORDS = 2
@@ -155,8 +155,7 @@ def _new_words(
     chosen = chosen_words(spoken, vectorizer)
     if chosen is None:
         return []
-    n_texts = np.bincount(chosen.counts.indices, minlength=len(chosen.words))
-    return _by_frequency(list(chosen.words), n_texts, features.known_words)
+    return _by_frequency(list(chosen.words), chosen.texts, features.known_words)
 
 
 def _new_terms(features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str]) -> list[str]:

@@ -18,6 +18,7 @@ from .._storage.fields import FLAG, MAPPING, Array, Entry, Kind, Names, Table, o
 from .._storage.strings import Strings
 from ..classifier import LdSMClassifier, classifier_from_state
 from ..datasets.dataset import BigramForm, Dataset, SubWordForm, TextForm
+from .counts.words import bigram_keys
 from .encoders.encoder import LONGEST_NAME, PROBES
 from .features import TextFeatures
 from .vectorizer import (
@@ -28,7 +29,6 @@ from .vectorizer import (
     checked_settings,
     savable_settings,
 )
-from .words import bigram_keys
 
 if TYPE_CHECKING:
     from .fitted import FittedText

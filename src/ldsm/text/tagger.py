@@ -22,7 +22,7 @@ from .._storage.container import save
 from .._storage.fields import fingerprint
 from .._storage.paths import PathLike
 from .._trees.checkpoint import prepare_folder
-from .._trees.params import AUTO, Number, check_params, is_ranked
+from .._trees.params import AUTO, Number, check_params, given_limit, is_ranked
 from .._wording import argument, warn
 from ..classifier import LdSMClassifier, changed_meanwhile
 from ..datasets.dataset import Dataset
@@ -147,9 +147,10 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
     ) -> TextTagger:
         """Learn words and trees in one pass over the documents.
 
-        Documents are not stored. Memory grows with the corpus: about 8 bytes per distinct word of a
-        document for the sparse matrix (about 20 while it is built), plus the words themselves.
-        Finding bigrams takes another 4 bytes per word of the texts and about 50 per bigram.
+        Documents are not stored. Their features take 8 bytes per distinct word, bigram and sub-word
+        of a document, and 12 per word of the texts while they are made. With the classifier's
+        `memory_limit`, all of this lies in files of the temporary folder (``TMPDIR``); then memory
+        grows with the distinct words (about 150 bytes each) and with the tags alone.
 
         Parameters
         ----------
@@ -199,13 +200,17 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                     f"With a vocabulary, vectorizer must be None and {argument('ngrams', AUTO)}: "
                     "names need sub-words."
                 )
+            params = classifier.get_params(deep=False)
+            check_params(params, "LdSMClassifier")
             corpus = read_corpus(
                 TagCollector(read_pairs(texts, tags)),
                 vectorizer,
                 vocabulary,
                 min_tag_count=self.min_tag_count,
                 n_jobs=classifier.n_jobs,
-                with_parts=lambda n: _has_default_parts(self) and _has_ranker(classifier, n),
+                memory_limit=given_limit(params),
+                # Trees alone do not use bigrams and sub-words.
+                with_parts=lambda n: _has_default_parts(self) and is_ranked(params, n),
                 encoder=encoder,
                 callback=callback,
             )
@@ -685,13 +690,6 @@ def give_encoder(tagger: TextTagger, encoder: Any) -> TextTagger:
 def _has_default_parts(tagger: TextTagger) -> bool:
     """Whether texts have bigrams and sub-words, if the model has a ranker."""
     return tagger.vectorizer is None and tagger.ngrams == AUTO
-
-
-def _has_ranker(classifier: LdSMClassifier, n_texts: int) -> bool:
-    """Whether the model has a ranker, which uses bigrams; trees alone do not."""
-    params = classifier.get_params(deep=False)
-    check_params(params, "LdSMClassifier")
-    return is_ranked(params, n_texts)
 
 
 def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> None:

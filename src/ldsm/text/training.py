@@ -22,8 +22,9 @@ from .._wording import argument
 from ..datasets.dataset import Dataset
 from ..datasets.vocabulary import Names, concepts_of, label_groups, label_names, with_labels
 from .corpus import Pair, TagCollector
+from .counts.weights import rescaled
 from .encoders.encoder import EncodedTexts, FittedEncoder
-from .features import TextFeatures, learn_features, rescaled
+from .features import TextFeatures, learn_features
 from .saved_form import checked_features, features_of, kept_form
 
 
@@ -43,6 +44,7 @@ def read_corpus(
     *,
     min_tag_count: int,
     n_jobs: int | None,
+    memory_limit: int | None,
     with_parts: Callable[[int], bool],
     encoder: FittedEncoder | None = None,
     callback: ProgressCallback | None = None,
@@ -65,7 +67,12 @@ def read_corpus(
         encoded = EncodedTexts(encoder, callback)
         texts = encoded.passing(texts)
     blocks, features = learn_features(
-        vectorizer, texts, n_jobs, with_parts=with_parts, label_names=all_names
+        vectorizer,
+        texts,
+        n_jobs,
+        with_parts=with_parts,
+        label_names=all_names,
+        memory_limit=memory_limit,
     )
     Y, names, rare = collector.matrix(min_tag_count)
     _check_tags(names, rare, len(collector), min_tag_count)

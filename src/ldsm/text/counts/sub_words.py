@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .. import _core
-from .._arrays.matrices import map_columns
-from .._arrays.texts import encoded, packed, unpacked, words_of
-from .._storage.strings import Strings
-from .words import LearnedWords
+from ... import _core
+from ..._arrays.matrices import map_columns
+from ..._arrays.texts import encoded, packed, unpacked, words_of
+from ..._storage.strings import Strings
+from .learned_words import LearnedWords
 
 # The fewest texts with a sub-word that is in no name.
 LEAST_TEXTS = 3
@@ -30,26 +30,25 @@ MOST_IN_ALL = 5e7
 
 
 class ChosenSubWords(NamedTuple):
-    """Sub-words, and how often each text has them."""
+    """Sub-words, and how often each learned word has them."""
 
     words: Strings
-    counts: sp.csr_array
+    of_words: sp.csr_array
     indexed: bool  # whether texts have all of them, or only those of names
 
 
 def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWords:
     """The sub-words of texts, given the names of their labels."""
-    n_texts, n_words = learned.counts.shape
+    n_texts, n_words = learned.n_texts, len(learned.words)
     named, *_ = words_of([encoded(name, lowercase=True) for name in names])
     indptr, parts, counts, text, offsets = _core.spell_words(*packed([*learned.words, *named]))
     spelled = unpacked(text, offsets)
     split = int(indptr[n_words])  # behind are the words of names
     of_names = np.zeros(len(spelled), dtype=bool)
     of_names[parts[split:]] = True
-    rows = np.bincount(learned.counts.indices, minlength=n_words)
     # An upper bound: a text may have two words with the sub-word.
     texts = np.bincount(
-        parts[:split], np.repeat(rows, np.diff(indptr[: n_words + 1])), len(spelled)
+        parts[:split], np.repeat(learned.texts_with, np.diff(indptr[: n_words + 1])), len(spelled)
     )
     able = texts <= MOST_SHARE * n_texts
     every = able & (of_names | (texts >= LEAST_TEXTS))
@@ -61,10 +60,8 @@ def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWo
     of_words = sp.csr_array(
         (counts[:split], parts[:split], indptr[: n_words + 1]), shape=(n_words, len(spelled))
     )
-    of_texts = sp.csr_array(learned.counts @ map_columns(of_words, column, len(order)))
-    of_texts.sort_indices()
     words = Strings(*packed([spelled[i] for i in order]))
-    return ChosenSubWords(words, of_texts, indexed)
+    return ChosenSubWords(words, map_columns(of_words, column, len(order)), indexed)
 
 
 def shown(sub_words: Iterable[str]) -> list[str]:
@@ -78,8 +75,6 @@ def shown(sub_words: Iterable[str]) -> list[str]:
     return out
 
 
-def sub_word_idf(counts: sp.csr_array) -> NDArray[np.float32]:
+def sub_word_idf(texts_with: NDArray[np.int64], n_texts: int) -> NDArray[np.float32]:
     """As for words: 1 for a sub-word of all texts, and more for rarer ones."""
-    n_texts, n_columns = counts.shape
-    texts = np.bincount(counts.indices, minlength=n_columns)
-    return np.asarray(np.log((1 + n_texts) / (1 + texts)) + 1, dtype=np.float32)
+    return np.asarray(np.log((1 + n_texts) / (1 + texts_with)) + 1, dtype=np.float32)

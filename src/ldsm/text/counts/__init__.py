@@ -1,0 +1,1 @@
+"""Words, bigrams and sub-words of a corpus: which are features, their counts and weights."""
