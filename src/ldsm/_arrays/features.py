@@ -229,8 +229,9 @@ def arrays_if_canonical(
         if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
             return None
         indices = indices.astype(np.int32)
-    with np.errstate(over="ignore"):
-        values = values.astype(np.float32, copy=False)
+    if values.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
     arrays = FeatureArrays(
         np.ascontiguousarray(indptr, dtype=np.int64),
         np.ascontiguousarray(indices),

@@ -45,6 +45,9 @@ class Layout:
     widths: tuple[int, ...]  # in the order of BLOCKS
     dense: int = 0  # dimensions of the dense block
 
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self, "_present")
+
     @classmethod
     def of(cls, *, dense: int = 0, **widths: int) -> Layout:
         return cls(tuple(widths.get(name, 0) for name in BLOCKS), dense)
@@ -67,9 +70,13 @@ class Layout:
 
     def split(self, x: FeatureArrays) -> Blocks:
         """The blocks of rows that hold all of them side by side."""
-        present = [name for name in BLOCKS if self[name] or name == MAIN]
-        parts = x.split([self[name] for name in present])
-        return Blocks(dict(zip(present, parts, strict=True)))
+        widths = self._present
+        return Blocks(dict(zip(widths, x.split([*widths.values()]), strict=True)))
+
+    @cached_property
+    def _present(self) -> dict[str, int]:
+        """The widths of the blocks that there are, but for the dense one."""
+        return {name: self[name] for name in BLOCKS if self[name] or name == MAIN}
 
     def with_main(self, x: FeatureArrays) -> Blocks:
         """Rows with features of the main block only, of which `x` may have the first ones."""

@@ -50,8 +50,7 @@ class Evidence(NamedTuple):
 
     def suffices(self, lists: Shortlists) -> bool:
         """Whether every row has enough evidence, as usual rows have."""
-        assert lists.evidence is not None
-        return not (lists.evidence < np.float32(self.enough)).any()
+        return bool(lists.least_evidence >= np.float32(self.enough))
 
     def certainty(self, lists: Shortlists) -> NDArray[np.float32]:
         """How far the scores of each row can be trusted, from 0 (no evidence) to 1.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._arrays.lists import taken_lists
+from .._execution.threads import state_of
 
 Floats = NDArray[np.float32]
 _OF_ROWS = ("most_telling", "evidence")
@@ -34,6 +36,15 @@ class Shortlists:
     # By row: the evidence of its best feature, sub-words aside, and of all features together.
     most_telling: Floats | None = None
     evidence: Floats | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self, "least_evidence")
+
+    @cached_property
+    def least_evidence(self) -> np.float32:
+        """The evidence of the row that has least."""
+        assert self.evidence is not None
+        return np.min(self.evidence, initial=np.float32(np.inf))
 
     @classmethod
     def joined(cls, parts: Sequence[Shortlists]) -> Shortlists:
