@@ -4,13 +4,16 @@ import gzip
 import inspect
 import io
 import json
+import re
+import shlex
+import shutil
 import sys
 
 import numpy as np
 import pytest
 
 import ldsm
-from cli_runs import leftovers, write_data
+from cli_runs import leftovers, make_documents, write_data
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm._trees.params import CONSTRAINTS
 from ldsm.cli.options.estimator import EstimatorOptions, defaults, described, flag, parse
@@ -150,6 +153,20 @@ def test_warm_start_extends_file(run, folder, tmp_path):
         assert done.code == 0
         assert ldsm.load(once).fingerprint_ == ldsm.load(twice).fingerprint_
         twice.unlink()
+
+
+def test_features_are_counted_by_kind(run, tmp_path):
+    texts, tags = make_documents(600, seed=3)
+    datasets.save_jsonl(datasets.Dataset.from_texts(texts, tags), tmp_path / "d.jsonl")
+    for more, shown in (
+        (["--n-estimators", 2], r"\d+ words, \d+ bigrams, \d+ sub-words"),
+        (["--n-estimators", 2, "--ngrams", 2], r"\d+ features"),
+    ):
+        done = run("train", tmp_path / "d.jsonl", "-o", tmp_path / "m.ldsm", *more)
+        found = re.search(rf"600 rows, ({shown}), 5 labels", done.err)
+        assert found and f"features\t{found[1]}" in run("inspect", tmp_path / "m.ldsm").lines
+        total = sum(map(int, re.findall(r"\d+", found[1])))
+        assert run("inspect", tmp_path / "m.ldsm", "--json").json["features"] == total
 
 
 def test_options_for_words(run, folder, tmp_path):
@@ -384,6 +401,22 @@ def test_search_keeps_given_options(run, folder):
     done = run("tune", folder / "notes.jsonl", *options, "-q")
     assert done.code == 0 and done.lines[0].startswith("trial\tnDCG@3") and len(done.lines) == 3
     assert "arity" not in done.lines[0]
+
+
+def test_next_command_can_be_pasted(run, folder, tmp_path, monkeypatch):
+    """With the options that were given, and names quoted."""
+    pytest.importorskip("optuna")
+    monkeypatch.chdir(tmp_path)
+    data = shutil.copy(folder / "notes.csv", tmp_path / "my notes.csv")
+    read = ["--text-field", "body", "--label-field", "tags", "--separator", ";"]
+    words = ["--min-df", 3, "--min-tag-count", 2]
+    few = ["--n-estimators", 1, "--trials", 1, "-o", "best one.json"]
+    done = run("tune", data, *read, *words, *few)
+    hint = done.err.splitlines()[-1].removeprefix("next: ")
+    command, *arguments = shlex.split(hint)
+    assert command == "ldsm" and run(*arguments).code == 0
+    tagger = ldsm.load(tmp_path / "model.ldsm")
+    assert (tagger.min_df, tagger.min_tag_count, tagger.classifier.n_estimators) == (3, 2, 1)
 
 
 @pytest.mark.parametrize(("metric", "average"), [("f1", "samples"), ("f1_macro", "macro")])

@@ -1,11 +1,14 @@
 """Unreasonable values of `n_jobs`, and errors when the system runs out of threads."""
 
+import sys
+
 import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import ldsm
+import patience
 from ldsm import LdSMClassifier
 from ldsm._execution.threads import starting_threads, worker_count
 from problems import make_problem
@@ -31,6 +34,21 @@ def test_joblib_all_workers():
     assert worker_count(None) == 1
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert worker_count(None) == min(2, joblib.cpu_count())
+
+
+def test_threads_within_a_daemon():
+    """Such as a worker of Dask, in which joblib cannot start processes, and warns."""
+    code = (
+        "import multiprocessing, warnings; warnings.simplefilter('error'); "
+        "multiprocessing.current_process()._config['daemon'] = True; "
+        "from ldsm import LdSMClassifier; "
+        "from ldsm._execution.threads import worker_count; "
+        "LdSMClassifier(2, n_jobs=2).fit([[0, 1], [1, 0]] * 9, [[0], [1]] * 9).predict([[0, 1]]); "
+        "print(worker_count(2))"
+    )
+    done = patience.run([sys.executable, "-c", code])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) == min(2, joblib.cpu_count())
 
 
 def test_failed_thread_start():

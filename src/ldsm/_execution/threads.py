@@ -9,8 +9,8 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import joblib
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 POOL_THREADS = min(8, os.cpu_count() or 1)
@@ -25,8 +25,13 @@ def worker_count(n_jobs: int | None) -> int:
 
     Those are the processors of this machine, or of a cluster if joblib uses one.
     """
-    workers = int(joblib.effective_n_jobs(n_jobs))
-    return 1 if workers == 1 else min(workers, max(1, int(joblib.effective_n_jobs(-1))))
+    if n_jobs == 1:
+        return 1
+    # Not `joblib.effective_n_jobs`, which asks for processes: within a daemon, such as a worker of
+    # Dask, it warns and returns 1.
+    backend, configured = get_active_backend(prefer="threads")
+    workers = int(backend.effective_n_jobs(configured if n_jobs is None else n_jobs))
+    return 1 if workers == 1 else min(workers, max(1, int(backend.effective_n_jobs(-1))))
 
 
 @contextmanager

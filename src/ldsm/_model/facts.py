@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._features.blocks import BIGRAMS, DENSE, MAIN, SUB_WORDS
 from .._trees.levels import balanced_depth
 from .._wording import counted
 from .fitted import FittedModel
@@ -34,6 +35,14 @@ def model_facts(model: FittedModel) -> dict[str, Any]:
         "log_M_K": balanced_depth(model.n_labels, forest.arity),
         "tree_params": model.tree_params.as_dict(),
     }
+
+
+def counted_features(model: FittedModel, main: str = "feature") -> str:
+    """The number of features of each kind; `main` is the noun for those of the first block."""
+    layout = model.layout
+    nouns = {MAIN: main, BIGRAMS: "bigram", SUB_WORDS: "sub-word", DENSE: "dimension of vectors"}
+    present = [block for block in nouns if layout[block] or block == MAIN]
+    return ", ".join(counted(layout[block], nouns[block]) for block in present)
 
 
 def shown_params(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import shlex
+import shutil
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
 import typer
@@ -89,9 +92,35 @@ def command(app: typer.Typer, *bundles: type[Bundle[Any]]) -> Callable[[Any], An
     return register
 
 
+def as_words(options: Mapping[str, Any]) -> list[str]:
+    """Given options as words of a command."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            words += [flag, str(item)]
+    return words
+
+
 def wrong_use(message: str, where: str | None = None) -> typer.BadParameter:
     """The error for a wrong argument: exit code 2."""
     return typer.BadParameter(message, param_hint=where)
+
+
+def program() -> str:
+    """This command as a shell finds it, for commands to paste."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m ldsm"
+    found = shutil.which("ldsm")
+    if called.name != "ldsm" or not called.exists():
+        return "ldsm"
+    if found is not None and os.path.samefile(found, called):
+        return "ldsm"
+    return shlex.quote(str(called))
 
 
 def _option_of(argument: str) -> str:

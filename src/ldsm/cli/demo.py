@@ -25,6 +25,7 @@ from ..classifier import LdSMClassifier
 from ..datasets import Dataset, load_stdlib_docs
 from ..evaluation import Evaluation
 from ..text import TextTagger
+from .command import program
 from .options.output import OverwriteOption, check_output
 from .screen import Report, Screen
 from .serve import run_service
@@ -41,6 +42,7 @@ QUESTIONS = (
 ASKED = "module:"
 KS = (1, 3, 5)
 _TAGS_SHOWN = 3
+_ASKED = "Questions in plain English: which module?"
 _MIN_COUNT = 5  # documents per tag; most rarer tags are words of a single name
 _HELD_OUT = 0.2
 
@@ -168,6 +170,8 @@ def _show(screen: Screen, methods: Sequence[Method], answers: Answers, save: Pat
     if screen.out.is_terminal:
         _show_answers(screen, answers)
     else:
+        screen.line("")
+        screen.line(_ASKED)
         for question, tags in answers.items():
             screen.line("\t".join([question, *(f"{tag} {score:.2f}" for tag, score in tags)]))
     screen.note("What to try next", style="bold")
@@ -184,20 +188,20 @@ def _show_answers(screen: Screen, answers: Answers) -> None:
             line.append(f"{tag.removeprefix(ASKED)} ", style="cyan")
             line.append(f"{score:.2f}  ", style="dim")
         grid.add_row(Text(question), line)
-    screen.show(Text("Questions in plain English: which module?", style="bold"))
+    screen.show(Text(_ASKED, style="bold"))
     screen.show(Padding(grid, (1, 2)))
 
 
 def next_commands(save: Path | None) -> dict[str, str]:
     """Commands to copy, with their purposes; most need a saved model."""
-    model = shlex.quote(str(save or "docs.ldsm"))
-    keep = {} if save else {f"ldsm demo --save {model}": "keep the model, then:"}
+    model, ldsm = shlex.quote(str(save or "docs.ldsm")), program()
+    keep = {} if save else {f"{ldsm} demo --save {model}": "keep the model, then:"}
     return keep | {
-        f"ldsm explain {model} {shlex.quote(QUESTIONS[0])}": "the deciding words and the path",
-        f"echo 'sort a list' | ldsm predict {model}": "any text, one per line",
-        f"ldsm serve {model}": "a page to try it on, and an API",
-        f"ldsm inspect {model}": "parameters, trees, sizes",
-        "ldsm train notes.jsonl -o notes.ldsm": "your own texts and labels",
+        f"{ldsm} explain {model} {shlex.quote(QUESTIONS[0])}": "the deciding words and the path",
+        f"echo 'sort a list' | {ldsm} predict {model}": "any text, one per line",
+        f"{ldsm} serve {model}": "a page to try it on, and an API",
+        f"{ldsm} inspect {model}": "parameters, trees, sizes",
+        f"{ldsm} train --help": "your own texts and labels",
     }
 
 

@@ -84,6 +84,7 @@ def inspect_command(
     reading = reading if isinstance(reading, dict) else {}
     reading = {str(k).replace("_", " "): str(v) for k, v in reading.items()}
     shown = {name.replace("_", " "): value for name, value in facts.items()}
+    shown["features"] = opened.counted_features()
     shown[f"log_{opened.fitted.forest.arity} of labels"] = shown.pop("log M K")
     for name in ("file size", "memory", "size of trees"):
         shown[name] = size(shown[name])

@@ -10,6 +10,7 @@ from typing import Any
 
 from .._features.blocks import Blocks
 from .._loading import load
+from .._model.facts import counted_features
 from .._model.fitted import FittedModel
 from .._storage.locks import locked
 from ..classifier import LdSMClassifier
@@ -54,6 +55,11 @@ class Model:
     def note(self, **facts: Any) -> None:
         """Add facts to the training record, which is saved in the file."""
         self.classifier.training_ = {**self.fitted.training, **facts}
+
+    def counted_features(self) -> str:
+        """The number of features of each kind, in words."""
+        words = isinstance(self.estimator, TextTagger) and self.estimator.features_.are_words
+        return counted_features(self.fitted, "word" if words else "feature")
 
     def feature_names(self) -> list[str]:
         """The words of a model that reads texts, else the feature numbers."""

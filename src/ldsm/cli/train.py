@@ -225,7 +225,7 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         "model": str(model.path),
         "kind": model.kind,
         "rows": model.fitted.n_training_rows,
-        "features": forest.n_features,
+        "features": model.fitted.n_features,
         "labels": model.fitted.n_labels,
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
@@ -239,7 +239,7 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         screen.data({**facts, "validation": None if scores is None else scores.as_dict()})
         return
     screen.note(
-        f"{facts['rows']:,} rows, {facts['features']:,} features, {facts['labels']:,} labels: "
+        f"{facts['rows']:,} rows, {model.counted_features()}, {facts['labels']:,} labels: "
         f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, second stage: "
         f"{facts['second_stage'] or 'none'}, in {duration(seconds)}"
     )

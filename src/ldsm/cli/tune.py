@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from .._wording import percent
 from ..datasets import Dataset
 from ..evaluation import Evaluation
 from ..metrics.scorer import F1_METRICS
-from .command import wrong_use
+from .command import program, wrong_use
 from .evaluate import NAMES
 from .options.cluster import DaskOption, on_cluster
 from .options.estimator import EstimatorOptions, SeedOption, defaults
@@ -136,11 +137,16 @@ def tune(
                 on_cluster(dask),
             ):
                 search.run(study, trials, lambda done: report(done, (trials - earlier) * STEPS))
-        _show(screen, study, search, data, output)
+        _show(screen, study, search, data, output, [*reader.given(), *words.given()])
 
 
 def _show(
-    screen: Screen, study: optuna.Study, search: Search, data: Path, output: Path | None
+    screen: Screen,
+    study: optuna.Study,
+    search: Search,
+    data: Path,
+    output: Path | None,
+    options: list[str],
 ) -> None:
     trials = sorted(complete_trials(study), key=lambda trial: (-(trial.value or 0.0), trial.number))
     at = "" if search.k is None else f"@{search.k}"
@@ -168,7 +174,8 @@ def _show(
     heads = ["trial", head, *(_HEADS.get(column, column) for column in columns), "seconds"]
     screen.table(heads, rows, title=title, bold_row=0)
     if output is not None:
-        screen.note(f"next: ldsm train {data} -o model.ldsm --params {output}")
+        given = [str(data), "-o", "model.ldsm", "--params", str(output), *options]
+        screen.note(f"next: {program()} train {shlex.join(given)}")
 
 
 # -- the search: the same in one run or in several --------------------------------------------

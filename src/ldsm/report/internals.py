@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._model.facts import model_facts, shown_history, shown_params
+from .._model.facts import counted_features, model_facts, shown_history, shown_params
 from .._version import __version__
 from .._wording import bare, duration, number, size
 from ..evaluation import Evaluation
@@ -30,7 +30,7 @@ def model_section(evaluation: Evaluation, fingerprint: str, *, reads_texts: bool
             "rows here": number(evaluation.n_rows),
             "labels here": number(int(np.count_nonzero(np.diff(evaluation.truth.tocsc().indptr)))),
             "training rows": number(known["training_rows"]),
-            "words" if reads_texts else "features": number(known["features"]),
+            "features": counted_features(model, "word" if reads_texts else "feature"),
             "labels": number(known["labels"]),
             "labels with training rows": number(known["labels_with_rows"]),
             "trees": number(known["trees"]),

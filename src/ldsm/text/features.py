@@ -70,6 +70,12 @@ class TextFeatures:
         return names
 
     @property
+    def are_words(self) -> bool:
+        """Whether the features of the first block are single words."""
+        its = self.vectorizer
+        return its.analyzer == "word" and tuple(its.ngram_range) == (1, 1)
+
+    @property
     def layout(self) -> Layout:
         """The blocks that texts become."""
         n_words = len(self.words) or len(self.vectorizer.vocabulary_)

@@ -21,7 +21,7 @@ from ...datasets.documents.corrections import are_corrections
 from ...datasets.documents.document import Document
 from ...datasets.documents.jsonl import read_jsonl
 from ...datasets.documents.tables import guess_separator, read_table
-from ..command import option, wrong_use
+from ..command import as_words, option, wrong_use
 
 Piece = TypeVar("Piece")
 
@@ -132,6 +132,11 @@ class Reader:
             if given.get(name) == r"\t":  # a tab is hard to type in a shell
                 given[name] = "\t"
         return Reader(format, given)
+
+    def given(self) -> list[str]:
+        """The given options as words of a command."""
+        values = {"format": self.format, **self.arguments}
+        return as_words({name: value for name, value in values.items() if value is not None})
 
     @property
     def of_lines(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ...text.corpus import read_pairs
 from ...text.saved_form import features_of
 from ...text.training import vectorized, vectorized_by
 from ...text.vectorizer import CONSTRAINTS, WORD_DEFAULTS, WORDS, word_vectorizer
-from ..command import wrong_use
+from ..command import as_words, wrong_use
 from .estimator import EstimatorOptions, defaults, describe, parameter_option, parse
 
 _PANEL = "Words: for texts only"
@@ -73,6 +73,11 @@ class TaggerOptions(WordOptions):
         if self.min_tag_count is not None:
             more["min_tag_count"] = self.min_tag_count
         return TextTagger(LdSMClassifier(**params), encoder=encoder, **self.words, **more)
+
+    def given(self) -> list[str]:
+        """The given options as words of a command."""
+        count = {} if self.min_tag_count is None else {"min_tag_count": self.min_tag_count}
+        return as_words({**count, **self.words})
 
     def refuse(self, reason: str) -> None:
         if self.min_tag_count is not None:
