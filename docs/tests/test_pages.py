@@ -268,11 +268,18 @@ def test_incremental_learning_page(tmp_path, monkeypatch, capsys):
     leeks, _, soup, dropped = capsys.readouterr().out.splitlines()
     assert [leeks, soup, dropped] == ["True", "True", "False"]
     names["tagger"].save("tags.ldsm")
-    (commands,) = blocks("console", page)
-    for command in commands.splitlines():
-        assert within(capsys)(*shlex.split(command.removeprefix("$ ldsm"))).code == 0
+    learn, labels = (block.splitlines() for block in blocks("console", page))
+
+    def run(commands):
+        for command in commands:
+            assert within(capsys)(*shlex.split(command.removeprefix("$ ldsm"))).code == 0
+
+    run(learn)
     better, same = (ldsm.load(name) for name in ("better.ldsm", "tags.ldsm"))
     assert better.fingerprint_ == same.fingerprint_ and "aquaculture" in same.classes_
+    run(labels)
+    changed = set(ldsm.load("tags.ldsm").classes_)
+    assert changed == {*same.classes_, "soups"} - {"soup", "aquaculture"}
 
 
 VOCABULARY = (ROOT / "docs" / "vocabulary.md").read_text()
