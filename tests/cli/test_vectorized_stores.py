@@ -270,9 +270,6 @@ def test_invalid_vectorize(run, corpus, tmp_path):
         done = run("convert", *arguments)
         assert done.code == 2 and problem in done.err, done
         assert not (tmp_path / "s").exists()
-    assert run("convert", corpus, tmp_path / "texts").code == 0
-    done = run("train", tmp_path / "texts", "-o", tmp_path / "m.ldsm", "--dask", "local:1")
-    assert done.code == 2 and "`ldsm convert --vectorize` makes one" in done.err
     assert run("convert", corpus, tmp_path / "store", "--vectorize").code == 0
     done = run("train", tmp_path / "store", "-o", tmp_path / "m.ldsm", "--min-df", "2")
     assert done.code == 2 and "already holds features" in done.err

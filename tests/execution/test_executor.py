@@ -122,7 +122,7 @@ def trained(executor):
     rows = TrainingRows(Blocks.of(x), y)
     forest = LdSMClassifier(3, rerank=None, random_state=0).fit(data).forest_
     training = Training(rows, {}, 0, executor, compress=True)
-    oob = OutOfBag(forest, rows.blocks, 0, 0.8, True, executor, executor, training.folds)
+    oob = OutOfBag(forest, rows.blocks, 0, 0.8, executor, executor, training.folds)
     matching = match_training_rows(oob, training, with_others=True)
     assert "index" in matching.matchers.trained
     pairs = ListedPairs.from_lists(matching.lists, y, 0)
