@@ -14,7 +14,7 @@ from ldsm.datasets import Dataset
 from ldsm.text.encoders.encoder import BATCH, PROBES, Encoder
 from ldsm.text.training import vectorized_by
 from saved_states import tagger_state
-from tiny_encoders import WIDTH, encode, texts_and_tags, write_onnx
+from tiny_encoders import N_MEANINGS, WIDTH, encode, texts_and_tags, write_onnx
 
 TEXTS, TAGS = texts_and_tags(1200)
 NEW, NEW_TAGS = texts_and_tags(200, seed=1)
@@ -33,6 +33,21 @@ def test_encoder_adds_meaning_to_words():
     plain = TextTagger(LdSMClassifier(4)).fit(TEXTS, TAGS)
     assert "meaning" in tagger().classifier_.second_stage_.blend.kind
     assert tagger().score(NEW, NEW_TAGS) > plain.score(NEW, NEW_TAGS) + 0.2
+
+
+def test_unseen_tags_are_found_by_meaning(tmp_path):
+    names = {f"t{i}": f"w{i} meant" for i in range(N_MEANINGS)}
+    known = [[tag for tag in row if tag != "t7"] for row in TAGS]
+    found = []
+    for encoder in (None, encode):
+        model = TextTagger(LdSMClassifier(4), encoder=encoder).fit(TEXTS, known, vocabulary=names)
+        texts = [text for text, row in zip(NEW, NEW_TAGS, strict=True) if "t7" in row]
+        found.append(np.mean(["t7" in dict(row) for row in model.predict(texts, 3)]))
+    assert found[1] > found[0] + 0.3
+    shares = model.fitted_.explainer(texts[0]).tag(model.classes_.tolist().index("t7"), 3).shares
+    assert shares["meaning"] > 1
+    model.save(tmp_path / "tags.ldsm")
+    assert ldsm.load(tmp_path / "tags.ldsm", encoder=encode).predict(texts) == model.predict(texts)
 
 
 class WithMethod:

@@ -153,6 +153,11 @@ class Meaning(Matcher):
         vectors = means @ space.precision
         return self._with_vectors(names.labels[new], vectors, _products(vectors, means))
 
+    def by_names_alone(self, names: LabelVectors) -> Self:
+        """With vectors made from names alone, as for labels without rows."""
+        blank = replace(self, codes=np.zeros_like(self.codes), units=np.zeros_like(self.units))
+        return blank.with_names(names)
+
     @property
     def _space(self) -> Space:
         width = len(self.mean)

@@ -137,6 +137,8 @@ KINDS: Mapping[str, Kind] = {
 }
 # Labels without a training row are known by their names alone.
 UNSEEN_TERMS = ("", "k", "o", "ooo", "ok", "d")
+# The same where the names also have vectors.
+UNSEEN_MEANING_TERMS = (*UNSEEN_TERMS, "h", "hh", "hk")
 LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite; as in the core
 _RIDGE = 1.0
 _STEPS = 100
@@ -181,6 +183,13 @@ class Pairs:
         assert self.more is not None
         return np.asarray(self.more[self.more_letters.index(letter)])
 
+    def with_signal(self, letter: str, values: NDArray[Any]) -> Pairs:
+        """With other values of one of these signals."""
+        assert self.more is not None
+        more = self.more.copy()
+        more[self.more_letters.index(letter)] = values
+        return replace(self, more=more)
+
     def value(self, letter: str, pair: int) -> float | None:
         """Such a signal of one pair, if it is known."""
         return float(self.signal(letter)[pair]) if letter in self.more_letters else None
@@ -203,7 +212,7 @@ class Blend:
     coefficients: tuple[float, ...]  # one for each of the terms
     tree_share: float = 1.0  # only for "tail": beta of the paper's formula
     gamma: float = 0.0  # likewise
-    # For labels without a training row, one for each of UNSEEN_TERMS; none: such have no score.
+    # For labels without a training row, one for each of `unseen_terms`; none: such have no score.
     unseen: tuple[float, ...] = ()
     # Cosines with names are limited to this, because the blend was fitted to hardly any larger
     # ones.
@@ -226,6 +235,15 @@ class Blend:
         needs = KINDS[self.kind].needs
         return (*needs, "names") if self.unseen and "names" not in needs else needs
 
+    @property
+    def unseen_terms(self) -> tuple[str, ...]:
+        """The terms of labels without a training row; older models with meaning lack its terms."""
+        return next(
+            terms
+            for terms in (UNSEEN_TERMS, UNSEEN_MEANING_TERMS)
+            if len(self.unseen) in (0, len(terms))
+        )
+
     def counts(self, label_counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Label counts as they were, relative to each other, when the blend was fitted."""
         if self.count_share == 1:
@@ -238,7 +256,8 @@ class Blend:
         out = _core.blend_probabilities(pairs, self.terms, *self._tail, self.coefficients)
         if self.unseen:
             unseen = np.flatnonzero(pairs.label_counts == 0)
-            its = _core.blend_probabilities(pairs[unseen], UNSEEN_TERMS, None, 0.0, self.unseen)
+            terms = self.unseen_terms
+            its = _core.blend_probabilities(pairs[unseen], terms, None, 0.0, self.unseen)
             out[unseen] = its
         return out
 
@@ -250,8 +269,8 @@ class Blend:
         values = _terms(self.kind, pairs, self.tree_share, self.gamma).T
         _add_shares(out, self.terms, self.coefficients, values * seen)
         if self.unseen:
-            values = _core.blend_terms(pairs, UNSEEN_TERMS).T
-            _add_shares(out, UNSEEN_TERMS, self.unseen, values * (1 - seen))
+            values = _core.blend_terms(pairs, self.unseen_terms).T
+            _add_shares(out, self.unseen_terms, self.unseen, values * (1 - seen))
             # The base is the same for all: what unseen labels start from is due to their names.
             out[NAME] += out[BASE] - self.coefficients[0]
             out[BASE][:] = self.coefficients[0]
@@ -285,9 +304,14 @@ def _add_shares(
             share += coefficient * term / len(sources)
 
 
-def fit_unseen(pairs: Pairs, truth: NDArray[Any], weights: NDArray[np.float64]) -> Floats:
+def fit_unseen(
+    pairs: Pairs,
+    truth: NDArray[Any],
+    weights: NDArray[np.float64],
+    terms: tuple[str, ...] = UNSEEN_TERMS,
+) -> Floats:
     """Coefficients for labels without a training row, fitted to others by their names alone."""
-    design = _core.blend_terms(pairs, UNSEEN_TERMS)
+    design = _core.blend_terms(pairs, terms)
     return _logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
 
 

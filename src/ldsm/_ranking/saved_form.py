@@ -23,7 +23,7 @@ from .._storage.fields import (
     real,
     whole,
 )
-from .blend import KINDS, UNSEEN_TERMS, Blend
+from .blend import KINDS, UNSEEN_MEANING_TERMS, UNSEEN_TERMS, Blend
 from .parts import PARTS
 from .stage import SHORTLIST, SecondStage
 
@@ -164,7 +164,10 @@ def _label_counts(own: NDArray[np.int64] | None, of_model: NDArray[np.int64]) ->
 def _check_blend(blend: Blend) -> None:
     if len(blend.coefficients) != len(blend.terms):
         raise ValueError("its second stage has a wrong number of coefficients")
-    if len(blend.unseen) not in (0, len(UNSEEN_TERMS)):
+    allowed = [0, len(UNSEEN_TERMS)]
+    if "meaning" in blend.needs:
+        allowed.append(len(UNSEEN_MEANING_TERMS))
+    if len(blend.unseen) not in allowed:
         raise ValueError("its second stage has a wrong number of coefficients for unseen labels")
     if blend.unseen and "ranker" not in KINDS[blend.kind].needs:
         raise ValueError("its second stage cannot know unseen labels")

@@ -20,13 +20,17 @@ from .._execution.executor import Control, ThreadExecutor
 from .._matching.evidence import Evidence, long_runs
 from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
+from .._matching.meaning import Meaning
 from .._matching.names import Matches
 from .._matching.part import Part, Scores, Trained, TrainedMatcher, Training
 from .._matching.shortlists import Shortlists
 from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
 from .blend import (
+    KINDS,
     OPTIONS,
+    UNSEEN_MEANING_TERMS,
+    UNSEEN_TERMS,
     Blend,
     Listed,
     Option,
@@ -230,7 +234,7 @@ class _StageTraining:
                 kind = richer
         blend = replace(self._fitted(kind, pairs), most_cosine=self.most_cosine)
         if matchers.names is not None and not self.y.counts.all():
-            blend = replace(blend, unseen=self._unseen(pairs))
+            blend = replace(blend, unseen=self._unseen(kind, pairs))
         if "names" not in blend.needs:
             blend = replace(blend, most_cosine=0.0)
         return self._stage(blend, pairs, trained)
@@ -252,18 +256,29 @@ class _StageTraining:
         coverages = self.held.coverages
         return coverages is not None and int(np.sum(self.truth & (coverages > 0))) >= FEWEST_PAIRS
 
-    def _unseen(self, pairs: Pairs) -> tuple[float, ...]:
+    def _unseen(self, kind: str, pairs: Pairs) -> tuple[float, ...]:
         """Coefficients for labels without rows, fitted to the names of other labels.
 
         Such labels resemble rare ones, so frequent ones count for less. Without enough true and
         false matches there are no coefficients, and these labels have no score.
         """
-        used = pairs.signal("k") > 0
+        used, weights = pairs.signal("k") > 0, np.ones(len(self.truth))
+        terms: tuple[str, ...] = UNSEEN_TERMS
+        if "meaning" in KINDS[kind].needs and self.data.label_vectors is not None:
+            pairs, terms = pairs.with_signal("h", self._meaning_of_names()), UNSEEN_MEANING_TERMS
+            used, weights = self.weights > 0, self.weights
         truth = self.truth[used]
         if min(np.count_nonzero(truth), np.count_nonzero(~truth)) < FEWEST_PAIRS:
             return ()
-        weights = 1 / np.sqrt(pairs.label_counts[used])
-        return rounded(fit_unseen(pairs[used], truth, weights))
+        weights = weights[used] / np.sqrt(pairs.label_counts[used])
+        return rounded(fit_unseen(pairs[used], truth, weights, terms))
+
+    def _meaning_of_names(self) -> Scores:
+        """The scores of held-out pairs by vectors of labels that are made from names alone."""
+        dense, names = self.data.blocks.dense, self.data.label_vectors
+        assert dense is not None and names is not None
+        meaning: Meaning = self.matching.matchers.trained["meaning"].whole
+        return meaning.by_names_alone(names).scores(dense.take(self.held_rows), self.held)
 
     def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> Tested:
         matchers = self.matching.matchers
