@@ -11,8 +11,9 @@ import scipy.sparse as sp
 import naive
 from ldsm import _core
 from ldsm._arrays.labels import label_arrays
-from ldsm._features.dense import DenseRows, LabelVectors, dense_rows
-from ldsm._matching.meaning import Meaning, Space
+from ldsm._features.dense import UNIT, DenseRows, LabelVectors, dense_rows
+from ldsm._matching.meaning import Meaning
+from ldsm._matching.space import RIDGE, NameMap, Space
 from ldsm._trees.columns import Moved, NewColumns
 
 N_ROWS, N_LABELS = 60, 11
@@ -34,7 +35,7 @@ def problem(seed: int, width: int = 6) -> tuple[DenseRows, Any, LabelVectors]:
 
 
 def trained(rows: DenseRows, y: Any, names: LabelVectors | None) -> Meaning:
-    return Space.of(rows).meaning(sp.csr_array(y.T), rows, names)
+    return Meaning.of(Space.of(rows), sp.csr_array(y.T), rows, names)
 
 
 def twin(rows: DenseRows, y: Any, names: LabelVectors | None) -> naive.NaiveMeaning:
@@ -153,14 +154,14 @@ def test_learned_vectors_are_those_of_all_rows() -> None:
     y[7] = 0  # a row without a meaning counts for nothing here, but does in the label counts
     first, later = slice(0, 40), np.arange(40, N_ROWS)
     space = Space.of(rows.rows(0, 40))
-    before = space.meaning(sp.csr_array(y[first].T), rows.rows(0, 40), names)
+    before = Meaning.of(space, sp.csr_array(y[first].T), rows.rows(0, 40), names)
     labels = label_arrays(sp.csr_array(y[later]))
     counts = y[first].sum(axis=0).astype(np.int64)
     blocks = SimpleNamespace(dense=rows.take(later))
     batch = SimpleNamespace(x=blocks, y=labels, counts_before=counts)
     new: Any = SimpleNamespace(new=batch, min_rows=1)
     after = before.learned("meaning", new)
-    expected = space.meaning(sp.csr_array(y.T), rows, names)
+    expected = Meaning.of(space, sp.csr_array(y.T), rows, names)
     for one, other in ((after, expected), (expected, after)):
         unit = one.units[:, None]
         rounding = 1.1 * (before.units[:, None] + unit)
@@ -175,8 +176,8 @@ def test_labels_of_few_rows_are_known_by_their_names() -> None:
     groups, space = sp.csr_array(y.T), Space.of(rows)
     counts = np.delete(y, 7, axis=0).sum(axis=0)
     least = int(np.median(counts)) + 2
-    found, whole = (space.meaning(groups, rows, names, n) for n in (least, 1))
-    alone = space.meaning(groups[:, :0], rows.rows(0, 0), names)
+    found, whole = (Meaning.of(space, groups, rows, names, n) for n in (least, 1))
+    alone = Meaning.of(space, groups[:, :0], rows.rows(0, 0), names)
     few = counts < least
     assert few[names.labels].any() and few.sum() > few[names.labels].sum()
     assert np.array_equal(found.codes[few], alone.codes[few])
@@ -191,6 +192,35 @@ def test_labels_of_few_rows_are_known_by_their_names() -> None:
     assert (shown & (counts + 1 < least)).any()
     after = found.learned("meaning", new)
     assert np.array_equal(after.codes[counts + 1 < least], found.codes[counts + 1 < least])
+
+
+def test_means_are_predicted_from_names() -> None:
+    rng = np.random.default_rng(4)
+    n_labels, n_rows, width = 300, 3000, 8
+    given = dense_rows(rng.normal(size=(n_labels, width)), n_labels)
+    y = np.eye(n_labels)[np.arange(n_rows) % n_labels]
+    # Rows lie elsewhere than names: turned, shifted, and apart from each other.
+    turned = given.values @ rng.normal(size=(width, width)) / UNIT
+    rows = dense_rows(y @ turned + 2 + 0.1 * rng.normal(size=(n_rows, width)), n_rows)
+    names, groups = LabelVectors(np.arange(n_labels), given), sp.csr_array(y.T)
+    space = Space.of(rows)
+    hidden = np.arange(n_labels) % 3 == 0
+    shown = groups.multiply(~hidden[:, None]).tocsr()
+    found = NameMap.of(space, shown, rows, names)
+    assert found is not None
+    # The same regression with NumPy.
+    means, _ = space.deviations(groups, rows)
+    e, m = given.values[~hidden] / UNIT, means[~hidden]
+    e0, m0 = e.mean(axis=0), m.mean(axis=0)
+    covariance = (e - e0).T @ (e - e0) / len(e)
+    covariance += np.eye(width) * np.trace(covariance) / width * (RIDGE + width / len(e))
+    slope = np.linalg.solve(covariance, (e - e0).T @ (m - m0) / len(e))
+    expected = (given.values / UNIT - e0) @ slope + m0
+    np.testing.assert_allclose(found.predicted(given), expected, atol=1e-4)
+    # It is closer to the means of hidden labels than their names are.
+    error = np.square(found.predicted(given)[hidden] - means[hidden]).sum()
+    assert error < 0.3 * np.square(given.values[hidden] / UNIT - space.mean - means[hidden]).sum()
+    assert NameMap.of(space, groups[:, :0], rows.rows(0, 0), names) is None
 
 
 def test_names_of_labels_that_are_new() -> None:

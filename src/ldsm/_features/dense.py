@@ -77,6 +77,11 @@ class LabelVectors:
     labels: NDArray[np.int64]  # ascending
     rows: DenseRows
 
+    def among(self, chosen: NDArray[np.bool_]) -> LabelVectors:
+        """Those of the chosen labels; `chosen` is by label."""
+        own = np.flatnonzero(chosen[self.labels])
+        return LabelVectors(self.labels[own], self.rows.take(own))
+
 
 def dense_rows(
     given: Any, n_rows: int, *, width: int | None = None, name: str = "embeddings"

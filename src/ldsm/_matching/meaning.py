@@ -35,20 +35,15 @@ from .part import (
     Update,
 )
 from .shortlists import Shortlists
+from .space import BITS, LABELS, STEP, Floats, NameMap, Space, mirrored, rounded
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Floats = NDArray[np.float64]
 
 # Chosen on held-out training rows (docs/experiments.md).
 RIDGE = 0.03  # as a share of the mean variance
 # A label's name, or without one the mean of all rows, counts as this many of its rows.
 NAME_ROWS = 3
-# Means are rounded to multiples of a step, the inverse to 20 bits: then products are exact.
-_STEP = 2.0**-19
-_BITS = 20
-_LABELS = 16_384  # worked on together
 _LARGEST_CODE = 127
 
 
@@ -82,12 +77,55 @@ class Meaning(Matcher):
             return None
         space, names = Space.of(rows), data.label_vectors
         least = training.settings["tail_min_rows"]
-        groups = label_csr(data.y.indptr, data.y.indices, data.n_labels).T.tocsr()
-        kept = np.flatnonzero(training.held_out == 0)
-        return HeldOut(
-            space.meaning(groups, rows, names, least),
-            space.meaning(groups[:, kept], rows.take(kept), names, least),
-        )
+
+        def trained(groups: Any, rows: DenseRows) -> Meaning:
+            meaning = cls.of(space, groups, rows, names, least)
+            if names is None:
+                return meaning
+            alone = names.among(data.y.counts < least)
+            if len(alone.labels) == 0:
+                return meaning
+            return meaning.by_names(alone, NameMap.of(space, groups, rows, names, least))
+
+        return HeldOut(trained(_groups(training), rows), trained(*_kept_rows(training)))
+
+    @classmethod
+    def of(
+        cls,
+        space: Space,
+        groups: Any,
+        rows: DenseRows,
+        names: LabelVectors | None,
+        min_rows: int = 1,
+    ) -> Meaning:
+        """The vectors of labels from their rows, for each a sparse row of ones, and names.
+
+        Rows of a label with fewer than `min_rows` do not count.
+        """
+        n_labels, width = groups.shape[0], rows.width
+        codes = np.zeros((n_labels, width), dtype=np.int8)
+        units, biases = np.zeros((2, n_labels), dtype=np.float32)
+        for first in range(0, n_labels, LABELS):
+            part = slice(first, first + LABELS)
+            means, sizes = space.deviations(groups[part], rows)
+            sizes[sizes < min_rows] = 0
+            means *= sizes
+            named = np.zeros(len(sizes), dtype=bool)
+            if names is not None:
+                chosen = np.flatnonzero((names.labels >= first) & (names.labels < part.stop))
+                own = names.labels[chosen] - first
+                means[own] += NAME_ROWS * (names.rows.values[chosen] / UNIT - space.mean)
+                named[own] = True
+            means = rounded(means / (sizes + NAME_ROWS))
+            vectors = means @ space.precision
+            vectors[(sizes[:, 0] == 0) & ~named] = 0
+            codes[part], units[part] = _encoded(vectors)
+            # Codes and means are whole numbers of their steps: these sums are exact in any order.
+            middle = np.rint((space.mean + means / 2) / (STEP / 2))
+            sums = np.einsum("ij,ij->i", codes[part].astype(np.float64), middle)
+            biases[part] = sums * (STEP / 2) * (units[part].astype(np.float64) * UNIT)
+        lower = space.precision[np.tril_indices(width)].astype(np.float32)
+        return cls(codes, units, biases, space.mean.astype(np.float32), lower)
 
     def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
         width = len(self.mean)
@@ -149,21 +187,32 @@ class Meaning(Matcher):
         """With vectors made from names for labels without a vector."""
         new = np.flatnonzero(self.units[names.labels] == 0)
         space = self._space
-        means = _rounded(names.rows.values[new] / UNIT - space.mean)
+        means = rounded(names.rows.values[new] / UNIT - space.mean)
         vectors = means @ space.precision
         return self._with_vectors(names.labels[new], vectors, _products(vectors, means))
 
-    def by_names_alone(self, names: LabelVectors) -> Self:
-        """With vectors made from names alone, as for labels without rows."""
-        blank = replace(self, codes=np.zeros_like(self.codes), units=np.zeros_like(self.units))
-        return blank.with_names(names)
+    def by_names(self, names: LabelVectors, places: NameMap | None) -> Self:
+        """With vectors of these labels that are made from their names alone."""
+        if places is None:
+            return self
+        means = places.predicted(names.rows)
+        vectors = means @ self._space.precision
+        return self._with_vectors(names.labels, vectors, _products(vectors, means))
+
+    def of_names(self, training: Training) -> Self:
+        """With such vectors of all labels, as if none had rows; held-out rows are left out."""
+        names = training.data.label_vectors
+        assert names is not None
+        least = training.settings["tail_min_rows"]
+        places = NameMap.of(self._space, *_kept_rows(training), names, least)
+        return self.by_names(names, places)
 
     @property
     def _space(self) -> Space:
         width = len(self.mean)
         lower = np.zeros((width, width))
         lower[np.tril_indices(width)] = self.precision
-        return Space(self.mean.astype(np.float64), _mirrored(lower))
+        return Space(self.mean.astype(np.float64), mirrored(lower))
 
     def _with_vectors(self, labels: NDArray[np.int64], vectors: Floats, squares: Floats) -> Self:
         """With other vectors for some labels, and their products with their own means."""
@@ -175,94 +224,17 @@ class Meaning(Matcher):
         return type(self)(**arrays)
 
 
-@dataclass(frozen=True, eq=False)
-class Space:
-    """Where the rows of a fit lie: their mean, and the inverse of their covariance and a ridge."""
-
-    mean: Floats  # in steps
-    precision: Floats  # of 20 bits
-
-    @classmethod
-    def of(cls, rows: DenseRows) -> Space:
-        values = rows.values[rows.values.any(axis=1)]
-        rows = DenseRows(values)
-        n, width = max(1, rows.n_rows), rows.width
-        total = rows.values.sum(axis=0, dtype=np.int64).astype(np.float64)
-        mean = _rounded(total / (n * UNIT))
-        share = total / n
-        covariance = rows.products() / n - share[:, None] * share
-        variance = sum(np.diag(covariance).tolist()) / width
-        # Fewer rows than dimensions do not show how all of them vary.
-        ridge = max(variance, 1.0) * (RIDGE + width / n)
-        covariance[np.diag_indices(width)] += ridge
-        return cls(mean, _mirrored(_in_bits(_inverse(covariance) * float(UNIT) ** 2)))
-
-    def deviations(self, groups: Any, rows: DenseRows) -> tuple[Floats, Floats]:
-        """The means of groups of rows, sparse rows of ones, less the mean of all; their sizes."""
-        telling = rows.values.any(axis=1)
-        sizes = np.asarray(groups @ telling.astype(np.float64))[:, None]
-        means = rows.sums(groups) / (UNIT * np.maximum(sizes, 1))
-        return np.where(sizes > 0, _rounded(means - self.mean), 0.0), sizes
-
-    def meaning(
-        self, groups: Any, rows: DenseRows, names: LabelVectors | None, min_rows: int = 1
-    ) -> Meaning:
-        """The vectors of labels from their rows, for each a sparse row of ones, and names.
-
-        Rows of a label with fewer than `min_rows` do not count.
-        """
-        n_labels, width = groups.shape[0], rows.width
-        codes = np.zeros((n_labels, width), dtype=np.int8)
-        units, biases = np.zeros((2, n_labels), dtype=np.float32)
-        for first in range(0, n_labels, _LABELS):
-            part = slice(first, first + _LABELS)
-            means, sizes = self.deviations(groups[part], rows)
-            sizes[sizes < min_rows] = 0
-            means *= sizes
-            named = np.zeros(len(sizes), dtype=bool)
-            if names is not None:
-                chosen = np.flatnonzero((names.labels >= first) & (names.labels < part.stop))
-                own = names.labels[chosen] - first
-                means[own] += NAME_ROWS * (names.rows.values[chosen] / UNIT - self.mean)
-                named[own] = True
-            means = _rounded(means / (sizes + NAME_ROWS))
-            vectors = means @ self.precision
-            vectors[(sizes[:, 0] == 0) & ~named] = 0
-            codes[part], units[part] = _encoded(vectors)
-            # Codes and means are whole numbers of their steps: these sums are exact in any order.
-            middle = np.rint((self.mean + means / 2) / (_STEP / 2))
-            sums = np.einsum("ij,ij->i", codes[part].astype(np.float64), middle)
-            biases[part] = sums * (_STEP / 2) * (units[part].astype(np.float64) * UNIT)
-        lower = self.precision[np.tril_indices(width)].astype(np.float32)
-        return Meaning(codes, units, biases, self.mean.astype(np.float32), lower)
+def _groups(training: Training) -> Any:
+    """For each label a sparse row with a one for each of its rows."""
+    y = training.data.y
+    return label_csr(y.indptr, y.indices, y.n_labels).T.tocsr()
 
 
-def _inverse(matrix: Floats) -> Floats:
-    """Of a symmetric positive matrix, by elimination: each number alone, in a fixed order."""
-    out = matrix.copy()
-    for k in range(len(out)):
-        pivot = 1 / out[k, k]
-        column = out[:, k].copy()
-        row = column * pivot
-        out -= column[:, None] * row
-        out[k] = out[:, k] = row
-        out[k, k] = -pivot
-    return np.asarray(-out)
-
-
-def _mirrored(matrix: Floats) -> Floats:
-    """The lower triangle, and the same above it."""
-    return np.asarray(np.tril(matrix) + np.tril(matrix, -1).T)
-
-
-def _in_bits(matrix: Floats) -> Floats:
-    """Rounded to multiples of a power of two, at most 2**20 of them."""
-    step = 2.0 ** (np.frexp(np.abs(matrix).max())[1] - _BITS)
-    return np.asarray(np.rint(matrix / step) * step)
-
-
-def _rounded(means: Floats) -> Floats:
-    return np.asarray(np.rint(means / _STEP) * _STEP)
+def _kept_rows(training: Training) -> tuple[Any, DenseRows]:
+    """The same without held-out rows, and the rows that are left."""
+    dense, kept = training.data.blocks.dense, np.flatnonzero(training.held_out == 0)
+    assert dense is not None
+    return _groups(training)[:, kept], dense.take(kept)
 
 
 def _encoded(vectors: Floats) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
@@ -283,7 +255,7 @@ def _products(vectors: Floats, means: Floats) -> Floats:
     The vectors are rounded to 20 bits, so that the sums are exact in any order.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
-    scale = np.where(largest > 0, largest, 1.0) / 2**_BITS
-    whole = np.broadcast_to(np.rint(means / (_STEP / 2)), vectors.shape)
+    scale = np.where(largest > 0, largest, 1.0) / 2**BITS
+    whole = np.broadcast_to(np.rint(means / (STEP / 2)), vectors.shape)
     sums = np.einsum("ij,ij->i", np.rint(vectors / scale), whole)
-    return np.asarray(sums[:, None] * (scale * (_STEP / 2)))
+    return np.asarray(sums[:, None] * (scale * (STEP / 2)))

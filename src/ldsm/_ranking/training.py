@@ -275,10 +275,11 @@ class _StageTraining:
 
     def _meaning_of_names(self) -> Scores:
         """The scores of held-out pairs by vectors of labels that are made from names alone."""
-        dense, names = self.data.blocks.dense, self.data.label_vectors
-        assert dense is not None and names is not None
+        dense = self.data.blocks.dense
+        assert dense is not None
         meaning: Meaning = self.matching.matchers.trained["meaning"].whole
-        return meaning.by_names_alone(names).scores(dense.take(self.held_rows), self.held)
+        by_names = meaning.of_names(self.training)
+        return by_names.scores(dense.take(self.held_rows), self.held)
 
     def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> Tested:
         matchers = self.matching.matchers
