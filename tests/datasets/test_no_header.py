@@ -50,6 +50,57 @@ def test_wrong_columns(table, columns, message):
         datasets.load_table(table, header=False, **columns)
 
 
+QUOTED = '"so" happy\t0\nhm "ok"\t1\n"all"\t2\n'
+
+
+def test_quotes_may_be_characters_like_others(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text(QUOTED)
+    with pytest.raises(ValueError, match=r"rows.tsv:1: .* If quotes are .* use quotes=False"):
+        datasets.load_table(path, header=False)
+    data = datasets.load_table(path, header=False, quotes=False)
+    assert list(data.texts) == ['"so" happy', 'hm "ok"', '"all"']
+    copy = tmp_path / "copy.tsv"
+    datasets.save_table(data, copy, header=False, quotes=False)
+    assert copy.read_text().splitlines() == QUOTED.splitlines()
+    lines = Dataset.from_texts(["two\nlines"], [["a"]])
+    with pytest.raises(ValueError, match="a delimiter or a line end needs quotes. Got"):
+        datasets.save_table(lines, copy, quotes=False)
+
+
+def test_first_try_of_a_new_user(tmp_path, capsys, monkeypatch):
+    """A table without a header, with label numbers and quotes; every error names the next step."""
+    monkeypatch.chdir(tmp_path)
+    names_file(tmp_path)
+    rows = [f"so {text} {i}\t{labels}\tid{i}\n" for i in range(40) for text, labels in ROWS]
+    rows.append('"quoted" words\t0\tid\n')
+    for name in ("train.tsv", "test.tsv"):
+        (tmp_path / name).write_text("".join(rows))
+    run, model = within(capsys), ("-o", "m.ldsm")
+    first = run("train", "train.tsv", *model)
+    assert first.code == 1 and "use --no-header" in first.err
+    second = run("train", "train.tsv", *model, "--no-header", "--label-names", "names.txt")
+    assert second.code == 1 and "use --no-quotes" in second.err
+    form = ("--no-header", "--no-quotes", "--label-names", "names.txt")
+    assert run("train", "train.tsv", *model, *form, "--n-estimators", 3).code == 0
+    assert ldsm.load("m.ldsm").classes_.tolist() == sorted(NAMES)
+    for command in (("evaluate",), ("report", "-o", "r.html"), ("learn", "-o", "n.ldsm")):
+        forgotten = run(command[0], "m.ldsm", "test.tsv", *command[1:])
+        assert forgotten.code == 1 and "--label-names names.txt: use that option" in forgotten.err
+        known = run(command[0], "m.ldsm", "test.tsv", *command[1:], "--label-names", "names.txt")
+        assert known.code == 0
+    assert (
+        run("evaluate", "m.ldsm", "test.tsv", "--label-names", "names.txt", "--json").json[
+            "precision@1"
+        ]
+        > 0.5
+    )
+    # Names, such as those of a held-out file, are known labels.
+    split = ("--validation", 0.2, "--held-out", "held.tsv")
+    assert run("train", "train.tsv", *model, *form, "--n-estimators", 3, *split).code == 0
+    assert run("evaluate", "m.ldsm", "held.tsv").code == 0
+
+
 def test_empty_table(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("")

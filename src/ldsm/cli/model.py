@@ -22,6 +22,8 @@ from ..text.tagger import give_encoder
 from .command import wrong_use
 from .screen import Screen
 
+LABEL_NAMES = "label_names"  # in the training record: the file that named the labels
+
 
 @dataclass(frozen=True)
 class Model:
@@ -70,7 +72,22 @@ class Model:
     def checked(self, data: Dataset) -> Dataset:
         """The data, if the model can read it; otherwise an error that names the model's file."""
         check_kind(self.estimator, data, self.path)
+        self._check_codes(data)
         return data
+
+    def _check_codes(self, data: Dataset) -> None:
+        """Raise an error for numbers or codes as labels, if the model was trained on their names.
+
+        Each of them would count as a new label.
+        """
+        file, labels = self.fitted.training.get(LABEL_NAMES), list(data.label_names or ())
+        known = self.fitted.columns
+        are_codes = all(any(map(str.isdigit, label)) and label not in known for label in labels)
+        if isinstance(file, str) and labels and are_codes:
+            raise ValueError(
+                f"The labels of the data, such as {labels[0]!r:.80}, are unknown to {self.path}, "
+                f"which was trained with --label-names {file}: use that option here, too."
+            )
 
     def rows(self, rows: Dataset | Sequence[str]) -> Blocks:
         """Texts or rows of features in the model's features; unknown features are left out."""

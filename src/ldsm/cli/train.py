@@ -176,7 +176,7 @@ def train(
         propensities = model.fitted.propensities()
         scores = Evaluation(model.estimator, kept).scores(propensities=propensities)
         model.note(validation=plain(scores.as_dict()))
-    model.note(reading=reader.remembered(rows))
+    model.note(reading=reader.remembered(rows), **reader.named_by())
     model.estimator.save(output)
     taken = model.fitted.training.get("trees_from_checkpoint", 0)
     if taken:

@@ -25,15 +25,20 @@ class BrokenRow(ValueError):
 
 
 def csv_rows(
-    lines: Iterable[Line], delimiter: str, max_length: int = MAX_LINE_LENGTH
+    lines: Iterable[Line],
+    delimiter: str,
+    max_length: int = MAX_LINE_LENGTH,
+    *,
+    quotes: bool = True,
 ) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line; an empty line is a row of no cells.
 
-    A row of several lines may have `max_length` characters.
+    A row of several lines may have `max_length` characters. Without `quotes`, these are characters
+    like others.
     """
     rest = iter(lines)
     for number, line in rest:
-        if '"' in line:
+        if quotes and '"' in line:
             yield number, _quoted_row(number, line, rest, delimiter, max_length)
         else:
             text = _without_end(number, line, line)

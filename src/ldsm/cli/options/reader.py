@@ -57,6 +57,11 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     ),
     "delimiter": ("delimiter", str, "Separator between the cells of a table."),
     "no_header": ("header", bool, "The table has no header line: columns are numbered from 1."),
+    "no_quotes": (
+        "quotes",
+        bool,
+        "Quotes in a table are characters like others: every line is a row.",
+    ),
     "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
     "max_line_length": (
         "max_line_length",
@@ -83,6 +88,7 @@ _REMEMBERED = (
     "separator",
     "delimiter",
     "no_header",
+    "no_quotes",
     "encoding",
     "zero_based",
 )
@@ -150,10 +156,8 @@ class Reader:
             return self
         arguments = dict(self.arguments)
         column, delimiter = arguments.get("label_field", "labels"), arguments.get("delimiter")
-        header = not arguments.get("no_header", False)
-        arguments["separator"] = guess_separator(
-            path, column, delimiter, header=header, **self.of_lines
-        )
+        form = {name: not arguments.get(f"no_{name}", False) for name in ("header", "quotes")}
+        arguments["separator"] = guess_separator(path, column, delimiter, **form, **self.of_lines)
         return replace(self, arguments=arguments)
 
     def remembered(self, data: Dataset | None = None) -> dict[str, Any]:
@@ -161,6 +165,11 @@ class Reader:
         stored = {} if data is None else _well_formed(data.reading)
         given = {name: value for name, value in self.arguments.items() if name in _REMEMBERED}
         return {**stored, **given}
+
+    def named_by(self) -> dict[str, str]:
+        """The name of the file of label names, if there is one, to save in a model."""
+        file = self.arguments.get("label_names")
+        return {} if file is None else {"label_names": file.name}
 
     def as_trained(self, training: Mapping[str, Any], path: Path) -> Reader:
         """This reader with the options saved in a model, where none are given.

@@ -44,6 +44,7 @@ def iter_table(
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
     header: bool = True,
+    quotes: bool = True,
     label_names: LabelNames | None = None,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for tables larger than memory.
@@ -51,7 +52,7 @@ def iter_table(
     Parameters
     ----------
     path : path
-        Cells are quoted as in spreadsheets; plain, ``.gz`` or ``.bz2``.
+        Plain, ``.gz`` or ``.bz2``.
     text : str or int, or list of these
         The column that holds the document, or several, such as ``["title", "body"]``, which are
         joined by newlines.
@@ -70,6 +71,9 @@ def iter_table(
     header : bool, default=True
         Whether the first row has the column names. If not, columns are numbered from 1, and the
         first is the text and the second the labels, unless others are given.
+    quotes : bool, default=True
+        Whether quotes enclose cells, as spreadsheets write them. If not, they are characters like
+        others, and every line is a row.
     label_names : sequence of str, mapping or path, optional
         Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
         name per line, or a code, a tab and a name.
@@ -106,6 +110,7 @@ def iter_table(
         encoding=encoding,
         max_line_length=max_line_length,
         header=header,
+        quotes=quotes,
         label_names=label_names,
     ):
         yield document.text, document.labels
@@ -121,13 +126,14 @@ def read_table(
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
     header: bool = True,
+    quotes: bool = True,
     label_names: LabelNames | None = None,
     id_field: str | None = None,
 ) -> Iterator[Document]:
     """Like :func:`iter_table`, with the ids in a column."""
     if separator == "":
         raise ValueError("separator must be a string of at least one character. Got ''.")
-    table = _Table(path, _delimiter(path, delimiter), encoding, max_line_length, header)
+    table = _Table(path, _delimiter(path, delimiter), encoding, max_line_length, header, quotes)
     if not header:
         text = by_number(text, "text", "1")
         labels = None if labels is None else by_number(labels, "labels", "2")[0]
@@ -196,6 +202,7 @@ def load_table(
     encoding: str = UTF8,
     max_line_length: int = MAX_LINE_LENGTH,
     header: bool = True,
+    quotes: bool = True,
     label_names: LabelNames | None = None,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_table` for the format.
@@ -219,6 +226,9 @@ def load_table(
     header : bool, default=True
         Whether the first row has the column names. If not, columns are numbered from 1, and the
         first is the text and the second the labels, unless others are given.
+    quotes : bool, default=True
+        Whether quotes enclose cells, as spreadsheets write them. If not, they are characters like
+        others, and every line is a row.
     label_names : sequence of str, mapping or path, optional
         Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
         name per line, or a code, a tab and a name.
@@ -237,6 +247,7 @@ def load_table(
         encoding=encoding,
         max_line_length=max_line_length,
         header=header,
+        quotes=quotes,
         label_names=label_names,
     )
     return Dataset.from_documents(documents, printable(path))
@@ -251,6 +262,7 @@ def save_table(
     separator: str = ",",
     delimiter: str | None = None,
     header: bool = True,
+    quotes: bool = True,
 ) -> None:
     """Write a Dataset of documents as a table; label names must not contain the separator.
 
@@ -272,6 +284,8 @@ def save_table(
         Separator between cells; by default a comma for ``.csv``, a tab for ``.tsv`` and ``.tab``.
     header : bool, default=True
         Whether to write column names. If not, columns are numbered from 1; those between are empty.
+    quotes : bool, default=True
+        Whether to enclose cells in quotes that need them. If not, such cells raise an error.
 
     Examples
     --------
@@ -297,7 +311,8 @@ def save_table(
     with writing(path) as file:
         lines = io.TextIOWrapper(file, encoding="utf-8", newline="")
         # The default line end "\\r\\n" makes the writer quote cells that hold either character.
-        writer = csv.writer(lines, delimiter=_delimiter(path, delimiter))
+        style: Any = {} if quotes else {"quoting": csv.QUOTE_NONE, "quotechar": None}
+        writer = csv.writer(lines, delimiter=_delimiter(path, delimiter), **style)
         width, first, last = len(columns), 0, len(columns) - 1
         if header:
             writer.writerow(columns)
@@ -307,7 +322,12 @@ def save_table(
         for document, names in zip(data.texts, data.labels, strict=True):
             row = [""] * width
             row[first], row[last] = document, separator.join(str(name) for name in names)
-            writer.writerow(row)
+            try:
+                writer.writerow(row)
+            except csv.Error:  # only without quotes
+                raise ValueError(
+                    f"A cell with a delimiter or a line end needs quotes. Got {row!r:.100}."
+                ) from None
         lines.detach()  # flushes, without closing the file
 
 
@@ -349,6 +369,7 @@ class _Table:
     encoding: str = UTF8
     max_line_length: int = MAX_LINE_LENGTH
     header: bool = True
+    quotes: bool = True
 
     def opened(self) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
         """The names or numbers of the columns, and the rows."""
@@ -364,9 +385,13 @@ class _Table:
         # Line ends within quotes belong to the cell.
         lines = read_lines(path, keep_ends=True, encoding=self.encoding, max_line_length=most)
         try:
-            yield from csv_rows(lines, self.delimiter, most)
+            yield from csv_rows(lines, self.delimiter, most, quotes=self.quotes)
         except BrokenRow as row:
-            raise malformed(path, row.number, f"is not a row of a table: {row}", row.text) from None
+            problem = f"is not a row of a table: {row}"
+            if self.quotes and '"' in row.text:
+                way_out = f"use {argument('quotes', False)}"
+                problem += f". If quotes are characters like others here, {way_out}"
+            raise malformed(path, row.number, problem, row.text) from None
 
     def first_rows(self) -> list[list[str]]:
         """Some rows after the first; none for a pipe, which can be read only once."""
