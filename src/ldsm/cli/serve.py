@@ -12,6 +12,7 @@ import typer
 
 from .._storage.atomic import check_writable
 from .command import wrong_use
+from .options.model import EncoderOption
 from .screen import Screen
 
 _SIZES = {"": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
@@ -79,6 +80,7 @@ def serve(
             help="Folder for correction files. [dim]\\[default: next to the models][/dim]",
         ),
     ] = None,
+    encoder: EncoderOption = None,
     root_path: Annotated[
         str,
         typer.Option(metavar="PATH", help="Path prefix under which a proxy exposes the service."),
@@ -140,6 +142,7 @@ def serve(
         **{name: value for name, value in limits.items() if value is not None},
         api_key_file=None if api_key_file is None else api_key_file.absolute(),
         corrections=None if corrections is None else corrections.absolute(),
+        encoder=None if encoder is None else encoder.absolute(),
         learn=learn,
         allow_origins=tuple(allow_origin or ()),
         allowed_hosts=tuple(allowed_host or ()),

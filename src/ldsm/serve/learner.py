@@ -22,7 +22,7 @@ from ..classifier import hold_model
 from ..text import TextTagger
 from ..text.fitted import fitted_text, hold_text
 from .corrections import CorrectionFile, CorrectionReader, Document
-from .models import ServedModel, opened
+from .models import ServedModel
 
 log = logging.getLogger("ldsm.serve")
 _LOOK_EVERY = 0.5  # seconds between two checks of files that other processes write
@@ -114,7 +114,7 @@ class Learner:
     def _open(self, signature: Signature) -> None:
         """Load the current model file, also if another process has written it."""
         try:
-            tagger = opened(self._model.path)
+            tagger = self._model.load()
             model = tagger.classifier_.model_
             check_can_learn(model)
         except ValueError:

@@ -8,15 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from .._loading import load
 from .._storage.container import ModelFileError
 from .._storage.locks import Signature, signature_of
 from ..text import TextTagger
+from ..text.encoders.onnx import OnnxEncoder
 from ..text.fitted import fitted_text
+from ..text.tagger import give_encoder
 from .labels import LabelDirectory
+from .settings import Settings
 
 log = logging.getLogger("ldsm.serve")
+Encode = Callable[[list[str]], Any]
 
 
 class NoSuchModel(KeyError):
@@ -53,13 +58,29 @@ class ServedModel:
     file cannot be loaded, the error is logged once, and the last good model stays in use.
     """
 
-    def __init__(self, name: str, path: Path, reloaded: Callable[[str], None]) -> None:
-        self.name, self.path, self._reloaded = name, path, reloaded
+    def __init__(
+        self, name: str, path: Path, reloaded: Callable[[str], None], encoder: Encode | None = None
+    ) -> None:
+        self.name, self.path, self._reloaded, self._encoder = name, path, reloaded, encoder
         self.problem: str | None = None  # why the current file is not in use
         self._lock = threading.Lock()
         self._refused: Signature | None = None
         signature = signature_of(path)
-        self._opened = Opened(name, opened(path), signature)
+        self._opened = Opened(name, self.load(), signature)
+
+    def load(self) -> TextTagger:
+        """The tagger of the file, ready to answer.
+
+        It is read into memory, because a program that writes to a mapped file can crash the
+        process.
+        """
+        model = load(self.path)
+        if not isinstance(model, TextTagger):
+            raise ValueError(f"A service needs models that read texts. {self.path} reads features.")
+        if self._encoder is not None and fitted_text(model).encoder is not None:
+            give_encoder(model, self._encoder)
+        model.predict(["ready"])  # fills the caches
+        return model
 
     @property
     def last(self) -> Opened:
@@ -94,7 +115,7 @@ class ServedModel:
                 signature = signature_of(self.path)
                 if signature in (self._opened.signature, self._refused):
                     return
-                tagger = opened(self.path)
+                tagger = self.load()
         except (ModelFileError, OSError, ValueError, MemoryError) as error:
             self._refuse(str(error), signature)
             return
@@ -117,6 +138,7 @@ class Models:
         self,
         paths: Sequence[Path],
         reloaded: Callable[[str], None] = lambda name: None,
+        encoder: Encode | None = None,
     ) -> None:
         self._models: dict[str, ServedModel] = {}
         for path in paths:
@@ -125,7 +147,9 @@ class Models:
                 raise ValueError(
                     f"The models of a service must have different names. Got {name!r} twice."
                 )
-            self._models[name] = ServedModel(name, path, reloaded)
+            self._models[name] = ServedModel(name, path, reloaded, encoder)
+        if encoder is not None and not any(model.last.fitted.encoder for model in self):
+            raise ValueError("No model of the service was trained with an encoder.")
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())
@@ -137,18 +161,11 @@ class Models:
             raise NoSuchModel(name) from None
 
 
+def encoder_of(settings: Settings) -> OnnxEncoder | None:
+    """The encoder of a service, which uses all processors for the texts of a batch."""
+    return None if settings.encoder is None else OnnxEncoder(settings.encoder, n_jobs=-1)
+
+
 def name_of(path: Path) -> str:
     """The name of a model."""
     return path.name.removesuffix(".ldsm")
-
-
-def opened(path: Path) -> TextTagger:
-    """The tagger of a file, ready to answer.
-
-    It is read into memory, because a program that writes to a mapped file can crash the process.
-    """
-    model = load(path)
-    if not isinstance(model, TextTagger):
-        raise ValueError(f"A service needs models that read texts. {path} reads features.")
-    model.predict(["ready"])  # fills the caches
-    return model

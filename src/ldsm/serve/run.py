@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from .app import create_app
 from .http.hosts import hosts_of
 from .http.protocol import LimitedProtocol
-from .models import Models
+from .models import Models, encoder_of
 from .settings import Settings
 
 MODELS, SETTINGS = "LDSM_SERVE_MODELS", "LDSM_SERVE_SETTINGS"  # of the environment
@@ -87,7 +87,7 @@ def run(
         ready()
         uvicorn.run(app, **options)
         return
-    Models(models)  # report errors once, not once per process
+    Models(models, encoder=encoder_of(settings))  # report errors once, not once per process
     with tempfile.TemporaryDirectory(prefix="ldsm-metrics-") as folder, ExitStack() as stack:
         environment = {
             MODELS: json.dumps([str(path.absolute()) for path in models]),

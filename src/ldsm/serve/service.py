@@ -19,7 +19,7 @@ from .._storage.strings import is_unicode
 from .batching import Batcher, Busy
 from .corrections import CorrectionFile, Document
 from .learner import Learner
-from .models import Models, Opened
+from .models import Models, Opened, encoder_of
 from .settings import Settings
 from .telemetry import Telemetry
 
@@ -77,7 +77,12 @@ class Service:
 
     def __init__(self, paths: Sequence[Path], settings: Settings, telemetry: Telemetry) -> None:
         self.settings, self.telemetry = settings, telemetry
-        self.models = Models(paths, lambda name: telemetry.reloads.labels(name).inc())
+        encoder = encoder_of(settings)
+        self.models = Models(
+            paths,
+            lambda name: telemetry.reloads.labels(name).inc(),
+            None if encoder is None else telemetry.timed(encoder),
+        )
         if settings.learn:
             for model in self.models:
                 check_keeps_masses(model.last.tagger.classifier_.model_)

@@ -34,6 +34,8 @@ class Settings:
         the health checks.
     corrections : path, optional
         The folder for correction files; by default next to the models.
+    encoder : path, optional
+        The encoder of models that were trained with one: a folder or an ``.onnx`` file.
     learn : bool, default=False
         Whether corrections are learned as they arrive.
     save_every : float, default=30
@@ -56,6 +58,7 @@ class Settings:
     timeout: float = 30.0
     api_key_file: Path | None = None
     corrections: Path | None = None
+    encoder: Path | None = None
     learn: bool = False
     save_every: float = 30.0
     allow_origins: tuple[str, ...] = ()
@@ -93,7 +96,7 @@ class Settings:
             The output of `to_json`.
         """
         values = json.loads(text)
-        for name in ("api_key_file", "corrections"):
+        for name in ("api_key_file", "corrections", "encoder"):
             values[name] = None if values[name] is None else Path(values[name])
         for name in ("allow_origins", "allowed_hosts"):
             values[name] = tuple(values[name])

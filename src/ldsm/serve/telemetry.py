@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
+from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
@@ -15,8 +17,9 @@ from prometheus_client import (
 )
 from starlette.types import Scope
 
+from ..text.encoders.onnx import OnnxEncoder
 from .http.guards import path_of
-from .models import ServedModel
+from .models import Encode, ServedModel
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -27,6 +30,20 @@ FACTS = {
     "trees": "Number of trees of a model.",
 }
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where several processes share metrics
+
+
+class TimedEncoder:
+    """An encoder that adds its time to a counter."""
+
+    def __init__(self, encoder: OnnxEncoder, seconds: Counter) -> None:
+        self._encoder, self._seconds, self.name = encoder, seconds, encoder.name
+
+    def __call__(self, texts: list[str]) -> Any:
+        started = time.perf_counter()
+        try:
+            return self._encoder(texts)
+        finally:
+            self._seconds.inc(time.perf_counter() - started)
 
 
 class Telemetry:
@@ -53,6 +70,10 @@ class Telemetry:
             "ldsm_processor_seconds", "CPU seconds by step: features of texts, or the model.",
             ["model", "step"], registry=registry,
         )  # fmt: skip
+        self.encoder_seconds = Counter(
+            "ldsm_encoder_seconds", "Seconds in the encoder of texts, whatever for.",
+            registry=registry,
+        )  # fmt: skip
         self.corrections = Counter(
             "ldsm_corrections", "Number of corrections saved.", ["model"], registry=registry
         )
@@ -73,6 +94,10 @@ class Telemetry:
             "ldsm_model_modified_seconds", "Unix time at which the model file was written.",
             ["model"], registry=registry, multiprocess_mode="mostrecent",
         )  # fmt: skip
+
+    def timed(self, encoder: OnnxEncoder) -> Encode:
+        """The encoder, whose time is counted."""
+        return TimedEncoder(encoder, self.encoder_seconds)
 
     def count_request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request; unknown paths are counted together."""

@@ -59,7 +59,8 @@ function nameInText(facts) {
 function mainStage(facts) {
   const [name] = Object.entries(facts.shares).reduce((a, b) => (b[1] > a[1] ? b : a), ["", 0]);
   return { trees: "because similar texts have it", tail: "because similar texts have it",
-    frequency: "because many texts have it", "sub-words": "because of parts of words" }[name]
+    frequency: "because many texts have it", "sub-words": "because of parts of words",
+    meaning: "because of what the text means" }[name]
     ?? "for many small reasons";
 }
 
