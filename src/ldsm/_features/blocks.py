@@ -131,9 +131,12 @@ class Blocks:
 
         These are `FeatureArrays`, or `DenseRows` for a part that reads the dense block.
         """
-        if READS[part] == (DENSE,):
+        wanted, arrays = READS[part], self.arrays
+        if len(arrays) == 1 and MAIN in wanted:  # as in most models of matrices
+            return arrays[MAIN]
+        if wanted == (DENSE,):
             return self.dense
-        found = tuple(name for name in READS[part] if name in self.arrays)
+        found = tuple(name for name in wanted if name in arrays)
         if not found:
             return _without_features(self.main, 0)
         return self._joined(found)

@@ -351,14 +351,14 @@ def _by_chunk(
     answer: Callable[[Blocks, Control], Answer], x: Blocks, n_jobs: int | None
 ) -> list[Answer]:
     """The answers for consecutive rows. No row's answer depends on its chunk."""
-    size = _CHUNK
-    if PARALLEL_ROWS <= x.n_rows < _CHUNK:
+    size, n_rows = _CHUNK, x.n_rows
+    if PARALLEL_ROWS <= n_rows < _CHUNK:
         # Small batches cost more per row, so there are as many as threads, and with one thread one.
-        size = -(-x.n_rows // ThreadExecutor(n_jobs).at_once)
-    with out_of_memory(f"predict {x.n_rows:,} rows"):
-        if x.n_rows <= size:
+        size = -(-n_rows // ThreadExecutor(n_jobs).at_once)
+    with out_of_memory(f"predict {n_rows:,} rows"):
+        if n_rows <= size:
             return [answer(x, Control.unshared())]
-        executor = ThreadExecutor(n_jobs) if x.n_rows <= _CHUNK else stage_executor(n_jobs)
-        starts = range(0, x.n_rows, size)
-        chunks = [(start, min(start + size, x.n_rows)) for start in starts]
+        executor = ThreadExecutor(n_jobs) if n_rows <= _CHUNK else stage_executor(n_jobs)
+        starts = range(0, n_rows, size)
+        chunks = [(start, min(start + size, n_rows)) for start in starts]
         return executor.map(_RowsTask(answer, x), chunks, name="chunk")
