@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..._storage.paths import PathLike, printable
+from ..._storage.text_files import MAX_LINE_LENGTH, MOST_TIMES, malformed
+from ..._wording import argument
 from ..dataset import Dataset
 from .document import Document, field_names
 from .label_names import LabelNames, names_by_label
@@ -15,6 +21,9 @@ from .records import column_number, read_records
 
 _ROWS_AT_ONCE = 1024
 _PARQUET, _FILE = b"PAR1", b"ARROW1"  # first bytes
+# Columns repeat values: a file of this size in memory may be of any size on disk.
+_UNCHECKED_BYTES = 64 << 20
+_VALUE_BYTES = 16  # at least, of each value in memory
 
 
 def iter_arrow(
@@ -24,6 +33,7 @@ def iter_arrow(
     labels: str | None = "labels",
     separator: str | None = None,
     label_names: LabelNames | None = None,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[tuple[str, list[str]]]:
     """Documents one at a time, for files larger than memory.
 
@@ -43,6 +53,8 @@ def iter_arrow(
         Names of the labels, if the file has numbers, counted from 0, or codes. A text file has a
         name per line, or a code, a tab and a name. By default those in the file, as written by
         Hugging Face's datasets.
+    max_line_length : int, default=4194304
+        The most UTF-8 bytes of a row's text, or of its labels.
 
     Yields
     ------
@@ -54,7 +66,12 @@ def iter_arrow(
         For a damaged file, a missing column or a value of another type, with file and row.
     """
     for document in read_arrow(
-        path, text=text, labels=labels, separator=separator, label_names=label_names
+        path,
+        text=text,
+        labels=labels,
+        separator=separator,
+        label_names=label_names,
+        max_line_length=max_line_length,
     ):
         yield document.text, document.labels
 
@@ -66,6 +83,7 @@ def load_arrow(
     labels: str = "labels",
     separator: str | None = None,
     label_names: LabelNames | None = None,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Dataset:
     """Read documents and their label names; see :func:`iter_arrow` for the formats.
 
@@ -81,6 +99,8 @@ def load_arrow(
         Separator between labels, if the column holds them as one string.
     label_names : sequence of str, mapping or path, optional
         Names of the labels, if the file has numbers or codes; see :func:`iter_arrow`.
+    max_line_length : int, default=4194304
+        The most UTF-8 bytes of a row's text, or of its labels.
 
     Returns
     -------
@@ -88,7 +108,12 @@ def load_arrow(
         With `texts`; its `label_names` are those of the file, sorted.
     """
     documents = read_arrow(
-        path, text=text, labels=labels, separator=separator, label_names=label_names
+        path,
+        text=text,
+        labels=labels,
+        separator=separator,
+        label_names=label_names,
+        max_line_length=max_line_length,
     )
     return Dataset.from_documents(documents, printable(path))
 
@@ -101,6 +126,7 @@ def read_arrow(
     separator: str | None = None,
     label_names: LabelNames | None = None,
     id_field: str | None = None,
+    max_line_length: int = MAX_LINE_LENGTH,
 ) -> Iterator[Document]:
     """Like :func:`iter_arrow`, with the ids in a column."""
     texts, source = field_names(text), printable(path)
@@ -116,13 +142,15 @@ def read_arrow(
 
         def records() -> Iterator[Sequence[Any]]:
             used = list(dict.fromkeys(name for name, _ in chosen))
+            fields = [*texts, labels, id_field]
+            sizes = _Sizes(path, max_line_length)
             for batch in batches(used):
-                values = {name: batch.column(name).to_pylist() for name in used}
-                nothing = [None] * batch.num_rows
-                columns = [values[name] for name in texts]
-                columns.append(nothing if labels is None else values[labels])
-                columns.append(nothing if id_field is None else values[id_field])
-                yield from zip(*columns, strict=True)
+                sizes.add(batch)
+                values = {name: map(_as_python, batch.column(name)) for name in used}
+                # One row at a time: equal values take memory once in Arrow, but not in Python.
+                for _ in range(batch.num_rows):
+                    row = {name: next(column) for name, column in values.items()}
+                    yield [None if name is None else row[name] for name in fields]
 
         yield from read_records(
             records(), source, n_texts=len(texts), separator=separator, names=names
@@ -137,6 +165,81 @@ def _names_in(schema: Any, labels: str) -> list[str] | None:
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     return names if isinstance(names, list) and all(type(n) is str for n in names) else None
+
+
+def _as_python(value: Any) -> Any:
+    return value.as_py()
+
+
+class _Sizes:
+    """Checks that rows have no odd size, and that a file is not small beside its rows."""
+
+    def __init__(self, path: PathLike, max_line_length: int) -> None:
+        self._source, self._most = printable(path), max_line_length
+        self._n_rows, self._n_bytes, self._allowed = 0, 0, most_bytes(path)
+
+    def add(self, batch: Any) -> None:
+        for column in batch.columns:
+            sizes = value_sizes(column)
+            if len(long := np.flatnonzero(sizes > self._most)):
+                problem = (
+                    f"a text, or labels, of more than {self._most:,} bytes; "
+                    f"{argument('max_line_length')} allows more"
+                )
+                raise malformed(self._source, self._n_rows + int(long[0]) + 1, problem)
+            self._n_bytes += int(sizes.sum())
+        self._n_rows += batch.num_rows
+        if self._n_bytes > self._allowed:
+            raise _swollen(self._source)
+
+
+def value_sizes(array: Any) -> NDArray[np.int64]:
+    """The bytes of each value of an Arrow array; those of numbers do not count."""
+    import pyarrow
+    import pyarrow.compute
+
+    kind = array.type
+    if pyarrow.types.is_dictionary(kind):
+        sizes = value_sizes(array.dictionary)
+        own = array.indices.fill_null(len(sizes)).to_numpy(zero_copy_only=False)
+        return np.asarray(np.append(sizes, 0)[own], dtype=np.int64)
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
+        lengths = pyarrow.compute.list_value_length(array).fill_null(0)
+        ends = np.cumsum(np.append(0, lengths.to_numpy(zero_copy_only=False)))
+        sums = np.cumsum(np.append(0, value_sizes(array.flatten()) + 1))
+        return np.asarray(sums[ends[1:]] - sums[ends[:-1]], dtype=np.int64)
+    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
+        sizes = pyarrow.compute.binary_length(array).fill_null(0)
+        return np.asarray(sizes.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.zeros(len(array), dtype=np.int64)
+
+
+def most_bytes(path: PathLike) -> int:
+    """The most bytes that the rows of a file may have in memory."""
+    return max(_UNCHECKED_BYTES, MOST_TIMES * os.path.getsize(path))
+
+
+def _swollen(source: str) -> ValueError:
+    return ValueError(f"{source}: the file unpacks to more than {MOST_TIMES} times its size")
+
+
+def _check_claims(metadata: Any, used: Sequence[str], path: PathLike) -> None:
+    """Raise an error if columns of a Parquet file claim to be far larger than the file."""
+    claimed = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema.split(".")[0] in used:
+                claimed += column.total_uncompressed_size + _VALUE_BYTES * column.num_values
+    if claimed > most_bytes(path):
+        raise _swollen(printable(path))
+
+
+def _checked(batches: Iterable[Any], used: Sequence[str]) -> Iterator[Any]:
+    """The used columns, whose offsets and encodings may be damaged."""
+    for batch in batches:
+        own = batch.select(used)
+        own.validate(full=True)
+        yield own
 
 
 @contextmanager
@@ -155,19 +258,26 @@ def _opened(path: PathLike) -> Iterator[tuple[Any, Any]]:
     try:
         with pyarrow.OSFile(str(path)) as file:
             if start.startswith(_PARQUET):
-                table = parquet.ParquetFile(file, pre_buffer=False)
-                yield (
-                    table.schema_arrow,
-                    lambda used: table.iter_batches(_ROWS_AT_ONCE, columns=used),
-                )
+                whole = parquet.ParquetFile(file, pre_buffer=False)
+
+                def batches(used: Sequence[str]) -> Iterator[Any]:
+                    _check_claims(whole.metadata, used, path)
+                    # Repeated strings stay one in memory; Arrow cannot do this for lists.
+                    leaves = [whole.schema.column(i) for i in range(len(whole.schema))]
+                    strings = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+                    strings = [path for path in strings if path in used]
+                    table = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=strings)
+                    yield from _checked(table.iter_batches(_ROWS_AT_ONCE, columns=used), used)
+
+                yield whole.schema_arrow, batches
             elif start == _FILE:
                 reader = ipc.open_file(file)
-                count = reader.num_record_batches
-                yield reader.schema, lambda _: map(reader.get_batch, range(count))
+                numbers = range(reader.num_record_batches)
+                yield reader.schema, lambda used: _checked(map(reader.get_batch, numbers), used)
             else:
                 stream = ipc.open_stream(file)
-                yield stream.schema, lambda _: stream
-    except (pyarrow.ArrowException, OSError) as error:
+                yield stream.schema, lambda used: _checked(stream, used)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise ValueError(
             f"{printable(path)} cannot be read as Parquet, Feather or Arrow: {problem}"
