@@ -246,7 +246,7 @@ def main() -> None:
         for kind in kinds
     }
     records.write_json(options.output / "results.json", {"batches": results, "rounds": rounds})
-    text = f"{records.machine_sentence()}\n\n{table(results)}\n\n{rounds_table(rounds)}"
+    text = f"{records.machine_sentence()}\n\n{table(results)}\n{rounds_table(rounds)}"
     print(text)
     if not options.quick:
         pages.publish(pages.BENCHMARKS, "skewed", text)

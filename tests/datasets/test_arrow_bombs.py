@@ -8,6 +8,7 @@ import pytest
 from pyarrow import feather, ipc, parquet
 
 from ldsm import datasets
+from ldsm.datasets.documents.arrow import value_sizes
 
 MB = 1 << 20
 
@@ -86,6 +87,27 @@ def test_long_values(tmp_path, kind, column) -> None:
     assert data.texts[1] == rows[1]["text"] and data.labels[1] == sorted(
         set(rows[1]["labels"] or [])
     )
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["abc", None, "é", ""]),
+        pa.array(["abc", None, "é", ""], pa.large_string()),
+        pa.array(["abc", None, "é", ""], pa.string_view()),
+        pa.array(["abc", None, "é", ""]).dictionary_encode(),
+        pa.array([["a"], None, ["b"], []]),
+        pa.array([["a"], None, ["b"], []], pa.large_list(pa.string_view())),
+        pa.DictionaryArray.from_arrays(
+            pa.array([0, None, 1, 2], pa.int8()), ["abc", "é", ""] + ["x"] * 125
+        ),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_sizes_of_values(array) -> None:
+    expected = [2, 0, 2, 0] if "list" in str(array.type) else [3, 0, 2, 0]
+    assert value_sizes(array).tolist() == expected
+    assert value_sizes(array[1:3]).tolist() == expected[1:3]
 
 
 def test_repeated_values_are_read(tmp_path) -> None:

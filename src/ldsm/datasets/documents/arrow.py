@@ -201,7 +201,7 @@ def value_sizes(array: Any) -> NDArray[np.int64]:
     kind = array.type
     if pyarrow.types.is_dictionary(kind):
         sizes = value_sizes(array.dictionary)
-        own = array.indices.fill_null(len(sizes)).to_numpy(zero_copy_only=False)
+        own = array.indices.cast("int64").fill_null(len(sizes)).to_numpy(zero_copy_only=False)
         return np.asarray(np.append(sizes, 0)[own], dtype=np.int64)
     if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind):
         lengths = pyarrow.compute.list_value_length(array).fill_null(0)
@@ -211,6 +211,10 @@ def value_sizes(array: Any) -> NDArray[np.int64]:
     if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
         sizes = pyarrow.compute.binary_length(array).fill_null(0)
         return np.asarray(sizes.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if str(kind) == "string_view":  # 16 bytes for each string, which begin with its length
+        views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)[array.offset :]
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        return np.where(present, views[: len(array), 0], 0).astype(np.int64)
     return np.zeros(len(array), dtype=np.int64)
 
 
