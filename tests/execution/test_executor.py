@@ -22,7 +22,7 @@ from ldsm._matching.part import Training
 from ldsm._matching.shortlists import Shortlists
 from ldsm._ranking import label_pairs, ranker
 from ldsm._ranking.label_pairs import ListedPairs
-from ldsm._ranking.training import match_training_rows
+from ldsm._ranking.training_lists import match_training_rows
 from patience import PATIENCE
 
 

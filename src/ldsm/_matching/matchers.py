@@ -198,6 +198,22 @@ class OutOfBag:
         """Those of all rows, chunk by chunk, without the scores that only a blend needs."""
         return self._matched(length, matchers.of_all_rows, None, self.executor)
 
+    def match_names(
+        self, names: NameIndex, labels: NDArray[np.uint8], rows: NDArray[np.int64]
+    ) -> Shortlists:
+        """The labels whose names match a few rows best, as new rows get those without a row.
+
+        `labels`: 1 for each that counts as one without a row.
+        """
+        x, known = self.x.take(rows), _Known.of({"names": (names,)}, unseen=labels)
+        no_trees = np.ones((len(rows), self.forest.n_trees), dtype=np.uint8)
+
+        def match(chunk: tuple[int, int], control: Control) -> Shortlists:
+            some, skip = x.rows(*chunk), no_trees[slice(*chunk)]
+            return _matched(self.forest, some, 1, known, labels, control.cancel, skip=skip)
+
+        return Shortlists.joined(self.threads.map(match, _chunks(len(rows))))
+
     def _matched(
         self,
         length: int,
@@ -219,20 +235,19 @@ class OutOfBag:
             self.allowed,
             rows,
         )
-        size = _chunk_size(task.x.n_rows)
-        starts = range(0, task.x.n_rows, size)
-        chunks = [(start, min(start + size, task.x.n_rows)) for start in starts]
-        return executor.map(task, chunks, name="shortlist chunk")
+        return executor.map(task, _chunks(task.x.n_rows), name="shortlist chunk")
 
     @staticmethod
     def _chosen(numbers: NDArray[Any], rows: NDArray[np.int64] | None) -> NDArray[Any]:
         return numbers if rows is None else numbers[rows]
 
 
-def _chunk_size(n_rows: int) -> int:
-    if n_rows <= _MANY_FROM:
-        return _FEW_ROWS
-    return max(_MANY_ROWS, -(-n_rows // (8 * _MOST_CHUNKS)) * 8)
+def _chunks(n_rows: int) -> list[tuple[int, int]]:
+    """Chunks of rows, each as (first, one past the last)."""
+    size = _FEW_ROWS
+    if n_rows > _MANY_FROM:
+        size = max(_MANY_ROWS, -(-n_rows // (8 * _MOST_CHUNKS)) * 8)
+    return [(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._matching.shortlists import Shortlists
-
-Floats = NDArray[np.float64]
+from .logistic import Floats, logistic, logistic_regression
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,6 @@ UNSEEN_TERMS = ("", "k", "o", "ooo", "ok", "d")
 # The same where the names also have vectors.
 UNSEEN_MEANING_TERMS = (*UNSEEN_TERMS, "h", "hh", "hk")
 LEAST_SCORE = 1e-4  # keeps the log-odds of a tree's score finite; as in the core
-_RIDGE = 1.0
-_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -304,17 +301,6 @@ def _add_shares(
             share += coefficient * term / len(sources)
 
 
-def fit_unseen(
-    pairs: Pairs,
-    truth: NDArray[Any],
-    weights: NDArray[np.float64],
-    terms: tuple[str, ...] = UNSEEN_TERMS,
-) -> Floats:
-    """Coefficients for labels without a training row, fitted to others by their names alone."""
-    design = _core.blend_terms(pairs, terms)
-    return _logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
-
-
 def rounded(coefficients: Floats) -> tuple[float, ...]:
     """Six digits: far finer than the data supports, and coarser than how machines differ."""
     return tuple(float(f"{value:.6g}") for value in coefficients)
@@ -336,7 +322,7 @@ def fit_blend(
     design = _terms(kind, pairs, tree_share, gamma)
     if weights is None:
         weights = np.ones(len(design))
-    coefficients = _logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
+    coefficients = logistic_regression(design, np.asarray(truth, dtype=np.uint8), weights)
     if KINDS[kind].calibrates and not coefficients[1] > 0:
         coefficients = np.array([0.0, 1.0])
     return Blend(kind, rounded(coefficients), tree_share, gamma)
@@ -345,7 +331,7 @@ def fit_blend(
 def tail_scores(pairs: Pairs, tree_share: float, gamma: float) -> Floats:
     """The paper's tail score: beta * tree + (1 - beta) / (1 + exp(gamma * distance / 2))."""
     assert pairs.distances is not None
-    nearness = _logistic(-0.5 * gamma * pairs.distances.astype(np.float64))
+    nearness = logistic(-0.5 * gamma * pairs.distances.astype(np.float64))
     return tree_share * pairs.tree_scores + (1 - tree_share) * nearness
 
 
@@ -370,43 +356,3 @@ def _terms(kind: str, pairs: Pairs, tree_share: float, gamma: float) -> Floats:
 def _tail_formula(kind: str, tree_share: float, gamma: float) -> tuple[float | None, float]:
     """The constants of the paper's formula, if the kind uses it."""
     return (tree_share, gamma) if kind == "tail" else (None, 0.0)
-
-
-def _logistic(odds: Floats) -> Floats:
-    return np.exp(-np.logaddexp(0.0, -odds))
-
-
-def _logistic_regression(x: Floats, truth: NDArray[np.uint8], weights: Floats) -> Floats:
-    """Newton's method with a slight ridge on the terms `x`; the first term is constant.
-
-    The terms are standardised in place: they can be the largest array of a fit.
-    """
-    mean = x.mean(axis=0)
-    mean[0] = 0.0
-    x -= mean
-    scale = np.sqrt(np.einsum("ij,ij->j", x, x) / len(x))
-    scale = np.where(scale > 1e-12, scale, 1.0)
-    x /= scale
-    ridge = np.full(x.shape[1], _RIDGE)
-    ridge[0] = 1e-9
-
-    def sums(w: Floats) -> tuple[float, Floats, Floats]:
-        loss, slope, lower = _core.logistic_sums(x, truth, weights, w)
-        curvature = lower + np.tril(lower, -1).T + np.diag(ridge)
-        return loss + 0.5 * float(np.sum(ridge * w * w)), slope + ridge * w, curvature
-
-    w = np.zeros(x.shape[1])
-    loss, slope, curvature = sums(w)
-    for _ in range(_STEPS):
-        step, size = np.linalg.solve(curvature, slope), 1.0
-        tried = sums(w - step)
-        while size > 1e-6 and tried[0] > loss:
-            size /= 2
-            tried = sums(w - size * step)
-        w, before = w - size * step, loss
-        loss, slope, curvature = tried
-        if before - loss <= 1e-6 * abs(before):
-            break
-    w = w / scale
-    w[0] -= np.sum(w[1:] * mean[1:])
-    return w

@@ -7,22 +7,19 @@ continues with all rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.labels import LabelArrays
 from .._execution.executor import Control, ThreadExecutor
-from .._matching.evidence import Evidence, long_runs
-from .._matching.feature_index import FeatureIndex
-from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
+from .._matching.evidence import Evidence
+from .._matching.matchers import MATCHERS
 from .._matching.meaning import Meaning
-from .._matching.names import Matches
-from .._matching.part import Part, Scores, Trained, TrainedMatcher, Training
+from .._matching.part import Part, Scores, Trained, Training
 from .._matching.shortlists import Shortlists
 from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
@@ -36,128 +33,24 @@ from .blend import (
     Option,
     Pairs,
     fit_blend,
-    fit_unseen,
     rounded,
     tail_scores,
     with_option,
 )
-from .label_pairs import pair_keys
 from .parts import SCORERS
-from .stage import SHORTLIST, SecondStage
+from .stage import SecondStage
+from .training_lists import Matching, shared
+from .unseen import fit_unseen, with_base_of
 
 GAMMAS = tuple(2.0**i for i in range(-2, 9))
 # A blend cannot be fitted to fewer true or fewer false held-out pairs.
 FEWEST_PAIRS = 20
-# By the length of a shortlist: how many times as many true labels twice the length must find.
-# Beyond 100, the ranker's time grows more than precision does.
-LONGER_IF = {50: 1.01, 100: 1.05}
 # False pairs per true pair; more do not improve a blend.
 FALSE_PER_TRUE = 10
 # A label counts as found if it is among this many best of its row.
 FOUND_AT = 5
 # A random stream of the false pairs.
 _FALSE_STREAM = 2**63 + 3
-
-
-@dataclass(frozen=True)
-class Matching:
-    """How training rows are matched, and new rows will be."""
-
-    lists: Sequence[Shortlists]  # of all training rows, chunk by chunk
-    held: Shortlists  # of those that are held out, with all scores
-    length: int
-    matchers: TrainedMatchers
-
-
-def n_found(oob: OutOfBag, training: Training, index: TrainedMatcher[FeatureIndex] | None) -> int:
-    """How many labels of held-out rows are on shortlists by the trees and an index."""
-    matchers = TrainedMatchers()
-    if index is not None:
-        matchers = matchers.plus("index", index)
-    return _found(oob, training, SHORTLIST, matchers)
-
-
-def _found(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> int:
-    y = training.data.y.take(training.held_rows)
-    return int(shared(oob.match(length, matchers, training.held_rows), y).sum())
-
-
-def match_training_rows(
-    oob: OutOfBag,
-    training: Training,
-    *,
-    with_others: bool,
-    index: TrainedMatcher[FeatureIndex] | None = None,
-) -> Matching:
-    """Shortlists of the training rows.
-
-    With `with_others`, held-out rows decide which matchers besides the trees find more of their
-    labels, and whether longer lists find many more. The `index` is given if it is trained already.
-    """
-    data = training.data
-    lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
-
-    def found(length: int, matchers: TrainedMatchers) -> int:
-        return _found(oob, training, length, matchers)
-
-    form = data.sub_word_form
-    matchers = TrainedMatchers(telling_sub_words=None if form is None else long_runs(form.words))
-    if not with_others:
-        return _matched(oob, training, SHORTLIST, matchers)
-    most = found(lengths[-1], matchers)
-    for name, kind in MATCHERS.items():
-        known = index if name == "index" else None
-        if (trained := known or kind.train(name, training)) is None:
-            continue
-        more = matchers.plus(name, trained)
-        if (its := found(lengths[-1], more)) >= kind.WORTH * most:
-            matchers, most = more, its
-        elif name == "names":
-            # They score the labels that others find.
-            matchers = replace(more, match_names=False)
-    length, so_far = lengths[0], found(lengths[0], matchers)
-    for longer in lengths[1:]:
-        n_found = most if longer == lengths[-1] else found(longer, matchers)
-        if length >= data.n_labels or n_found < LONGER_IF[length] * so_far:
-            break
-        length, so_far = longer, n_found
-    return _matched(oob, training, length, matchers)
-
-
-def _matched(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> Matching:
-    data = training.data
-    length = min(length, data.n_labels)
-    lists = oob.match_all(length, matchers)
-    held = oob.match(length, matchers, training.held_rows)
-    if matchers.of_all_rows is not matchers:
-        lists = list(_with_held(lists, held.brief(), training.held_rows))
-    if matchers.names is not None:
-        names = matchers.names.counted(_matches(lists, data.y))
-        matchers = matchers.plus("names", TrainedMatcher(names))
-        lists = [replace(chunk, coverages=None) for chunk in lists]
-    return Matching(lists, held, length, matchers)
-
-
-def _with_held(
-    lists: Sequence[Shortlists], held: Shortlists, held_rows: NDArray[np.int64]
-) -> Iterator[Shortlists]:
-    """The lists of all rows, chunk by chunk, with those of held-out rows as new rows have them."""
-    start = 0
-    for chunk in lists:
-        stop = start + len(chunk.indptr) - 1
-        own = np.arange(*np.searchsorted(held_rows, (start, stop)))
-        yield chunk.with_rows(held_rows[own] - start, held.take(own)) if len(own) else chunk
-        start = stop
-
-
-def _matches(lists: Sequence[Shortlists], y: LabelArrays) -> Iterator[Matches]:
-    """The labels on lists, by how much of their name the row has, and whether it has them."""
-    start = 0
-    for chunk in lists:
-        assert chunk.coverages is not None
-        stop = start + len(chunk.indptr) - 1
-        yield chunk.labels, chunk.coverages, shared(chunk, y.rows(start, stop))
-        start = stop
 
 
 class Tested(NamedTuple):
@@ -220,7 +113,6 @@ class _StageTraining:
 
     def linear_stage(self, *, choose: bool) -> Tested:
         """With `choose`, the blend also gets the options that clearly improve it."""
-        matchers = self.matching.matchers
         chosen = SCORERS if choose else {"ranker": SCORERS["ranker"]}
         trained = {name: part.train(name, self.training) for name, part in chosen.items()}
         pairs = self._held_pairs(**{name: part.held_scores for name, part in trained.items()})
@@ -233,8 +125,8 @@ class _StageTraining:
             ):
                 kind = richer
         blend = replace(self._fitted(kind, pairs), most_cosine=self.most_cosine)
-        if matchers.names is not None and not self.y.counts.all():
-            blend = replace(blend, unseen=self._unseen(kind, pairs))
+        if self.matching.unseen is not None:
+            blend = replace(blend, unseen=self._unseen(kind, pairs, self.matching.unseen))
         if "names" not in blend.needs:
             blend = replace(blend, most_cosine=0.0)
         return self._stage(blend, pairs, trained)
@@ -256,30 +148,31 @@ class _StageTraining:
         coverages = self.held.coverages
         return coverages is not None and int(np.sum(self.truth & (coverages > 0))) >= FEWEST_PAIRS
 
-    def _unseen(self, kind: str, pairs: Pairs) -> tuple[float, ...]:
+    def _unseen(self, kind: str, pairs: Pairs, lists: Shortlists) -> tuple[float, ...]:
         """Coefficients for labels without rows, fitted to the names of other labels.
 
-        Such labels resemble rare ones, so frequent ones count for less. Without enough true and
-        false matches there are no coefficients, and these labels have no score.
+        Without enough true and false matches there are none, and these labels have no score.
         """
+        unseen = Pairs.of(Listed(lists, self.y.counts, {}, self.most_cosine))
+        right = shared(lists, self.y.take(self.held_rows))
         used, weights = pairs.signal("k") > 0, np.ones(len(self.truth))
         terms: tuple[str, ...] = UNSEEN_TERMS
         if "meaning" in KINDS[kind].needs and self.data.label_vectors is not None:
-            pairs, terms = pairs.with_signal("h", self._meaning_of_names()), UNSEEN_MEANING_TERMS
-            used, weights = self.weights > 0, self.weights
-        truth = self.truth[used]
-        if min(np.count_nonzero(truth), np.count_nonzero(~truth)) < FEWEST_PAIRS:
+            pairs = pairs.with_signal("h", self._meaning_of_names(self.held))
+            unseen = unseen.with_signal("h", self._meaning_of_names(lists))
+            used, weights, terms = self.weights > 0, self.weights, UNSEEN_MEANING_TERMS
+        if not can_blend(self.truth[used]):
             return ()
-        weights = weights[used] / np.sqrt(pairs.label_counts[used])
-        return rounded(fit_unseen(pairs[used], truth, weights, terms))
+        fitted = fit_unseen(pairs[used], self.truth[used], weights[used], terms)
+        return rounded(with_base_of(fitted, unseen, right, terms, prior=FEWEST_PAIRS))
 
-    def _meaning_of_names(self) -> Scores:
-        """The scores of held-out pairs by vectors of labels that are made from names alone."""
+    def _meaning_of_names(self, lists: Shortlists) -> Scores:
+        """The scores of held-out rows' pairs by label vectors that are made from names alone."""
         dense = self.data.blocks.dense
         assert dense is not None
         meaning: Meaning = self.matching.matchers.trained["meaning"].whole
         by_names = meaning.of_names(self.training)
-        return by_names.scores(dense.take(self.held_rows), self.held)
+        return by_names.scores(dense.take(self.held_rows), lists)
 
     def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> Tested:
         matchers = self.matching.matchers
@@ -392,11 +285,3 @@ def blend_weights(truth: NDArray[np.bool_], seed: int) -> NDArray[np.float64]:
         chosen = _core.bag_mask(seed, _FALSE_STREAM, len(false), share)
         weights[false] = chosen * (len(false) / chosen.sum())
     return weights
-
-
-def shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
-    """Which listed labels are among the rows' own."""
-    rows = np.arange(y.n_rows)
-    listed = pair_keys(np.repeat(rows, np.diff(lists.indptr)), lists.labels, y.n_labels)
-    own = pair_keys(np.repeat(rows, np.diff(y.indptr)), y.indices, y.n_labels)
-    return np.isin(listed, own, assume_unique=True)

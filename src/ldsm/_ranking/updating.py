@@ -22,7 +22,8 @@ from .._matching.shortlists import Shortlists
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
 from .stage import SecondStage
-from .training import blend_weights, can_blend, shared
+from .training import blend_weights, can_blend
+from .training_lists import shared
 
 # The blend is refitted to at least this many new rows: a share of those that it was first fitted
 # to, and a number.

@@ -1,0 +1,144 @@
+"""Shortlists of the training rows, and which matchers make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.labels import LabelArrays
+from .._matching.evidence import long_runs
+from .._matching.feature_index import FeatureIndex
+from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
+from .._matching.names import Matches, NameIndex
+from .._matching.part import TrainedMatcher, Training
+from .._matching.shortlists import Shortlists
+from .label_pairs import pair_keys
+from .stage import SHORTLIST
+
+# By the length of a shortlist: how many times as many true labels twice the length must find.
+# Beyond 100, the ranker's time grows more than precision does.
+LONGER_IF = {50: 1.01, 100: 1.05}
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How training rows are matched, and new rows will be."""
+
+    lists: Sequence[Shortlists]  # of all training rows, chunk by chunk
+    held: Shortlists  # of those that are held out, with all scores
+    length: int
+    matchers: TrainedMatchers
+    # Held-out rows' best matches by name among labels that no other row has; None without such.
+    unseen: Shortlists | None = None
+
+
+def n_found(oob: OutOfBag, training: Training, index: TrainedMatcher[FeatureIndex] | None) -> int:
+    """How many labels of held-out rows are on shortlists by the trees and an index."""
+    matchers = TrainedMatchers()
+    if index is not None:
+        matchers = matchers.plus("index", index)
+    return _found(oob, training, SHORTLIST, matchers)
+
+
+def _found(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> int:
+    y = training.data.y.take(training.held_rows)
+    return int(shared(oob.match(length, matchers, training.held_rows), y).sum())
+
+
+def match_training_rows(
+    oob: OutOfBag,
+    training: Training,
+    *,
+    with_others: bool,
+    index: TrainedMatcher[FeatureIndex] | None = None,
+) -> Matching:
+    """Shortlists of the training rows.
+
+    With `with_others`, held-out rows decide which matchers besides the trees find more of their
+    labels, and whether longer lists find many more. The `index` is given if it is trained already.
+    """
+    data = training.data
+    lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
+
+    def found(length: int, matchers: TrainedMatchers) -> int:
+        return _found(oob, training, length, matchers)
+
+    form = data.sub_word_form
+    matchers = TrainedMatchers(telling_sub_words=None if form is None else long_runs(form.words))
+    if not with_others:
+        return _matched(oob, training, SHORTLIST, matchers)
+    most = found(lengths[-1], matchers)
+    for name, kind in MATCHERS.items():
+        known = index if name == "index" else None
+        if (trained := known or kind.train(name, training)) is None:
+            continue
+        more = matchers.plus(name, trained)
+        if (its := found(lengths[-1], more)) >= kind.WORTH * most:
+            matchers, most = more, its
+        elif name == "names":
+            # They score the labels that others find.
+            matchers = replace(more, match_names=False)
+    length, so_far = lengths[0], found(lengths[0], matchers)
+    for longer in lengths[1:]:
+        n_found = most if longer == lengths[-1] else found(longer, matchers)
+        if length >= data.n_labels or n_found < LONGER_IF[length] * so_far:
+            break
+        length, so_far = longer, n_found
+    return _matched(oob, training, length, matchers)
+
+
+def _matched(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> Matching:
+    data = training.data
+    length = min(length, data.n_labels)
+    lists = oob.match_all(length, matchers)
+    held = oob.match(length, matchers, training.held_rows)
+    if matchers.of_all_rows is not matchers:
+        lists = list(_with_held(lists, held.brief(), training.held_rows))
+    if matchers.names is not None:
+        names = matchers.names.counted(_matches(lists, data.y))
+        matchers = matchers.plus("names", TrainedMatcher(names))
+        lists = [replace(chunk, coverages=None) for chunk in lists]
+    return Matching(lists, held, length, matchers, _unseen_matches(oob, training, matchers.names))
+
+
+def _unseen_matches(
+    oob: OutOfBag, training: Training, names: NameIndex | None
+) -> Shortlists | None:
+    y, rows = training.data.y, training.held_rows
+    if names is None or y.counts.all():
+        return None
+    elsewhere = y.counts - np.bincount(y.take(rows).indices, minlength=y.n_labels)
+    return oob.match_names(names, (elsewhere == 0).astype(np.uint8), rows)
+
+
+def _with_held(
+    lists: Sequence[Shortlists], held: Shortlists, held_rows: NDArray[np.int64]
+) -> Iterator[Shortlists]:
+    """The lists of all rows, chunk by chunk, with those of held-out rows as new rows have them."""
+    start = 0
+    for chunk in lists:
+        stop = start + len(chunk.indptr) - 1
+        own = np.arange(*np.searchsorted(held_rows, (start, stop)))
+        yield chunk.with_rows(held_rows[own] - start, held.take(own)) if len(own) else chunk
+        start = stop
+
+
+def _matches(lists: Sequence[Shortlists], y: LabelArrays) -> Iterator[Matches]:
+    """The labels on lists, by how much of their name the row has, and whether it has them."""
+    start = 0
+    for chunk in lists:
+        assert chunk.coverages is not None
+        stop = start + len(chunk.indptr) - 1
+        yield chunk.labels, chunk.coverages, shared(chunk, y.rows(start, stop))
+        start = stop
+
+
+def shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
+    """Which listed labels are among the rows' own."""
+    rows = np.arange(y.n_rows)
+    listed = pair_keys(np.repeat(rows, np.diff(lists.indptr)), lists.labels, y.n_labels)
+    own = pair_keys(np.repeat(rows, np.diff(y.indptr)), y.indices, y.n_labels)
+    return np.isin(listed, own, assume_unique=True)
