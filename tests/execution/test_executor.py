@@ -20,9 +20,9 @@ from ldsm._features.training_rows import TrainingRows
 from ldsm._matching.matchers import OutOfBag
 from ldsm._matching.part import Training
 from ldsm._matching.shortlists import Shortlists
+from ldsm._matching.training_lists import match_training_rows
 from ldsm._ranking import label_pairs, ranker
 from ldsm._ranking.label_pairs import ListedPairs
-from ldsm._ranking.training_lists import match_training_rows
 from patience import PATIENCE
 
 

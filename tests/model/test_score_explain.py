@@ -9,10 +9,11 @@ import scipy.sparse as sp
 
 from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
+from ldsm._matching.shortlists import SHORTLIST
 from ldsm._model.explain import LabelScore
 from ldsm._model.inputs import new_rows
 from ldsm._ranking.blend import KINDS, SOURCES, Blend, Pairs
-from ldsm._ranking.stage import SHORTLIST, SecondStage
+from ldsm._ranking.stage import SecondStage
 from ldsm.classifier import hold_model
 
 TRAIN, TEST = (datasets.make_xmc(800, 150, 30, seed=0, part=part) for part in ("train", "test"))

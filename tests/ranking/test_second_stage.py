@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 import ldsm
 from ldsm import LdSMClassifier, _core, metrics
+from ldsm._matching.shortlists import SHORTLIST
 from ldsm._ranking.blend import KINDS, Blend, Pairs, fit_blend, tail_scores, tree_log_odds
-from ldsm._ranking.stage import SHORTLIST
 from ldsm.datasets import make_xmc
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "n_epochs": 2, "random_state": 0}

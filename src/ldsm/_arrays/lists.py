@@ -45,3 +45,8 @@ def replaced_lists(
         return np.concatenate(pieces)
 
     return out, tuple(joined(old, new) for old, new in zip(values, new_values, strict=True))
+
+
+def pair_keys(rows: NDArray[Any], labels: NDArray[Any], n_labels: int) -> NDArray[np.int64]:
+    """One number per (row, label) pair."""
+    return np.asarray(rows * np.int64(n_labels) + labels)

@@ -15,6 +15,7 @@ from .._arrays.lists import taken_lists
 from .._execution.threads import state_of
 
 Floats = NDArray[np.float32]
+SHORTLIST = 100  # labels per row, unless more are found worth having
 _OF_ROWS = ("most_telling", "evidence")
 
 

@@ -23,8 +23,8 @@ from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import OutOfBag
 from .._matching.part import TrainedMatcher, Training
 from .._matching.shortlists import Shortlists
+from .._matching.training_lists import Matching, match_training_rows, n_found
 from .._ranking.training import Tested, train_second_stage
-from .._ranking.training_lists import Matching, match_training_rows, n_found
 from .._storage.paths import PathLike
 from .._storage.tasks.kept_results import KeepingExecutor
 from .._trees.checkpoint import open_checkpoint

@@ -23,9 +23,9 @@ from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks, Layout
 from .._features.dense import MOST_DIMENSIONS
 from .._matching.matchers import match
-from .._matching.shortlists import Shortlists
+from .._matching.shortlists import SHORTLIST, Shortlists
 from .._ranking.saved_form import stage_hashed
-from .._ranking.stage import SHORTLIST, SecondStage
+from .._ranking.stage import SecondStage
 from .._storage.fields import (
     MAPPING,
     TEXT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +100,3 @@ def label_pairs(
 def label_ranges(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Ranges of labels of about equal counts, as (first, one past the last)."""
     return even_ranges(counts, RANGE_PAIRS, MOST_RANGES)
-
-
-def pair_keys(rows: NDArray[Any], labels: NDArray[Any], n_labels: int) -> NDArray[np.int64]:
-    """One number per (row, label) pair."""
-    return np.asarray(rows * np.int64(n_labels) + labels)

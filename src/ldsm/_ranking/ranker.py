@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.features import FeatureArrays, feature_arrays
+from .._arrays.lists import pair_keys
 from .._arrays.matrices import label_csr
 from .._execution.executor import Control, Executor
 from .._execution.threads import state_of
@@ -34,7 +35,6 @@ from .label_pairs import (
     ListedPairs,
     PairSource,
     label_pairs,
-    pair_keys,
 )
 from .label_vectors import LabelVectors
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .._features.blocks import BIGRAMS, BLOCKS, MAIN, SUB_WORDS, Layout
 from .._matching.evidence import Evidence
 from .._matching.part import LARGEST
+from .._matching.shortlists import SHORTLIST
 from .._storage.container import Arrays
 from .._storage.fields import (
     FLAG,
@@ -25,7 +26,7 @@ from .._storage.fields import (
 )
 from .blend import KINDS, UNSEEN_MEANING_TERMS, UNSEEN_TERMS, Blend
 from .parts import PARTS
-from .stage import SHORTLIST, SecondStage
+from .stage import SecondStage
 
 PLACE = "second_stage."
 LONGEST = 1_000_000  # shortlist

@@ -26,7 +26,6 @@ from .centroids import Centroids
 from .ranker import Ranker
 
 Kind = TypeVar("Kind", bound=Part)
-SHORTLIST = 100  # labels per row, unless more are found worth having
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from .._matching.matchers import MATCHERS
 from .._matching.meaning import Meaning
 from .._matching.part import Part, Scores, Trained, Training
 from .._matching.shortlists import Shortlists
+from .._matching.training_lists import Matching, shared
 from .._trees.params import AUTO
 from ..metrics.propensities import propensities_from_counts
 from .blend import (
@@ -39,7 +40,6 @@ from .blend import (
 )
 from .parts import SCORERS
 from .stage import SecondStage
-from .training_lists import Matching, shared
 from .unseen import fit_unseen, with_base_of
 
 GAMMAS = tuple(2.0**i for i in range(-2, 9))
@@ -153,16 +153,17 @@ class _StageTraining:
 
         Without enough true and false matches there are none, and these labels have no score.
         """
-        unseen = Pairs.of(Listed(lists, self.y.counts, {}, self.most_cosine))
+        scores: dict[str, Scores] = {}
         right = shared(lists, self.y.take(self.held_rows))
         used, weights = pairs.signal("k") > 0, np.ones(len(self.truth))
         terms: tuple[str, ...] = UNSEEN_TERMS
         if "meaning" in KINDS[kind].needs and self.data.label_vectors is not None:
             pairs = pairs.with_signal("h", self._meaning_of_names(self.held))
-            unseen = unseen.with_signal("h", self._meaning_of_names(lists))
+            scores["meaning"] = self._meaning_of_names(lists)
             used, weights, terms = self.weights > 0, self.weights, UNSEEN_MEANING_TERMS
         if not can_blend(self.truth[used]):
             return ()
+        unseen = Pairs.of(Listed(lists, self.y.counts, scores, self.most_cosine))
         fitted = fit_unseen(pairs[used], self.truth[used], weights[used], terms)
         return rounded(with_base_of(fitted, unseen, right, terms, prior=FEWEST_PAIRS))
 

@@ -19,11 +19,11 @@ from .._features.new_rows import NewRows
 from .._matching.names import NameIndex
 from .._matching.part import HELD_OUT_ROWS, HELD_OUT_SHARE, Scorer, Update, held_out_rows
 from .._matching.shortlists import Shortlists
+from .._matching.training_lists import shared
 from .._trees.forest import Forest
 from .blend import Blend, fit_blend
 from .stage import SecondStage
 from .training import blend_weights, can_blend
-from .training_lists import shared
 
 # The blend is refitted to at least this many new rows: a share of those that it was first fitted
 # to, and a number.

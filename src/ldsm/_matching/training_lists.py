@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.labels import LabelArrays
-from .._matching.evidence import long_runs
-from .._matching.feature_index import FeatureIndex
-from .._matching.matchers import MATCHERS, OutOfBag, TrainedMatchers
-from .._matching.names import Matches, NameIndex
-from .._matching.part import TrainedMatcher, Training
-from .._matching.shortlists import Shortlists
-from .label_pairs import pair_keys
-from .stage import SHORTLIST
+from .._arrays.lists import pair_keys
+from .evidence import long_runs
+from .feature_index import FeatureIndex
+from .matchers import MATCHERS, OutOfBag, TrainedMatchers
+from .names import Matches, NameIndex
+from .part import TrainedMatcher, Training
+from .shortlists import SHORTLIST, Shortlists
 
 # By the length of a shortlist: how many times as many true labels twice the length must find.
 # Beyond 100, the ranker's time grows more than precision does.
