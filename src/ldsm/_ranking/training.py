@@ -153,27 +153,27 @@ class _StageTraining:
 
         Without enough true and false matches there are none, and these labels have no score.
         """
-        scores: dict[str, Scores] = {}
-        right = shared(lists, self.y.take(self.held_rows))
         used, weights = pairs.signal("k") > 0, np.ones(len(self.truth))
         terms: tuple[str, ...] = UNSEEN_TERMS
         if "meaning" in KINDS[kind].needs and self.data.label_vectors is not None:
-            pairs = pairs.with_signal("h", self._meaning_of_names(self.held))
-            scores["meaning"] = self._meaning_of_names(lists)
-            used, weights, terms = self.weights > 0, self.weights, UNSEEN_MEANING_TERMS
+            pairs, terms = pairs.with_signal("h", self._meaning_of_names()), UNSEEN_MEANING_TERMS
+            used, weights = self.weights > 0, self.weights
         if not can_blend(self.truth[used]):
             return ()
-        unseen = Pairs.of(Listed(lists, self.y.counts, scores, self.most_cosine))
         fitted = fit_unseen(pairs[used], self.truth[used], weights[used], terms)
-        return rounded(with_base_of(fitted, unseen, right, terms, prior=FEWEST_PAIRS))
+        if terms == UNSEEN_TERMS:  # the lists know nothing of labels that are found by meaning
+            unseen = Pairs.of(Listed(lists, self.y.counts, {}, self.most_cosine))
+            right = shared(lists, self.y.take(self.held_rows))
+            fitted = with_base_of(fitted, unseen, right, terms, prior=FEWEST_PAIRS)
+        return rounded(fitted)
 
-    def _meaning_of_names(self, lists: Shortlists) -> Scores:
-        """The scores of held-out rows' pairs by label vectors that are made from names alone."""
+    def _meaning_of_names(self) -> Scores:
+        """The scores of held-out pairs by vectors of labels that are made from names alone."""
         dense = self.data.blocks.dense
         assert dense is not None
         meaning: Meaning = self.matching.matchers.trained["meaning"].whole
         by_names = meaning.of_names(self.training)
-        return by_names.scores(dense.take(self.held_rows), lists)
+        return by_names.scores(dense.take(self.held_rows), self.held)
 
     def _stage(self, blend: Blend, pairs: Pairs, trained: Mapping[str, Trained]) -> Tested:
         matchers = self.matching.matchers
