@@ -250,3 +250,10 @@ def test_skewed_batches(run):
     for runs in batches.values():
         assert len(runs) == 3
         assert all(0 <= run["recall"] <= 100 and abs(run["others"]) <= 100 for run in runs)
+
+
+@pytest.mark.long
+def test_same_bits(run):
+    found = run("same_bits")
+    assert len(set(found["fingerprints"][0][1:])) == 1
+    assert [line[3] for line in found["failures"]] == ["0"] * 4

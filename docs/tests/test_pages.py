@@ -136,7 +136,7 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys):
 def test_long_fits(tmp_path, monkeypatch):
     """The fit of the page on scaling, twice: the second takes its trees from the checkpoint."""
     monkeypatch.chdir(tmp_path)
-    (code,) = (b for b in blocks("python", SCALING) if "checkpoint_dir=\"finished\"" in b)
+    (code,) = (b for b in blocks("python", SCALING) if 'checkpoint_dir="finished"' in b)
     fits = [{}, {}]
     for names in fits:
         exec(compile(code, "docs/scaling.md", "exec"), names)

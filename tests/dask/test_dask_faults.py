@@ -1,5 +1,6 @@
 """Workers, schedulers and tasks that die: the same model, or a clear error in time."""
 
+import errno
 import os
 import random
 import signal
@@ -8,11 +9,12 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from distributed import Client
+from distributed import Client, WorkerPlugin
 
 import ldsm.dask
-from dask_clusters import Failing, Spoilt, cluster, remote_cluster, small, trees_in
+from dask_clusters import N_TREES, Failing, Spoilt, cluster, remote_cluster, small, trees_in
 from ldsm import datasets
+from ldsm._storage.tasks import kept_results
 from ldsm.dask import ClusterError, tasks, workers
 from patience import PATIENCE
 
@@ -160,6 +162,33 @@ def test_second_stage_on_workers(function, part, store, tmp_path):
     assert fitted.training_["trees_from_checkpoint"] == fitted.forest_.n_trees
     assert fitted.fingerprint_ == expected
     assert all(name.name[0] != "." for name in (tmp_path / "trees").iterdir())
+
+
+class FullDisk(WorkerPlugin):
+    """On every worker, results of the second stage do not fit on the disk."""
+
+    def setup(self, worker):
+        self.real = kept_results.write
+
+        def full(path, *arguments):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+        kept_results.write = full
+
+    def teardown(self, worker):
+        kept_results.write = self.real
+
+
+def test_full_disk_is_named(store, tmp_path):
+    with cluster(1) as client:
+        client.register_plugin(FullDisk(), name="full")
+        message = r"Index range 0 failed on worker tcp.*No space left on device.*parts are kept in"
+        with pytest.raises(ClusterError, match=message):
+            ldsm.dask.fit(client, store, None, small(), tmp_path / "trees")
+        client.unregister_worker_plugin("full")
+        fitted = ldsm.dask.fit(client, store, None, small(), tmp_path / "trees")
+    assert fitted.training_["trees_from_checkpoint"] == N_TREES
+    assert fitted.fingerprint_ == small().fit(datasets.open_store(store)).fingerprint_
 
 
 def test_cluster_without_workers(store, tmp_path, monkeypatch):

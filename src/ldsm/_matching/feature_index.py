@@ -41,7 +41,8 @@ Index = TypeVar("Index", bound="FeatureIndex")
 KEPT_LABELS = 64  # per feature
 # Ranges with fewer values are not worth a thread; each range reads all rows.
 RANGE_ENTRIES, MOST_RANGES = 1 << 21, 64
-_MASS_ROWS = 1 << 16  # whose masses are added at once
+_MASS_ROWS = 1 << 16  # whose masses are added up first; the size decides the last bits
+_UNIT_ROWS = 1 << 12  # that are in memory as float64 at once
 PRIOR_MASS = 2.0  # as in the core: the mass of each feature assumed in rows without the label
 
 
@@ -179,8 +180,11 @@ def unit_masses(x: FeatureArrays) -> NDArray[np.float64]:
     """The sum of each feature's values over the rows, scaled to unit length, without their sign."""
     masses = np.zeros(x.n_features)
     for start in range(0, x.n_rows, _MASS_ROWS):
-        some = x.rows(start, min(start + _MASS_ROWS, x.n_rows))
-        masses += np.bincount(some.indices, np.abs(unit_values(some)), x.n_features)
+        stop, part = min(start + _MASS_ROWS, x.n_rows), np.zeros(x.n_features)
+        for first in range(start, stop, _UNIT_ROWS):
+            some = x.rows(first, min(first + _UNIT_ROWS, stop))
+            np.add.at(part, some.indices, np.abs(unit_values(some)))
+        masses += part
     return masses
 
 

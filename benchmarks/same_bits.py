@@ -1,0 +1,204 @@
+"""Fit the same models everywhere, with and without failures, and compare their fingerprints.
+
+    python benchmarks/same_bits.py [--rows 1500] [--kills 20]
+
+The whole default system on samples of Reuters (texts), EURLEX57K (texts), Debtags (texts with a
+vocabulary) and Mediamill (dense), from the folder LDSM_DATA: with 1 and 2 threads, joblib's
+processes, 1 to 3 Dask workers and a memory_limit. Then, on the first set: fits that are killed at
+random moments and resumed, and Dask fits that lose a worker, the driver or the scheduler at random
+moments and are called again. All fingerprints of a set must be equal, and no unfinished file may
+be left. Results are stored in build/same_bits; the table is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+from distributed import Client
+
+import ldsm.dask
+import pages
+import records
+from ldsm import LdSMClassifier, TextTagger, datasets
+from ldsm.dask.connection import connected
+
+FOLDER = Path(os.environ.get("LDSM_DATA", "../shared/data"))
+TEXTS = {name: f"{name}_train.jsonl.gz" for name in ("reuters", "eurlex57k", "debtags")}
+SETS = (*TEXTS, "mediamill")
+QUICK = ("quick",)
+LIMIT = 256 << 20
+LONGEST_SECONDS = 600  # of one fit
+FAULTS = {"interrupted": 1, "killed worker": 1, "killed driver": 0.5, "killed scheduler": 0.25}
+
+
+class Rows(NamedTuple):
+    """What one model is trained on."""
+
+    data: Any
+    labels: Any
+    options: dict[str, Any]
+    of_texts: bool
+
+    @classmethod
+    def of(cls, name: str, n_rows: int) -> Rows:
+        if name in TEXTS:
+            documents = islice(datasets.iter_jsonl(FOLDER / TEXTS[name]), n_rows)
+            texts, tags = map(list, zip(*documents, strict=True))
+            names = {tag: [tag.replace("::", " ")] for its in tags for tag in its}
+            options = {"vocabulary": names} if name == "debtags" else {}
+            return cls(texts, tags, options, True)
+        if name == "mediamill":
+            data = datasets.load_xmlrepo(FOLDER / "mediamill-sample_train.txt")
+        else:
+            data = datasets.make_xmc(n_rows, 60, 12, seed=0)
+        some = data.select(range(min(n_rows, len(data))))
+        return cls(some.X, some.Y, {}, False)
+
+    def model(self, **changes: Any) -> LdSMClassifier | TextTagger:
+        classifier = LdSMClassifier(random_state=0, **changes)
+        return TextTagger(classifier) if self.of_texts else classifier
+
+    def fit(self, folder: str | None = None, **changes: Any) -> str:
+        model = self.model(**changes)
+        model.fit(self.data, self.labels, checkpoint_dir=folder, **self.options)
+        return str(model.fingerprint_)
+
+    def fit_on(self, client: Client, folder: str) -> str:
+        fitted = ldsm.dask.fit(client, self.data, self.labels, self.model(), folder, **self.options)
+        return str(fitted.fingerprint_)
+
+
+def main() -> None:
+    if len(sys.argv) == 6 and sys.argv[1] == "--child":
+        child(*sys.argv[2:])
+        return
+    parser = records.arguments(__doc__ or "", "same_bits")
+    parser.add_argument("--rows", type=int, default=1500, help="rows of each set")
+    parser.add_argument("--kills", type=int, default=20, help="interrupted fits; of others a part")
+    options = parser.parse_args()
+    n_rows, kills = (600, 1) if options.quick else (options.rows, options.kills)
+    sets = QUICK if options.quick else SETS
+    rows = []
+    for name in sets:
+        work = partial(fingerprints, name, n_rows)
+        found = records.kept(options.output, f"{name}_{n_rows}", {"rows": n_rows}, work)
+        rows.append([name, *(found[way][:8] for way in found)])
+        assert len(set(found.values())) == 1, found
+    print(pages.table(["set", *found], rows))
+    lines = []
+    for fault, share in FAULTS.items():
+        times = max(1, round(share * kills))
+        settings = {"rows": n_rows, "times": times}
+        work = partial(trials, sets[0], n_rows, fault, times)
+        got = records.kept(options.output, f"{fault.replace(' ', '_')}_{times}", settings, work)
+        lines.append([fault, *(str(got[key]) for key in ("same", "stopped", "left"))])
+    facts = {"fingerprints": rows, "failures": lines}
+    records.write_json(options.output / "results.json", facts)
+    print(pages.table(["failure", "same model", "stopped the fit", "unfinished files"], lines))
+
+
+def fingerprints(name: str, n_rows: int, _: Path) -> dict[str, Any]:
+    """The fingerprint of each way to fit a set."""
+    rows = Rows.of(name, n_rows)
+    ways: dict[str, Callable[[str], str]] = {
+        "1 thread": lambda _: rows.fit(n_jobs=1),
+        "2 threads": lambda _: rows.fit(n_jobs=2),
+        "loky": lambda _: by_processes(rows),
+        "256 MB": lambda _: rows.fit(n_jobs=2, memory_limit=LIMIT),
+        **{f"Dask {n}": partial(on_workers, rows, n) for n in (1, 2, 3)},
+    }
+    found = {}
+    for way, fit in ways.items():
+        with tempfile.TemporaryDirectory() as folder:
+            found[way] = fit(folder)
+        print(name, way, found[way][:8], file=sys.stderr, flush=True)
+    return found
+
+
+def by_processes(rows: Rows) -> str:
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        return rows.fit()
+
+
+def on_workers(rows: Rows, n: int, folder: str) -> str:
+    with connected(f"local:{n}") as client:
+        return rows.fit_on(client, folder)
+
+
+# -- failures ----------------------------------------------------------------------------------
+
+
+def trials(name: str, n_rows: int, fault: str, times: int, _: Path) -> dict[str, Any]:
+    """How many failures stopped a fit, and after how many the model was the same in the end."""
+    expected, rng = Rows.of(name, n_rows).fit(n_jobs=2), random.Random(fault)
+    stopped = left = 0
+    seconds = 0.0
+    for trial in range(times + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, __file__, "--child", name, str(n_rows), fault, folder]
+            started = time.monotonic()
+            # The first fit is left alone, and shows how long one takes.
+            printed = ended(command, rng.uniform(0.1, 0.9) * seconds if trial else None)
+            stopped += not printed
+            seconds = seconds or time.monotonic() - started
+            if not printed:
+                printed = ended(command)
+            assert printed == expected, (fault, trial, printed, expected)
+            left += sum(path.suffix == ".tmp" for path in Path(folder).iterdir())
+        print(fault, trial, "stopped:", stopped, file=sys.stderr, flush=True)
+    return {"stopped": stopped, "same": times, "left": left}
+
+
+def ended(command: list[str], after: float | None = None) -> str:
+    """What a fit prints, nothing if it fails; it gets a signal after these seconds."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        printed, _ = process.communicate(timeout=LONGEST_SECONDS if after is None else after)
+    except subprocess.TimeoutExpired:
+        if after is None:
+            raise
+        os.kill(process.pid, signal.SIGUSR1)  # the fit does to itself what is to happen
+        printed, _ = process.communicate(timeout=LONGEST_SECONDS)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return printed.strip()
+
+
+def child(name: str, n_rows: str, fault: str, folder: str) -> None:
+    """A fit that fails in the middle when it gets a signal."""
+    rows = Rows.of(name, int(n_rows))
+    if fault in ("interrupted", "killed driver"):
+        signal.signal(signal.SIGUSR1, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    if fault == "interrupted":
+        print(rows.fit(folder, n_jobs=2), flush=True)
+        return
+    with connected("local:2") as client:
+        pids = list(client.run(os.getpid).values())
+        if fault == "killed worker":
+            signal.signal(signal.SIGUSR1, lambda *_: os.kill(pids[0], signal.SIGKILL))
+        elif fault == "killed scheduler":
+            scheduler = client.cluster.scheduler
+
+            def stop(*_: Any) -> None:
+                client.loop.add_callback(scheduler.close)
+
+            signal.signal(signal.SIGUSR1, stop)
+        print(rows.fit_on(client, folder), flush=True)
+
+
+if __name__ == "__main__":
+    main()
