@@ -108,6 +108,7 @@ def test_sub_words_and_names_are_checked(tmp_path):
             "pairs.idf has an entry that is not a number",
         ),
         ("second_stage.names.owners", np.zeros_like, "names are not those of all labels"),
+        ("second_stage.names.matched", lambda of: of + 2**62, "more often than there can be rows"),
         ("second_stage.names.owners", lambda of: of + (of > 3) * (of < of[-1]), "rise by one"),
     ):
         header, arrays = container.read(GOLDEN)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # A name counts as matched if the text has at least this share of it, by the weight of its
 # sub-words.
 MATCHED = 0.8
+MOST_MATCHES = 2**53  # of all names together, so that sums stay exact
 # The share of right matches of all labels counts as this many matches of each label.
 _PRIOR_MATCHES = 2.0
 _LARGEST = 1e15  # for an idf or the length of a name: their squares stay finite
@@ -105,6 +106,8 @@ class NameIndex(Matcher):
             raise ValueError("its names have a weight of 0")
         if np.any(self.right < 0) or np.any(self.matched < self.right):
             raise ValueError("its names were right more often than they were matched")
+        if np.sum(self.matched, dtype=np.float64) > MOST_MATCHES:
+            raise ValueError("its names were matched more often than there can be rows")
         check_names(f"second_stage.{name}", Strings(self.text, self.text_offsets), unique=False)
 
     def relabelled(self, moved: Moved) -> NameIndex:
