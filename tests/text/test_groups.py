@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 import ldsm
+from cli_runs import within
 from ldsm import LdSMClassifier, TextTagger, datasets
 from ldsm._storage.container import ModelFileError, read, write
 from ldsm.text.fitted import TagGroups
@@ -50,6 +51,17 @@ def test_groups_stand_for_their_tags(table, tmp_path):
     assert found(model, only=["first"]) == {*FIRST}
     with pytest.raises(ValueError, match=r"'only' parameter must name labels .*'third'"):
         model.predict(TEXTS, only=["third"])
+
+
+def test_groups_in_the_shell(table, tmp_path, capsys):
+    model, run = tagger(table), within(capsys)
+    model.save(tmp_path / "m.ldsm")
+    shown = run("predict", tmp_path / "m.ldsm", f"{TEXTS[0]} ", "--only", "first", "--json").json
+    assert list(zip(shown["labels"], shown["scores"], strict=True)) == [
+        (tag, round(score, 6)) for tag, score in model.predict(TEXTS[:1], only=FIRST)[0]
+    ]
+    rest = run("predict", tmp_path / "m.ldsm", TEXTS[0], "--without", "first", "-k", 999, "--json")
+    assert set(rest.json["labels"]) == set(ALL) - set(FIRST)
 
 
 def test_groups_follow_changed_tags(table):
