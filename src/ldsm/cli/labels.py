@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from .._ranking.training import FOUND_AT
 from .._wording import counted, size
 from ..text import TextTagger
 from ..text.fitted import fitted_text
@@ -103,7 +104,7 @@ def _list(screen: Screen, model: Model) -> None:
             screen.data(row)
         return
     heads = ["label", "training rows"]
-    heads += ["found in the top 5"] if tested is not None else []
+    heads += [f"found in the top {FOUND_AT}"] if tested is not None else []
     heads += ["name"] if titles else []
     cells: list[list[Any]] = []
     for row in rows:
