@@ -48,6 +48,16 @@ def downloaded(page, button, path):
     return path.read_text("utf-8")
 
 
+def test_quotes_within_texts(page, tmp_path):
+    """In a table of tabs, without cells in quotes, they are characters like others."""
+    texts = ['"cod" and herring', 'a "quota', '"beef is "imported"']
+    page.until(lambda: page.texts("#empty"))
+    (tmp_path / "notes.tsv").write_text("text\tid\n" + "".join(f"{t}\t1\n" for t in texts))
+    tag_all(page, tmp_path / "notes.tsv")
+    done(page, 3)
+    assert page.texts("#rows td:nth-child(2)") == texts
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_table(page, downloads, model_file, delimiter):
     path = downloads / f"notes.{'tsv' if delimiter == chr(9) else 'csv'}"
@@ -150,6 +160,7 @@ def test_stop_long_file(page, tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", 'id,text\n1,"cod', "A quoted cell is not closed."),
+        ("a.csv", 'id,text\n1,"cod" quota\n', "Row 2 has more text behind a quoted cell."),
         ("a.csv", "id,text\n1,cod,quota\n", "Row 2 has 3 cells, but there are 2 columns."),
         ("a.csv", "id,text\n", "It has no rows."),
         ("a.jsonl", '{"text": "cod"}\n{bad\n', "Line 2 is not JSON."),

@@ -42,7 +42,7 @@ function readTable(text, delimiter) {
   const head = text.split(/\r?\n/, 1)[0];
   const count = (mark) => head.split(mark).length;
   delimiter ??= [",", ";", "\t"].reduce((a, b) => (count(b) > count(a) ? b : a));
-  const rows = cells(text, delimiter).filter((row) => row.length > 1 || row[0] !== "");
+  const rows = rowsOf(text, delimiter).filter((row) => row.length > 1 || row[0] !== "");
   const width = rows[0]?.length ?? 0;
   rows.forEach((row, i) => {
     if (row.length > width) {
@@ -81,6 +81,16 @@ function looksLikeData([first = [], ...others]) {
   });
 }
 
+// Tables of tabs often have quotes within their texts, and none around cells.
+function rowsOf(text, delimiter) {
+  try {
+    return cells(text, delimiter);
+  } catch (error) {
+    if (delimiter !== "\t") throw error;
+    return text.replace(/\r?\n$/, "").split(/\r?\n/).map((line) => line.split(delimiter));
+  }
+}
+
 // The cells of a table; those in quotes may hold delimiters, quotes (doubled) and line ends.
 function cells(text, delimiter) {
   const rows = [];
@@ -90,7 +100,8 @@ function cells(text, delimiter) {
     if (quoted) {
       if (c !== '"') cell += c;
       else if (text[i + 1] === '"') cell += text[++i];
-      else quoted = false;
+      else if ([delimiter, "\n", "\r", undefined].includes(text[i + 1])) quoted = false;
+      else throw new Error(`Row ${rows.length + 1} has more text behind a quoted cell.`);
     } else if (c === '"' && cell === "") quoted = true;
     else if (c === delimiter) row.push(cell), (cell = "");
     else if (c === "\n" || c === "\r") {
