@@ -277,11 +277,12 @@ class Blend:
             trees = self.coefficients[1] * alone
             out["tail"], out[TREES] = out[TREES] - trees, trees
         if pairs.certainty is not None and pairs.base_rates is not None:
-            odds = np.sum(list(out.values()), axis=0)
             most = -np.log(LEAST_SCORE)  # as in the core
-            counted = pairs.certainty * np.where(odds > most, most / np.maximum(odds, most), 1.0)
-            for share in out.values():
-                share *= counted
+            with np.errstate(invalid="ignore"):  # shares may be infinite in a damaged file
+                odds = np.sum(list(out.values()), axis=0)
+                limit = np.where(odds > most, most / np.maximum(odds, most), 1.0)
+                for share in out.values():
+                    share *= pairs.certainty * limit
             frequency = out.setdefault(FREQUENCY, np.zeros(n))
             frequency += (1 - pairs.certainty) * _log_odds(pairs.base_rates)
         return out
