@@ -6,7 +6,7 @@ A matcher (``_matching``) finds labels for shortlists, a scorer (``_ranking``) s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.frozen_arrays import FrozenArrays
 from .._execution.executor import Executor
-from .._execution.threads import CancelFlag
+from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Layout
 from .._features.new_rows import NewRows
 from .._features.training_rows import TrainingRows
@@ -212,12 +212,25 @@ class TrainedMatcher(Generic[Kind]):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut(TrainedMatcher[Kind]):
-    """A matcher for held-out rows only, which was also trained without these."""
+    """A matcher for held-out rows only, which was also trained without these.
+
+    Held-out rows are asked about for several lengths of shortlists. Their longest lists are kept,
+    because shorter ones are the beginnings of these.
+    """
 
     others: Kind
+    _longest: dict[tuple[int, ...], tuple[int, Ranking]] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**state_of(self), "_longest": {}}
 
     def ranked(self, x: Any, rows: Rows, length: int, allowed: Allowed, cancel: Cancel) -> Ranking:
-        return self.others.ranked(x, length, allowed, None, cancel)
+        key = tuple(rows.tolist())
+        longest, found = self._longest.get(key, (0, None))
+        if found is None or longest < length:
+            found = self.others.ranked(x, length, allowed, None, cancel)
+            self._longest[key] = length, found
+        return found if longest <= length else _beginnings(found, length)
 
     def scores(self, x: Any, rows: Rows, lists: Shortlists) -> Scores | None:
         return self.others.scores(x, lists)
@@ -255,6 +268,15 @@ class Folded(TrainedMatcher[Kind]):
         """For each fold the places of its rows, and the matcher that has not seen them."""
         for fold, matcher in enumerate(self.parts):
             yield np.flatnonzero(self.folds[rows] == fold), matcher
+
+
+def _beginnings(ranking: Ranking, length: int) -> Ranking:
+    """The first labels of each list."""
+    indptr, labels = ranking
+    lengths = np.minimum(np.diff(indptr), length)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    own = np.arange(int(starts[-1])) - np.repeat(starts[:-1] - indptr[:-1], lengths)
+    return starts, labels[own]
 
 
 def _in_order(found: list[tuple[Rows, Ranking]], n_rows: int) -> Ranking:
