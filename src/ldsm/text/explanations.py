@@ -22,6 +22,8 @@ _EVERY_REASON = 2**31 - 1
 _SHOWN_MATCH = 1 / 3  # share of a name: less is hardly a match
 _DEEPEST_INDENT = 60  # the lines of a very deep tree must not become ever longer
 
+_LIKE = 3  # words that show what the vector of a tag means
+
 _SHARED = (
     "score",
     "tree_score",
@@ -32,6 +34,7 @@ _SHARED = (
     "bias",
     "name",
     "certainty",
+    "meaning",
 )  # with LabelScore
 
 Weighted = list[tuple[str, float]]
@@ -132,6 +135,10 @@ class TagScore:
     certainty : float
         How far the text has enough evidence to rely on the stages, from 0 (none: the score is the
         share of the training texts with the tag) to 1.
+    meaning : float or None
+        The score of the text's meaning for the tag, where the model uses an encoder.
+    like : tuple of str
+        With an encoder: the words of training texts that speak most for the tag.
     """
 
     tag: str
@@ -145,6 +152,8 @@ class TagScore:
     words: Weighted
     name: tuple[str, float] | None = None
     certainty: float = 1.0
+    meaning: float | None = None
+    like: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [f"{escaped(self.tag)}: {_listed(list(self.shares.items()), '+.2f')}"]
@@ -152,6 +161,8 @@ class TagScore:
             parts.append(f"words: {_listed(self.words, '+.2f')}")
         if self.name is not None and self.name[1] >= _SHOWN_MATCH:
             parts.append(f"the name {escaped(self.name[0])!r} matches by {self.name[1]:.0%}")
+        if self.like and self.shares.get("meaning", 0) > 0:
+            parts.append(f"its meaning is like that of {', '.join(map(escaped, self.like))}")
         return "; ".join(parts)
 
 
@@ -281,7 +292,11 @@ class TextExplainer:
     def _in_words(self, score: LabelScore) -> TagScore:
         words = [(self.words[feature], part) for feature, part in score.reasons]
         parts = {name: value for name, value in vars(score).items() if name in _SHARED}
-        return TagScore(tag=score.label, words=words, **parts)
+        like: tuple[str, ...] = ()
+        if score.meaning is not None:
+            features = strongest_features(self.model, score.column, _LIKE)
+            like = tuple(self.words[feature] for feature in features)
+        return TagScore(tag=score.label, words=words, like=like, **parts)
 
     def _pull_of_words(self, step: Step) -> Weighted:
         """How far each word favoured the directions taken over the mean of the others."""
