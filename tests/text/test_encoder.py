@@ -50,6 +50,21 @@ def test_unseen_tags_are_found_by_meaning(tmp_path):
     assert ldsm.load(tmp_path / "tags.ldsm", encoder=encode).predict(texts) == model.predict(texts)
 
 
+def test_unknown_words_have_a_meaning():
+    rng = np.random.default_rng(2)
+    meanings = [rng.choice(N_MEANINGS, 2, replace=False).tolist() for _ in range(50)]
+    texts = [f"w{a + 100 * N_MEANINGS} w{b + 200 * N_MEANINGS}" for a, b in meanings]
+    found = tagger().predict(texts, 2)
+    right = [
+        len({f"t{a}", f"t{b}"} & dict(row).keys())
+        for (a, b), row in zip(meanings, found, strict=True)
+    ]
+    assert np.mean(right) > 1.5
+    # A text that means nothing known gets scores nearer the base rates.
+    (_, usual), (_, strange) = (row[0] for row in tagger().predict([texts[0], "what"], 1))
+    assert strange < usual
+
+
 class WithMethod:
     """As in sentence-transformers, where a model can also be called."""
 

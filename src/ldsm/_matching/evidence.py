@@ -81,6 +81,14 @@ def with_name_matches(
     return np.asarray(np.where(label_counts[lists.labels] > 0, pairs, np.float32(1)))
 
 
+def best_of_rows(scores: NDArray[Any], indptr: NDArray[np.int64]) -> NDArray[Any]:
+    """The largest score of each row's pairs; 0 for a row without any."""
+    best, some = np.zeros(len(indptr) - 1, dtype=scores.dtype), np.diff(indptr) > 0
+    if some.any():
+        best[some] = np.maximum.reduceat(scores, indptr[:-1][some])
+    return best
+
+
 def long_runs(sub_words: Strings) -> NDArray[np.uint8]:
     """1 for each sub-word that counts as evidence: a long run, and not a whole short word."""
     data, offsets = np.asarray(sub_words.data), np.asarray(sub_words.offsets)

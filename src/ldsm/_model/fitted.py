@@ -219,7 +219,7 @@ class FittedModel:
             length = max(least, SHORTLIST)
             return match(self.forest, x, length, allowed=allowed, cancel=cancel)
         lists = stage.shortlists(self.forest, x, allowed=allowed, cancel=cancel)
-        return stage.or_most_frequent(lists, allowed)
+        return stage.or_most_frequent(x, lists, allowed)
 
     def scored_shortlists(
         self,

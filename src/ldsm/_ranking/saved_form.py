@@ -44,6 +44,7 @@ BLEND = Table(
     Entry("length", whole(1, LONGEST), default=SHORTLIST, written=True, since=2),
     Entry("match_names", FLAG, default=False, since=2),
     Entry("n_copies", whole(0, 2**53), default=0, since=2),
+    Entry("usual_meaning", real(0, LARGEST), default=0.0, since=3),
     Entry("evidence", optional(numbers(0, LARGEST)), default=None, since=2),
     Array("label_counts", (np.int64,), ("labels",), default=None, since=2),
     Array("telling_sub_words", (np.uint8,), ("sub_words",), default=None, since=2),
@@ -116,6 +117,8 @@ def stage_from_state(
         raise ValueError(
             f"its measures of evidence are not {len(Evidence._fields)} positive numbers"
         )
+    if values["usual_meaning"] > 0 and "meaning" not in blend.needs:
+        raise ValueError("its header has no proper entry 'usual_meaning': it has no embeddings")
     if match_names and "names" not in blend.needs:
         raise ValueError("its header has no proper entry 'match_names': it has no names")
     labels = {"labels": len(label_counts), "known": len(label_counts) + n_dropped}
@@ -149,6 +152,7 @@ def stage_from_state(
         match_names=match_names,
         n_copies=values["n_copies"],
         evidence=None if evidence is None else Evidence(*evidence),
+        usual_meaning=values["usual_meaning"],
         **found,
     )
 

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._features.copies import RowKeys
-from .._matching.evidence import Evidence, most_frequent, replaced, with_name_matches
+from .._matching.evidence import (
+    Evidence,
+    best_of_rows,
+    most_frequent,
+    replaced,
+    with_name_matches,
+)
 from .._matching.feature_index import FeatureIndex, unit_masses
 from .._matching.matchers import Matchers, match
 from .._matching.meaning import Meaning
@@ -42,6 +48,8 @@ class SecondStage:
     # How far the blend's scores of a row are trusted. Models of earlier versions do not have it:
     # their scores are the blend's for every row.
     evidence: Evidence | None = None
+    # The score by meaning of the best label of a usual row, which is evidence enough; 0: none is.
+    usual_meaning: float = 0.0
     telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
     # For updates: by block, the mass of each feature in the rows so far. Predictions do not depend
     # on it. Models of earlier versions lack it and cannot be updated.
@@ -131,12 +139,12 @@ class SecondStage:
         return unseen.astype(np.uint8) if self.names is not None and unseen.any() else None
 
     def or_most_frequent(
-        self, lists: Shortlists, allowed: NDArray[np.uint8] | None = None
+        self, x: Blocks, lists: Shortlists, allowed: NDArray[np.uint8] | None = None
     ) -> Shortlists:
         """The shortlists, where rows without evidence get the most frequent labels."""
         if self.evidence is None or self.evidence.suffices(lists):
             return lists
-        certainty = self.evidence.certainty(lists)
+        certainty = self._certainty(x, lists)
         unknown = certainty <= 0
         if not unknown.any():
             return lists
@@ -168,16 +176,32 @@ class SecondStage:
         pairs = Pairs.of(Listed(lists, counts, scores, self.blend.most_cosine))
         if n_training_rows is None:
             return pairs
-        return self.with_certainty(pairs, lists, n_training_rows)
+        return self.with_certainty(x, pairs, lists, n_training_rows)
 
-    def with_certainty(self, pairs: Pairs, lists: Shortlists, n_training_rows: int) -> Pairs:
+    def with_certainty(
+        self, x: Blocks, pairs: Pairs, lists: Shortlists, n_training_rows: int
+    ) -> Pairs:
         """The signals of listed labels, with how far they can be relied on."""
         if self.evidence is None or self.evidence.suffices(lists):
             return pairs
-        certainty = self.evidence.certainty(lists)
+        certainty = self._certainty(x, lists)
         certainty = with_name_matches(certainty, lists, self.label_counts)
         rates = self.base_rates(n_training_rows)[lists.labels]
         return replace(pairs, certainty=certainty, base_rates=rates)
+
+    def _certainty(self, x: Blocks, lists: Shortlists) -> NDArray[np.float32]:
+        """How far the scores of each row can be trusted, by its features or by its meaning."""
+        assert self.evidence is not None
+        certainty = self.evidence.certainty(lists)
+        unsure = np.flatnonzero(certainty < 1)
+        if self.usual_meaning <= 0 or len(unsure) == 0:
+            return certainty
+        assert self.meaning is not None and x.dense is not None
+        own = lists.take(unsure)
+        best = best_of_rows(self.meaning.scores(x.dense.take(unsure), own), own.indptr)
+        share = np.clip(best / np.float32(self.usual_meaning), 0, 1)
+        certainty[unsure] = np.maximum(certainty[unsure], share)
+        return certainty
 
     def base_rates(self, n_training_rows: int) -> NDArray[np.float64]:
         """The share of the training rows that have each label; of one without any, half a row."""

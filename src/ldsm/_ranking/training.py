@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._execution.executor import Control, ThreadExecutor
-from .._matching.evidence import Evidence
+from .._matching.evidence import Evidence, best_of_rows
 from .._matching.matchers import MATCHERS
 from .._matching.meaning import Meaning
 from .._matching.part import Part, Scores, Trained, Training
@@ -195,9 +195,16 @@ class _StageTraining:
         )
         masses = stage.masses_of(self.data.blocks)
         narrow = {block: values.astype(np.float32) for block, values in masses.items()}
-        stage = replace(stage, evidence=evidence, masses=narrow)
-        pairs = stage.with_certainty(pairs, self.held, self.data.n_rows)
+        usual = self._usual_meaning(pairs) if "meaning" in blend.needs else 0.0
+        stage = replace(stage, evidence=evidence, masses=narrow, usual_meaning=usual)
+        rows = self.data.blocks.take(self.held_rows)
+        pairs = stage.with_certainty(rows, pairs, self.held, self.data.n_rows)
         return Tested(stage, blend.probabilities(pairs))
+
+    def _usual_meaning(self, pairs: Pairs) -> float:
+        """The median score by meaning of the best labels of held-out rows."""
+        best = best_of_rows(pairs.signal("h"), self.held.indptr)
+        return max(0.0, float(f"{np.median(best):.6g}")) if len(best) else 0.0
 
     def _tested(self, scores: NDArray[np.float32]) -> NDArray[np.uint16]:
         """How many held-out rows have each label, and how many of them find it."""
