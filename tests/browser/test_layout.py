@@ -95,3 +95,18 @@ def test_counts_do_not_wrap(page):
         "range.selectNodeContents(e); return range.getClientRects().length })"
     )
     assert set(lines) == {1}
+
+
+def test_tagged_rows_start_in_view(page, tmp_path):
+    """In a window of a phone: the box for a file shrinks once it has one."""
+    lines = [f"{i},cod quota" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,text", *lines]))
+    page.size(390, 844)
+    page.one("#tab-file").click()
+    assert page.texts("#drop .quiet")
+    page.one("#file").send_keys(str(tmp_path / "rows.csv"))
+    page.until(lambda: page.one("#job").is_displayed())
+    assert page.texts("#drop .quiet") == []
+    page.one("#go").click()
+    page.until(lambda: page.one("#as-csv").is_displayed())
+    assert visible(page, page.one("#rows tr"))

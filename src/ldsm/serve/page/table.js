@@ -112,6 +112,7 @@ async function tagRows({ resume = false } = {}) {
       job.answers.push(...answers.map((one) => kept(one, most, lowest)));
       drawTags(start);
       showJob();
+      if (start === 0) showFirstRow();
     }
   } catch (error) {
     running.abort();
@@ -225,6 +226,13 @@ function drawTable() {
 function drawTags(start) {
   for (let i = start; i < Math.min(job.answers.length, ROWS_SHOWN); i++) {
     $("rows").rows[i].cells[2].replaceChildren(...tagList(job.answers[i]));
+  }
+}
+
+// On a small screen, the settings of the file leave no room for its rows.
+function showFirstRow() {
+  if ($("rows").getBoundingClientRect().top > 0.7 * window.innerHeight) {
+    $("progress").scrollIntoView({ block: "start" });
   }
 }
 
