@@ -104,6 +104,8 @@ QUESTIONS = {
     "corrections": "serving",
     "review": "serving",
     "report": "figures",
+    "encoder": "encoder",
+    "sentence-transformers": "encoder",
     "no known word": "first_steps",
 }
 
