@@ -30,6 +30,8 @@ function showReviewed() {
   setText(textOf(record));
   forgetChanges();
   closeReasons();
+  // The tags of the last row must not be changed by a key that is meant for this one.
+  for (const list of ["tags", "perhaps"]) $(list).replaceChildren();
   $("accept").focus();
   review.ready = suggestNow();
 }
