@@ -49,7 +49,7 @@ def downloaded(page, button, path):
 
 
 def test_quotes_within_texts(page, tmp_path):
-    """In a table of tabs, without cells in quotes, they are characters like others."""
+    """In a table of tabs, without cells in quotes, they are ordinary characters."""
     texts = ['"cod" and herring', 'a "quota', '"beef is "imported"']
     page.until(lambda: page.texts("#empty"))
     (tmp_path / "notes.tsv").write_text("text\tid\n" + "".join(f"{t}\t1\n" for t in texts))

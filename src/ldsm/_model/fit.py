@@ -168,7 +168,7 @@ class _Run:
         return cls(training, former, work, grower, rerank)
 
     def grow(self, callback: ProgressCallback | None) -> _Grown:
-        """The forest: as many trees as asked for, or as shortlists gain from."""
+        """Grow as many trees as asked for, or for as long as shortlists improve."""
         former = None if self.former is None else self.former.forest
         n_trees, first = self.training.settings["n_estimators"], former.n_trees if former else 0
         if n_trees == AUTO and self._has_matchers:
@@ -190,7 +190,7 @@ class _Run:
         return _Grown(forest if former is None else former.extended(forest), n_taken)
 
     def match(self, grown: _Grown) -> Matching | None:
-        """The shortlists of all rows by what has not seen them; None if every tree saw all."""
+        """Shortlists of all rows, by parts not trained on them; None if every tree saw all rows."""
         if self.work.params.subsample == 1:
             return None
         return match_training_rows(
@@ -255,7 +255,7 @@ def _check_goes_with(
 
 
 def _threshold(training: Training, matching: Matching | None, tested: Tested | None) -> float:
-    """The one given, or that with the best F1 of training rows, scored by what did not see them."""
+    """The threshold given, or the one with the best F1 on scores of rows not trained on."""
     y = training.data.y
     if training.settings["threshold"] != AUTO:
         return float(training.settings["threshold"])

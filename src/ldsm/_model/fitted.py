@@ -150,7 +150,11 @@ class FittedModel:
         values = {**vars(self), "threshold": np.asarray(self.threshold).tolist()}
         deciding = (
             self.forest.leaf_scores,
-            *(values[entry.name] for entry in MODEL.entries if entry.hashed),
+            *(
+                values[entry.name]
+                for entry in MODEL.entries
+                if entry.hashed and not entry.is_default(values)
+            ),
         )
         stage = self.second_stage
         own = () if stage is None else stage_hashed(stage, self.label_counts, self.n_training_rows)

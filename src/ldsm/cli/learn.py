@@ -90,7 +90,7 @@ def learn(
 
     With --dask, workers match and learn the rows. They must see the temporary folder (TMPDIR).
 
-    The file is written completely or not at all, also with --in-place. If another process is
+    The file is written completely or not at all, even with --in-place. If another process is
     changing the model, the command waits for it to finish.
     """
     inputs = reader.inputs(model, data)

@@ -61,8 +61,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         Turns texts into dense vectors, which are used beside their words: a function from a list of
         str to a matrix, an object with a method ``encode`` that is one (as in sentence-transformers
         and model2vec), or a folder or ``.onnx`` file (needs ``pip install "ldsm[encoder]"``). It
-        gets each document, and each tag or its name from a vocabulary, once. It is not saved along
-        with the model: see `ldsm.load`.
+        is called for each document once, and for each tag or its name in the vocabulary. It is not
+        saved with the model: see `ldsm.load`.
     min_tag_count : int, default=1
         Tags with fewer documents are not learned; they are listed in `rare_tags_`.
     min_df : int, default=2

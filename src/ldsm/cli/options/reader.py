@@ -60,7 +60,7 @@ _OPTIONS: dict[str, tuple[str, Any, str]] = {
     "no_quotes": (
         "quotes",
         bool,
-        "Quotes in a table are characters like others: every line is a row.",
+        "Treat quotes in a table as ordinary characters: every line is a row.",
     ),
     "encoding": ("encoding", str, "Encoding of texts; default `utf-8`."),
     "max_line_length": (

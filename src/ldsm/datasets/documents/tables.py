@@ -390,7 +390,7 @@ class _Table:
             problem = f"is not a row of a table: {row}"
             if self.quotes and '"' in row.text:
                 way_out = f"use {argument('quotes', False)}"
-                problem += f". If quotes are characters like others here, {way_out}"
+                problem += f". If quotes are ordinary characters here, {way_out}"
             raise malformed(path, row.number, problem, row.text) from None
 
     def first_rows(self) -> list[list[str]]:
