@@ -204,15 +204,15 @@ def attacked(served: Served, name: str, at_rest: float) -> bool:
     command = [sys.executable, "-c", PROBE, str(served.port)]
     probe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        told = asyncio.run(ATTACKS[name](served))
+        outcome = asyncio.run(ATTACKS[name](served))
         time.sleep(TIMEOUT + 3)  # for what the service still holds
     finally:
         output, _ = probe.communicate("end\n")
     seconds = sorted(map(float, output.split()))
     memory, most = served.memory(), 1.3 * at_rest + 50
-    fine = memory <= most and bool(seconds) and seconds[-1] <= MOST_HEALTH and "TOO" not in told
+    fine = memory <= most and bool(seconds) and seconds[-1] <= MOST_HEALTH and "TOO" not in outcome
     print(
-        f"| {name} | {told} | {memory:.0f} MB (at most {most:.0f}) | {len(seconds)} answers, "
+        f"| {name} | {outcome} | {memory:.0f} MB (at most {most:.0f}) | {len(seconds)} answers, "
         f"{1000 * seconds[len(seconds) // 2]:.0f} ms, {1000 * seconds[-1]:.0f} ms at most | "
         f"{'yes' if fine else 'NO'} |",
         flush=True,

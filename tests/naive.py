@@ -401,13 +401,13 @@ class NaiveMeaning:
     STEP, RIDGE, NAME_ROWS = 2.0**-19, 0.03, 3
 
     def __init__(self, rows, labels, n_labels, names=None):
-        told = [i for i, row in enumerate(rows) if any(row)]
-        n, d = len(told), len(rows[0])
-        total = [sum(rows[i][a] for i in told) for a in range(d)]
+        used = [i for i, row in enumerate(rows) if any(row)]
+        n, d = len(used), len(rows[0])
+        total = [sum(rows[i][a] for i in used) for a in range(d)]
         self.mean = [self.step(t / (n * 2**14)) for t in total]
         share = [t / n for t in total]
         spread = [
-            [sum(rows[i][a] * rows[i][b] for i in told) / n - share[a] * share[b] for b in range(d)]
+            [sum(rows[i][a] * rows[i][b] for i in used) / n - share[a] * share[b] for b in range(d)]
             for a in range(d)
         ]
         variance = plain_sum(spread[a][a] for a in range(d)) / d
@@ -416,7 +416,7 @@ class NaiveMeaning:
         self.precision = self.in_bits(self.inverse(spread))
         self.vectors = []
         for label in range(n_labels):
-            own = [rows[i] for i in told if label in labels[i]]
+            own = [rows[i] for i in used if label in labels[i]]
             name = (names or {}).get(label)
             self.vectors.append(self.vector(own, name) if own or name else ([0] * d, 0.0, 0.0))
 

@@ -11,7 +11,7 @@
 
 namespace ldsm {
 
-constexpr int64_t kTextsBetweenChecks = 64;  // whether to go on
+constexpr int64_t kTextsBetweenChecks = 64;  // whether to continue
 
 class WordCounter {
   public:

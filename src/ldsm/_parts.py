@@ -126,7 +126,7 @@ class _Fit:
     def __init__(self, model: Model, data: Any, options: Any, folder: str) -> None:
         self.folder = folder
         self._said: queue.Queue[Any] = queue.Queue()  # by the fit: a plan, a model or an error
-        self._heard: queue.Queue[bool] = queue.Queue()  # whether to go on
+        self._heard: queue.Queue[bool] = queue.Queue()  # whether to continue
         classifier = model if isinstance(model, LdSMClassifier) else model.classifier
         n_jobs = None if classifier is None else classifier.n_jobs
 

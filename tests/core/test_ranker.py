@@ -443,16 +443,16 @@ def test_mismatched_updates() -> None:
         "rows_before": [np.ones(3), np.full(N_LABELS, np.inf)],
     }
 
-    def go_on(**changes: Any) -> None:
+    def updated(**changes: Any) -> None:
         settings = good | changes | SETTINGS
         train_ranker(checked(x), offsets, rows, positive, **settings)
 
     for name, values in bad.items():
         for value in values:
             with pytest.raises(ValueError, match=r"belong together|per label|per feature|must be"):
-                go_on(**{name: value})
+                updated(**{name: value})
     with pytest.raises(ValueError, match="damaged"):
-        go_on(start=named((start[0], start[1] + 1000, *start[2:])))
+        updated(start=named((start[0], start[1] + 1000, *start[2:])))
 
 
 def test_starting_weights_must_be_of_all_labels() -> None:

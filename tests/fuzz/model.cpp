@@ -1,5 +1,5 @@
 // Fuzzes what reads the arrays of a model: their sizes fit, as the bindings check, their contents
-// are anything. Nothing may be read or written outside, or go on for ever.
+// are anything. Nothing may be read or written out of bounds, or loop forever.
 #include <cmath>
 #include <cstdlib>
 

@@ -31,7 +31,7 @@ set_options() {
     case $sanitizer in
         address)
             runtime=libasan.so
-            # Python keeps memory until it ends, by design: leaks cannot be told from that. Asking
+            # Python keeps memory until it ends, by design: leaks look the same. Asking
             # for more memory than there is must give MemoryError, as it does elsewhere.
             export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:log_path=$reports/asan"
             # What is undefined is said on stderr only; it aborts, so that it is reported here too.
@@ -40,7 +40,7 @@ set_options() {
             ;;
         thread)
             runtime=libtsan.so
-            # All reports, not only the first; a child that was forked may go on.
+            # All reports, not only the first; a forked child may continue.
             export TSAN_OPTIONS="halt_on_error=0:die_after_fork=0:log_path=$reports/tsan"
             TSAN_OPTIONS+=":suppressions=$PWD/tests/sanitizers/thread.supp"
             ;;

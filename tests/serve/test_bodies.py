@@ -173,12 +173,12 @@ def test_more_texts_may_have_more_values(model_file):
 
 @pytest.mark.parametrize("kind", ["form", "json"])
 def test_long_bodies_do_not_block(model_file, monkeypatch, kind):
-    reading, go_on = threading.Event(), threading.Event()
+    reading, may_end = threading.Event(), threading.Event()
 
     def slow(parse):
         def parse_slowly(*arguments, **options):
             reading.set()
-            assert go_on.wait(60)
+            assert may_end.wait(60)
             return parse(*arguments, **options)
 
         return parse_slowly
@@ -201,6 +201,6 @@ def test_long_bodies_do_not_block(model_file, monkeypatch, kind):
             assert reading.wait(60)
             assert client.get("/v2/health/live").status == 200
         finally:
-            go_on.set()
+            may_end.set()
             asking.join()
         assert answers[0].status == 200

@@ -150,12 +150,12 @@ def test_queued_requests_end_with_their_connection(model_file, monkeypatch):
             lost.append((queued, len(self.pipeline)))
 
     monkeypatch.setattr("services.LimitedProtocol", Watched)
-    app, started, go_on = create_app([model_file]), threading.Event(), threading.Event()
+    app, started, may_end = create_app([model_file]), threading.Event(), threading.Event()
 
     @app.get("/waits")
     def waits():
         started.set()
-        assert go_on.wait(SECONDS)
+        assert may_end.wait(SECONDS)
 
     with running(app) as client:
         try:
@@ -163,7 +163,7 @@ def test_queued_requests_end_with_their_connection(model_file, monkeypatch):
                 connection.sendall(get("/waits") + get() * 5)
                 assert started.wait(SECONDS)
         finally:
-            go_on.set()
+            may_end.set()
     assert lost[0] == (5, 0)
 
 

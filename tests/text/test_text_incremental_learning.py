@@ -119,7 +119,7 @@ def test_idf_of_bigrams_and_sub_words():
         TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), min_df=2),
         default_vectorizer(tokenizer=str.split, token_pattern=None),
     ],
-    ids=["pairs", "no idf", "characters", "a function"],
+    ids=["bigrams", "no idf", "characters", "a function"],
 )
 def test_other_vectorizers_learn_words_too(vectorizer, tmp_path):
     tagger = TextTagger(LdSMClassifier(5), vectorizer).fit(TEXTS[FIRST], TAGS[FIRST])

@@ -38,8 +38,8 @@ def test_explanation_words(tagger):
     by_tag = {s.tag: s for s in tagger.explain(text, max_tags=5, max_words=99).scores}
     fish = dict(by_tag["fish"].words)
     words = text.replace(",", "").split()
-    pairs = {f"{a} {b}" for a, b in pairwise(words)}
-    assert fish["cod"] > 0 < fish["trawler"] and fish.keys() <= {*words, *pairs}
+    bigrams = {f"{a} {b}" for a, b in pairwise(words)}
+    assert fish["cod"] > 0 < fish["trawler"] and fish.keys() <= {*words, *bigrams}
     assert max(fish, key=fish.get) in ("cod", "trawler") and min(fish.values()) < 0
     assert fish["cod"] > dict(by_tag["meat"].words).get("cod", 0)
     assert by_tag["fish"].index_score > by_tag["meat"].index_score > 0

@@ -172,8 +172,8 @@ def test_invalid_core_arguments():
     text, offsets = np.frombuffer(b"cod", np.uint8), np.array([0, 3], np.int64)
     characters = word_characters(text)
 
-    def finder(words=words, pairs=(), sub_words=none):
-        keys = np.array(pairs, np.uint64)
+    def finder(words=words, bigrams=(), sub_words=none):
+        keys = np.array(bigrams, np.uint64)
         return _core.WordFinder(words.data, words.offsets, keys, sub_words.data, sub_words.offsets)
 
     (_, found, _), *_ = finder().count(text, offsets, characters)
@@ -185,7 +185,7 @@ def test_invalid_core_arguments():
     with pytest.raises(ValueError, match="offsets of the sub-words"):
         finder(sub_words=Strings(text, offsets + 1))
     with pytest.raises(ValueError, match="ascend"):
-        finder(pairs=[2, 1])
+        finder(bigrams=[2, 1])
     with pytest.raises(ValueError, match="offsets"):
         _core.spell_words(text, np.array([0, 4], np.int64))
     with pytest.raises(ValueError, match="ascend"):
@@ -213,10 +213,10 @@ def test_plain_words_fingerprint(monkeypatch):
     assert isinstance(fast.vectorizer_, TfidfVectorizer)
 
 
-# -- pairs ----------------------------------------------------------------------------------------
+# -- bigrams --------------------------------------------------------------------------------------
 
 
-def pairs_by_hand(texts, words):
+def bigrams_by_hand(texts, words):
     """For each text, how often two known words follow each other."""
     tokens, counts = CountVectorizer().build_analyzer(), []
     for text in texts:
@@ -241,21 +241,22 @@ def test_bigrams_are_frequent_but_specific():
     assert "only1" not in words  # of one text
     behind = len(words) + len(features.bigrams.first)
     assert X.n_features == behind + len(features.sub_words.idf) == len(features.names)
-    by_hand = pairs_by_hand(texts, set(words))
+    by_hand = bigrams_by_hand(texts, set(words))
     in_texts: dict[str, int] = {}
     for found in by_hand:
-        for pair in found:
-            in_texts[pair] = in_texts.get(pair, 0) + 1
-    able = {pair: n for pair, n in in_texts.items() if LEAST_TEXTS <= n <= MOST_SHARE * len(texts)}
+        for bigram in found:
+            in_texts[bigram] = in_texts.get(bigram, 0) + 1
+    most_texts = MOST_SHARE * len(texts)
+    able = {bigram: n for bigram, n in in_texts.items() if LEAST_TEXTS <= n <= most_texts}
     most = BIGRAMS_PER_WORD * len(words)
     assert len(able) > most
-    chosen = sorted(able, key=lambda pair: (-able[pair], pair))[:most]
+    chosen = sorted(able, key=lambda bigram: (-able[bigram], bigram))[:most]
     names = features.names[len(words) : behind]
     assert names == sorted(chosen)
-    # Each block is scaled by itself; the numbers are those of scikit-learn's vectorizer of pairs.
-    pairs = default_vectorizer(min_df=1, ngram_range=(2, 2), vocabulary=names)
-    expected = pairs.fit_transform(texts)
-    assert np.array_equal(pairs.idf_, features.bigrams.idf)
+    # Each block is scaled by itself; the numbers are those of scikit-learn's vectorizer of bigrams.
+    of_bigrams = default_vectorizer(min_df=1, ngram_range=(2, 2), vocabulary=names)
+    expected = of_bigrams.fit_transform(texts)
+    assert np.array_equal(of_bigrams.idf_, features.bigrams.idf)
     same(X.arrays["bigrams"].matrix(), expected)
     same(X.main.matrix(), default_vectorizer().fit_transform(texts))
 
@@ -284,7 +285,7 @@ def test_same_features_within_a_memory_limit(monkeypatch):
         assert is_mapped(limited.arrays[name].values) and not is_mapped(block.values)
 
 
-def test_pairs_of_new_texts():
+def test_bigrams_of_new_texts():
     texts = long_corpus()
     X, features = learn_features(default_vectorizer(), texts, 1, with_parts=lambda n: True)
     same(features.blocks(texts), X.joined().matrix())
@@ -292,13 +293,13 @@ def test_pairs_of_new_texts():
     blocks = features.blocks(new)
     found = blocks.joined().matrix()
     names = np.array(features.names)
-    by_hand = pairs_by_hand(new, set(features.words))
+    by_hand = bigrams_by_hand(new, set(features.words))
     for row in range(len(new)):
         listed = names[found[[row]].indices]
         listed = {name for name in listed if " " in name}
         assert listed == by_hand[row].keys() & set(features.names)
-    pairs = blocks.arrays["bigrams"].matrix()
-    lengths = np.sqrt(pairs.multiply(pairs).sum(axis=1))
+    bigrams = blocks.arrays["bigrams"].matrix()
+    lengths = np.sqrt(bigrams.multiply(bigrams).sum(axis=1))
     assert lengths[2] == pytest.approx(1)
 
 
@@ -314,7 +315,7 @@ def test_leading_words_count_more():
     ]
     n_words = len(features.words)
     same(X.main.matrix(), default_vectorizer().fit_transform(more))
-    # Pairs and sub-words count more, too, but nothing is put together that was apart.
+    # Bigrams and sub-words count more, too, but words that were apart are not joined.
     one, other = features.names[n_words : n_words + 2]
     counted = features.blocks([f"{one} {'unknown ' * 40} {other}"]).joined().matrix()
     weights = {features.names[i]: counted[0, i] for i in counted.indices.tolist()}
@@ -358,7 +359,7 @@ def test_bigrams_rank_but_do_not_match(tmp_path):
     assert parts == pytest.approx(best.margin, abs=1e-3)
     strongest = again.explain(new[0]).scores[0].words[0][0]
     assert strongest in new[0] and " " in strongest
-    # Trees that answer alone do without pairs.
+    # Trees that answer alone do without bigrams.
     for alone in (LdSMClassifier(2, rerank=None), LdSMClassifier(2, rerank="tail")):
         assert TextTagger(alone).fit(known, tags[:1200]).features_.bigrams is None
     assert TextTagger(LdSMClassifier(2)).fit(known[:300], tags[:300]).features_.bigrams is None
@@ -375,7 +376,7 @@ def test_bigrams_rank_but_do_not_match(tmp_path):
         ("pairs.second", lambda a: -a - 1),
     ],
 )
-def test_crafted_pairs_are_refused(tmp_path, name, change):
+def test_crafted_bigrams_are_refused(tmp_path, name, change):
     texts = long_corpus(600)
     tagger = TextTagger(LdSMClassifier(2)).fit(texts, [["a"], ["b"], ["a", "b"]] * 200)
     assert tagger.features_.bigrams is not None

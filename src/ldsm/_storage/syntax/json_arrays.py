@@ -76,7 +76,7 @@ class _Window:
         while True:
             try:
                 value, end = _decoder.raw_decode(self._text, self.at)
-                if end < len(self._text) or self._ended:  # else a number may go on
+                if end < len(self._text) or self._ended:  # else a number may continue
                     break
             except (ValueError, RecursionError) as error:
                 if self._ended or not self._may_be_cut(error):
