@@ -149,41 +149,49 @@ def trials(name: str, n_rows: int, fault: str, times: int, _: Path) -> dict[str,
     for trial in range(times + 1):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "--child", name, str(n_rows), fault, folder]
-            started = time.monotonic()
             # The first fit is left alone, and shows how long one takes.
-            printed = ended(command, rng.uniform(0.1, 0.9) * seconds if trial else None)
+            after = rng.uniform(0.1, 0.9) * seconds if trial else None
+            printed, lasted = ended(command, after)
             stopped += not printed
-            seconds = seconds or time.monotonic() - started
+            seconds = seconds or lasted
             if not printed:
-                printed = ended(command)
+                printed, _ = ended(command)
             assert printed == expected, (fault, trial, printed, expected)
             left += sum(path.suffix == ".tmp" for path in Path(folder).iterdir())
         print(fault, trial, "stopped:", stopped, file=sys.stderr, flush=True)
     return {"stopped": stopped, "same": times, "left": left}
 
 
-def ended(command: list[str], after: float | None = None) -> str:
-    """What a fit prints, nothing if it fails; it gets a signal after these seconds."""
+def ended(command: list[str], after: float | None = None) -> tuple[str, float]:
+    """What a fit prints, nothing if it fails, and its seconds; it may get a signal after some."""
+    ready = Path(f"{command[-1]}.ready")
+    ready.unlink(missing_ok=True)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        printed, _ = process.communicate(timeout=LONGEST_SECONDS if after is None else after)
-    except subprocess.TimeoutExpired:
-        if after is None:
-            raise
-        os.kill(process.pid, signal.SIGUSR1)  # the fit does to itself what is to happen
-        printed, _ = process.communicate(timeout=LONGEST_SECONDS)
+        while not ready.exists() and process.poll() is None:
+            time.sleep(0.01)
+        begun = time.monotonic()
+        try:
+            printed, _ = process.communicate(timeout=LONGEST_SECONDS if after is None else after)
+        except subprocess.TimeoutExpired:
+            if after is None:
+                raise
+            os.kill(process.pid, signal.SIGUSR1)  # the fit does to itself what is to happen
+            printed, _ = process.communicate(timeout=LONGEST_SECONDS)
     finally:
+        ready.unlink(missing_ok=True)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    return printed.strip()
+    return printed.strip(), time.monotonic() - begun
 
 
 def child(name: str, n_rows: str, fault: str, folder: str) -> None:
     """A fit that fails in the middle when it gets a signal."""
-    rows = Rows.of(name, int(n_rows))
+    rows, ready = Rows.of(name, int(n_rows)), Path(f"{folder}.ready")
     if fault in ("interrupted", "killed driver"):
         signal.signal(signal.SIGUSR1, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     if fault == "interrupted":
+        ready.touch()
         print(rows.fit(folder, n_jobs=2), flush=True)
         return
     with connected("local:2") as client:
@@ -197,6 +205,7 @@ def child(name: str, n_rows: str, fault: str, folder: str) -> None:
                 client.loop.add_callback(scheduler.close)
 
             signal.signal(signal.SIGUSR1, stop)
+        ready.touch()
         print(rows.fit_on(client, folder), flush=True)
 
 
