@@ -30,7 +30,7 @@ __all__ = ["PyfuncModel", "log_model", "save_model"]
 # Parameters of a request, with their defaults.
 PARAMS: Mapping[str, tuple[Any, Number]] = {
     "k": (5, Number(1, integer=True)),
-    "threshold": (0.0, Number(0, 1)),
+    "min_score": (0.0, Number(0, 1)),
     "tail": (0.0, Number(0)),
 }
 
@@ -65,8 +65,8 @@ class PyfuncModel:
             For a classifier, features. A table is a DataFrame, columns by name, or a list of rows
             that are mappings.
         params : mapping, optional
-            ``k``, the maximum number of labels per row (5); ``threshold``, the least score (0);
-            ``tail``, see `LdSMClassifier.predict_topk` (0).
+            ``k``, the maximum number of labels per row (5); ``min_score``, the minimum score of a
+            label (0); ``tail``, see `LdSMClassifier.predict_topk` (0).
 
         Returns
         -------
@@ -75,13 +75,13 @@ class PyfuncModel:
         """
         import pandas as pd
 
-        k, threshold, tail = _checked(params or {})
+        k, min_score, tail = _checked(params or {})
         given = _unpacked(model_input)
         if isinstance(self.model, TextTagger):
             found = self.model.predict(_texts(given), k, tail=tail)
         else:
             found = _best_labels(self.model, given, k, tail)
-        rows = [[scored for scored in row if scored[1] >= threshold] for row in found]
+        rows = [[scored for scored in row if scored[1] >= min_score] for row in found]
         return pd.DataFrame(
             {
                 "labels": [[label for label, _ in row] for row in rows],

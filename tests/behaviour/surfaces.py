@@ -306,9 +306,10 @@ class Inference(Service):
     """`ldsm serve`, asked by the Open Inference Protocol."""
 
     options = frozenset({"tail", "threshold", "only", "sets", "documents"})
-    called = {}  # noqa: RUF012
+    called = {"threshold": "min_score"}  # noqa: RUF012
 
     def answers(self, asked: Any, k: Any = 5, **options: Any) -> Answers:
+        options = {self.called.get(name, name): value for name, value in options.items()}
         tensor = {"name": "text", "datatype": "BYTES", "shape": [len(asked)], "data": [*asked]}
         body = {"inputs": [tensor], "parameters": {"k": k, **options}}
         path = f"/v2/models/{self.case.file.stem}/infer"
@@ -323,6 +324,7 @@ class Pyfunc(Surface):
     """`ldsm.mlflow.PyfuncModel`, which MLflow calls."""
 
     options = frozenset({"tail", "threshold", "features", "documents"})
+    called = {"threshold": "min_score"}  # noqa: RUF012
 
     def open(self) -> None:
         from ldsm.mlflow import PyfuncModel
@@ -331,6 +333,7 @@ class Pyfunc(Surface):
         self.answers_nothing = self.case.reads_texts
 
     def answers(self, asked: Any, k: Any = 5, **options: Any) -> Answers:
+        options = {self.called.get(name, name): value for name, value in options.items()}
         found = self.model.predict(asked, params={"k": k, **options})
         return [list(zip(*row, strict=True)) for row in found[["labels", "scores"]].to_numpy()]
 

@@ -140,7 +140,7 @@ def test_param_that_is_no_number(loaded):
 
 
 def test_unknown_param(tagger):
-    with pytest.raises(ValueError, match="params must be among k, threshold, tail. Got 'n'"):
+    with pytest.raises(ValueError, match="params must be among k, min_score, tail. Got 'n'"):
         ldsm.mlflow.PyfuncModel(tagger).predict(NEW, {"n": 1})
 
 

@@ -37,7 +37,7 @@ def test_infer(client, tagger):
 
 def test_short_rows_are_padded(client, tagger):
     texts = ["cod catch", "beef import tariff court"]
-    answer = client.post(f"{MODEL}/infer", request(texts, parameters={"threshold": 0.5})).json
+    answer = client.post(f"{MODEL}/infer", request(texts, parameters={"min_score": 0.5})).json
     rows = [[pair for pair in row if pair[1] >= 0.5] for row in tagger.predict(texts)]
     lengths = [len(row) for row in rows]
     assert lengths[0] != lengths[1]

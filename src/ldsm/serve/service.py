@@ -143,7 +143,7 @@ class Service:
             self._n_pending -= 1
 
     async def answer(
-        self, kind: Kind, texts: Sequence[str], threshold: float = 0.0
+        self, kind: Kind, texts: Sequence[str], min_score: float = 0.0
     ) -> list[LabelScores]:
         """The best tags of each text, all by the same model."""
         settings = self.settings
@@ -156,7 +156,7 @@ class Service:
         small = len(texts) <= FEW_TEXTS and sum(map(len, texts)) <= LONG_TEXT
         lane = self._quick if small else self._bulk
         found = await lane.ask_all(kind, texts)
-        lowest = float(np.float32(threshold))  # the type of scores, as in `label_sets`
+        lowest = float(np.float32(min_score))  # the type of scores, as in `label_sets`
         return [[scored for scored in row if scored[1] >= lowest] for row in found]
 
     async def correct(self, model: str, documents: Sequence[Document]) -> None:

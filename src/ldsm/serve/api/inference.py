@@ -70,7 +70,7 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     k: int = Field(5, ge=1, description="Number of tags per text.")
-    threshold: float = Field(0.0, ge=0, le=1, description="Minimum score of a tag.")
+    min_score: float = Field(0.0, ge=0, le=1, description="Minimum score of a tag.")
     tail: float = Field(0.0, ge=0, le=MAX_TAIL, description="Favours rare tags if above 0.")
     only: Items[str] | None = Field(None, description="Predict only these tags or groups.")
     without: Items[str] | None = Field(None, description="Never predict these tags or groups.")
@@ -147,7 +147,7 @@ def router(service: Service) -> APIRouter:
         texts, asked = _texts(body), _parameters(body)
         opened = await service.model(model)
         kind = Kind(opened, asked.k, asked.tail).restricted(asked.only, asked.without)
-        answers = await service.answer(kind, texts, asked.threshold)
+        answers = await service.answer(kind, texts, asked.min_score)
         width = max(map(len, answers), default=0)
         shape = [len(texts), width]
         rows = [row + [("", 0.0)] * (width - len(row)) for row in answers]
