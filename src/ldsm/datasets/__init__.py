@@ -15,7 +15,8 @@ one, and iterators ``iter_*`` yield one in chunks, for files larger than memory.
 """
 
 from .._storage.strings import Strings
-from .dataset import Dataset, Unseen
+from .alignment import Unseen
+from .dataset import Dataset
 from .documents.arrow import iter_arrow, load_arrow
 from .documents.frames import load_frame
 from .documents.jsonl import iter_jsonl, load_jsonl, save_jsonl

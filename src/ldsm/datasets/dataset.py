@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.features import feature_matrix
-from .._arrays.matrices import csr, label_csr, label_matrix, map_columns, take_rows
+from .._arrays.matrices import label_csr, label_matrix, take_rows
 from .._storage.strings import Strings
 from .._wording import warn
+from .alignment import Unseen, align_columns
 from .documents.document import Document, fit_words
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ class Dataset:
         """
         if (self.X is None) != (train.X is None):
             raise ValueError("Texts cannot be aligned with features: vectorize them first.")
-        Y, unseen_labels, dropped = _align_columns(
+        Y, unseen_labels, dropped = align_columns(
             self.Y, self.label_names, train.Y.shape[1], train.label_names, "label_names"
         )
         # A label without a training row counts as unseen even if it has a column.
@@ -316,7 +317,7 @@ class Dataset:
             unseen_labels[names[i]] = int(here[i])
         X, unseen_features = None, dict[Any, int]()
         if self.X is not None:
-            X, unseen_features, _ = _align_columns(
+            X, unseen_features, _ = align_columns(
                 self.X, self.feature_names, train.n_features, train.feature_names, "feature_names"
             )
         aligned = replace(
@@ -364,37 +365,6 @@ class Dataset:
         save_store(self, folder, overwrite=overwrite)
 
 
-@dataclass(frozen=True, eq=False)
-class Unseen:
-    """Labels and features that :meth:`Dataset.align` did not find in the training set.
-
-    Attributes
-    ----------
-    labels : dict
-        Labels without training rows, by name or number, with their occurrences.
-    features : dict
-        Features without a column in the training set, with their occurrences.
-    dropped_per_row : int64 array
-        Number of labels per row without a column; they count as misses in recall over all true
-        labels.
-    """
-
-    labels: dict[Any, int]
-    features: dict[Any, int]
-    dropped_per_row: NDArray[np.int64]
-
-    def __str__(self) -> str:
-        n = sum(self.labels.values())
-        text = (
-            f"{len(self.labels)} label{'s' * (len(self.labels) != 1)} without a training row "
-            f"({n} occurrence{'s' * (n != 1)})"
-        )
-        if self.features:
-            plural = "s" * (len(self.features) != 1)
-            text += f", {len(self.features)} feature{plural} without a column"
-        return text
-
-
 def named_labels(rows: Iterable[Iterable[str]], number: Mapping[str, int]) -> Any:
     """The label names of each row as a 0/1 matrix, with the columns in `number`."""
     numbers = [sorted({number[name] for name in row}) for row in rows]
@@ -406,33 +376,3 @@ def named_labels(rows: Iterable[Iterable[str]], number: Mapping[str, int]) -> An
 def _row_index(rows: Any) -> NDArray[Any]:
     index = np.asarray(rows)
     return index.astype(np.int64) if index.size == 0 and index.dtype != bool else index
-
-
-def _align_columns(
-    matrix: Any,
-    names: Sequence[str] | None,
-    n_columns: int,
-    train_names: Sequence[str] | None,
-    kind: str,
-) -> tuple[Any, dict[Any, int], NDArray[np.int64]]:
-    """The aligned matrix, the occurrences in dropped columns, and their number per row."""
-    if (names is None) != (train_names is None):
-        raise ValueError(f"Both data sets or neither must have {kind}. Only one has them.")
-    if names is None or train_names is None:
-        mapping = np.arange(matrix.shape[1])
-        mapping[mapping >= n_columns] = -1
-        names = train_names = range(matrix.shape[1])  # type: ignore[assignment]
-    else:
-        column = {name: i for i, name in enumerate(train_names)}
-        if len(column) != len(train_names) or len(set(names)) != len(names):
-            raise ValueError(f"{kind} must be unique to be aligned. A name occurs twice.")
-        mapping = np.array([column.get(name, -1) for name in names], dtype=np.int64)
-    if (mapping == np.arange(matrix.shape[1])).all():  # unchanged, so a mapped matrix stays mapped
-        if matrix.shape[1] != n_columns:
-            matrix = csr(matrix.indptr, matrix.indices, matrix.data, n_columns)
-        return matrix, {}, np.zeros(matrix.shape[0], dtype=np.int64)
-    aligned = map_columns(matrix, mapping, n_columns)
-    counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    gone = np.flatnonzero((mapping < 0) & (counts > 0))
-    lost = np.diff(matrix.indptr).astype(np.int64) - np.diff(aligned.indptr)
-    return aligned, {names[i]: int(counts[i]) for i in gone.tolist()}, lost  # type: ignore[index]

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._features.blocks import Blocks
 from .._model.inputs import new_rows
 from ..classifier import LdSMClassifier
-from ..datasets.dataset import Dataset, Unseen
+from ..datasets.alignment import Unseen
+from ..datasets.dataset import Dataset
 from ..text import TextTagger
 from ..text.fitted import fitted_text
 from ..text.training import check_same_words

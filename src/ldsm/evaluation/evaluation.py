@@ -16,7 +16,8 @@ from .._features.blocks import Blocks
 from .._model.fitted import FittedModel
 from .._model.inputs import new_rows
 from .._model.thresholds import TUNED_FOR
-from ..datasets.dataset import Dataset, Unseen
+from ..datasets.alignment import Unseen
+from ..datasets.dataset import Dataset
 from ..metrics import ranking_report, recall_at_k
 from ..metrics.calibration import Reliability, reliability
 from ..metrics.hits import RankingSums

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets.dataset import Unseen
+from ..datasets.alignment import Unseen
 from .sets import SetScores
 
 KS = (1, 3, 5)
