@@ -1,6 +1,6 @@
-// The form in which models store sparse weights, of the nodes of a forest and of labels, for writing
-// and for reading. Only products of labels (ranking/label_products, ranking/weights_by_feature) use
-// coded weights without decoding them first.
+// The form in which models store sparse weights, of the nodes of a forest and of labels, for
+// writing and for reading. Only products of labels (ranking/label_products,
+// ranking/weights_by_feature) use coded weights without decoding them first.
 //
 // A vector has features, ascending, and `arity` weights for each. Two forms. Exact: features as
 // numbers, weights as floats. Compressed: the gap from the feature before, starting from 0, in one
