@@ -149,7 +149,7 @@ bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 	$(PYTHON) -m venv .venv-annif
 	.venv-annif/bin/python -m pip install --quiet "annif[omikuji]==1.4.3"
 	.venv-annif/bin/python -m pip install --quiet --config-settings build-dir=build/annif \
-		--editable ".[annif]"
+		--editable ".[annif,encoder]"
 	.venv-annif/bin/python -m pip install --quiet --no-deps --upgrade --target build/nltk \
 		llama-index-core==0.14.25
 	touch $@
@@ -169,7 +169,7 @@ test-mlflow: .venv-mlflow/.installed
 .venv-mlflow/.installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-mlflow
 	.venv-mlflow/bin/python -m pip install --quiet --config-settings build-dir=build/mlflow \
-		--editable ".[mlflow]" "pytest>=8" "hypothesis>=6"
+		--editable ".[encoder,mlflow]" onnx "pytest>=8" "hypothesis>=6"
 	touch $@
 
 $(VENV)/bin/python:

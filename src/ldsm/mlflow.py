@@ -20,6 +20,7 @@ from ._storage.paths import PathLike
 from ._trees.params import Number
 from ._version import __version__
 from .classifier import LdSMClassifier
+from .text.fitted import fitted_text
 from .text.tagger import TextTagger
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ PARAMS: Mapping[str, tuple[Any, Number]] = {
     "min_score": (0.0, Number(0, 1)),
     "tail": (0.0, Number(0)),
 }
+
+
+# The key of an encoder in MLflow's configuration of a model.
+ENCODER = "encoder"
 
 
 class PyfuncModel:
@@ -90,9 +95,14 @@ class PyfuncModel:
         )
 
 
-def _load_pyfunc(path: str) -> PyfuncModel:
-    """Load a model file; called by MLflow."""
-    return PyfuncModel(load(path))
+def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> PyfuncModel:
+    """Load a model file; called by MLflow, with a configuration if the model has an encoder."""
+    model = load(path, encoder=(model_config or {}).get(ENCODER))
+    if isinstance(model, TextTagger):
+        fitted_text(model).require_encoder(
+            f"Load it with model_config={{{ENCODER!r}: PATH}}, or save it with that."
+        )
+    return PyfuncModel(model)
 
 
 def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **more: Any) -> None:
@@ -106,6 +116,8 @@ def save_model(model: TextTagger | LdSMClassifier | PathLike, path: PathLike, **
         A folder that does not exist yet.
     **more
         Further arguments of `mlflow.pyfunc.save_model`, such as `metadata` or `signature`.
+        ``model_config={"encoder": path}`` names the encoder of the model, if it has one, for
+        where MLflow will load it.
 
     Examples
     --------
@@ -170,14 +182,19 @@ def _arguments(file: str) -> dict[str, Any]:
     params = ParamSchema(
         [ParamSpec(name, kinds[type(default)], default) for name, (default, _) in PARAMS.items()]
     )
-    load(file, verify=False)  # raises errors before anything is written
+    model = load(file, verify=False)  # raises errors before anything is written
+    extras, more = "mlflow", {}
+    if isinstance(model, TextTagger) and fitted_text(model).encoder is not None:
+        # MLflow ignores a configuration at loading unless there was one at saving.
+        extras, more = "encoder,mlflow", {"model_config": {ENCODER: None}}
     return {
+        **more,
         "loader_module": __name__,
         "data_path": file,
         # No input schema: it would allow only one of the input forms, and MLflow would use the
         # first column of a table with other names. The model checks its input itself.
         "signature": ModelSignature(params=params),
-        "pip_requirements": [f"ldsm[mlflow]=={__version__}"],
+        "pip_requirements": [f"ldsm[{extras}]=={__version__}"],
     }
 
 

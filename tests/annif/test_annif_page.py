@@ -48,4 +48,4 @@ def test_documented_parameters():
     done = Annif(ROOT).run("-c", code, program=ROOT / ".venv-annif" / "bin" / "python")
     known = eval(done.stdout)
     assert {name: str(value) for name, value in known.items()}.items() <= listed.items()
-    assert listed.keys() - known.keys() == {"analyzer", "allow_learn"}
+    assert listed.keys() - known.keys() == {"analyzer", "allow_learn", "encoder"}

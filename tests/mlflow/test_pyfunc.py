@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from ldsm import LdSMClassifier, TextTagger
 from patience import PATIENCE, started, wait_until
 from text_corpus import NEW, TAGS, TEXTS, small
+from tiny_encoders import texts_and_tags, write_meanings
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.filterwarnings("default")]
 pd = pytest.importorskip("pandas")
@@ -192,6 +193,26 @@ def test_classifier(tmp_path):
         for row, (own, its) in enumerate(zip(labels.tolist(), scores.tolist(), strict=True)):
             n = int(np.sum(scores[row] > 0))
             assert answer.labels[row] == own[:n] and answer.scores[row] == its[:n]
+
+
+def test_encoder(tmp_path):
+    """It is given at loading, or its path at saving; without it, loading fails."""
+    write_meanings(tmp_path / "tiny")
+    encoder, texts = str(tmp_path / "tiny"), texts_and_tags(20, seed=1)[0]
+    tagger = TextTagger(LdSMClassifier(4), encoder=encoder).fit(*texts_and_tags(1200))
+    folder, known = str(tmp_path / "tags"), str(tmp_path / "known")
+    ldsm.mlflow.save_model(tagger, folder)
+    assert "ldsm[encoder,mlflow]==" in (tmp_path / "tags" / "requirements.txt").read_text()
+    with pytest.raises(ValueError, match="needs its encoder, 'tiny' .* model_config={'encoder': P"):
+        mlflow.pyfunc.load_model(folder)
+    with pytest.raises(ValueError, match="The encoder .*missing does not exist"):
+        mlflow.pyfunc.load_model(folder, model_config={"encoder": str(tmp_path / "missing")})
+    ldsm.mlflow.save_model(tagger, known, model_config={"encoder": encoder})
+    for model in (
+        mlflow.pyfunc.load_model(folder, model_config={"encoder": encoder}),
+        mlflow.pyfunc.load_model(known),
+    ):
+        assert pairs(model.predict(texts)) == tagger.predict(texts)
 
 
 def test_unsavable_models(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from annif.backend.backend import AnnifLearningBackend
@@ -22,6 +23,8 @@ from .._trees.params import CONSTRAINTS, Number, Rule, is_ranked
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
 from ..datasets.store import open_store, save_store
+from ..text.encoders.onnx import OnnxEncoder
+from ..text.fitted import fitted_text
 from ..text.tagger import TextTagger
 from .documents import chunks_of, documents_of, names_of, source_of, words_of
 
@@ -41,6 +44,8 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         Maximum number of subjects to suggest.
     n_estimators, arity, min_split_labels, integrity_weight, random_state
         As in `LdSMClassifier`, with the same defaults.
+    encoder : path, optional
+        A folder or ``.onnx`` file with a sentence encoder, see `TextTagger`.
 
     Examples
     --------
@@ -84,7 +89,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         path = self._model_path
         self.debug(f"loading model from {path}")
         try:
-            tagger = load(path)
+            tagger = load(path, encoder=self.params.get("encoder") or None)
         except FileNotFoundError:
             raise NotInitializedException(
                 f"model {path} not found", backend_id=self.backend_id
@@ -96,6 +101,10 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
                 f"The model file {path!r} must hold a TextTagger. Got a {type(tagger).__name__}.",
                 backend_id=self.backend_id,
             )
+        try:
+            fitted_text(tagger).require_encoder("Set the project's parameter encoder.")
+        except ValueError as error:
+            raise OperationFailedException(str(error), backend_id=self.backend_id) from error
         before, now = tagger.classifier_.training_.get("annif"), source_of(self.project)
         if before not in (None, now):
             self.warning(f"the model was trained on {before}; the project now has {now}")
@@ -113,7 +122,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
     # -- training -----------------------------------------------------------------------------
 
     def _train(self, corpus: Any, params: dict[str, Any], jobs: int = 0) -> None:
-        settings = self.settings(params)
+        settings, encoder = self.settings(params), self.encoder(params, jobs or -1)
         if corpus == "cached":
             self.info("reusing cached training data from previous run")
         else:
@@ -122,7 +131,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
             save_store(chunks_of(self.project, corpus), folder, overwrite=True)
         data = self.training_data()
         self.info(f"training on {len(data):,} documents")
-        self._tagger = fitted(data, names_of(self.project), settings, jobs or -1)
+        self._tagger = fitted(data, names_of(self.project), settings, jobs or -1, encoder)
         classifier = self._tagger.classifier_
         classifier.training_ = {**classifier.training_, "annif": source_of(self.project)}
         self._save()
@@ -172,6 +181,18 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
         rules = {**CONSTRAINTS, "random_state": _SEED}
         return {name: self._parsed(name, params[name], rules[name]) for name in TREES}
 
+    def encoder(self, params: Mapping[str, Any], n_jobs: int) -> OnnxEncoder | None:
+        """The encoder of the project, if it has one; errors are raised now."""
+        path = params.get("encoder")
+        if not path:
+            return None
+        try:
+            return OnnxEncoder(Path(path), n_jobs)
+        except ValueError as error:
+            raise ConfigurationException(
+                f"the parameter encoder: {error}", project_id=self.project.project_id
+            ) from error
+
     def _parsed(self, name: str, given: Any, rules: tuple[Rule, ...]) -> Any:
         for value in _readings(given):
             if any(rule.allows(value) for rule in rules):
@@ -189,13 +210,17 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
 
 
 def fitted(
-    data: Dataset, names: Mapping[str, list[str]], settings: Mapping[str, Any], n_jobs: int
+    data: Dataset,
+    names: Mapping[str, list[str]],
+    settings: Mapping[str, Any],
+    n_jobs: int,
+    encoder: OnnxEncoder | None,
 ) -> TextTagger:
     """A tagger trained on the documents of a store."""
     classifier = LdSMClassifier(**settings, n_jobs=n_jobs)
     # Names need sub-words, which are left out for few documents.
     ranked = is_ranked(classifier.get_params(), len(data))
-    return TextTagger(classifier).fit(data, vocabulary=names if ranked else None)
+    return TextTagger(classifier, encoder=encoder).fit(data, vocabulary=names if ranked else None)
 
 
 def suggested(tagger: TextTagger, texts: list[str], limit: int, subjects: Any) -> SuggestionBatch:

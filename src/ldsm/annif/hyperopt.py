@@ -29,7 +29,7 @@ class LdSMObjective(HPObjective):  # type: ignore[misc]
             "min_split_labels": trial.suggest_int("min_split_labels", 32, 2048, log=True),
             "integrity_weight": trial.suggest_float("integrity_weight", 0.5, 4.0, step=0.25),
         }
-        tagger = fitted(args["data"], args["names"], settings, args["n_jobs"])
+        tagger = fitted(args["data"], args["names"], settings, args["n_jobs"], args["encoder"])
         subjects = args["subjects"]
         batch = suggested(tagger, args["texts"], args["limit"], subjects)
         evaluation = annif.eval.EvaluationBatch(subjects)
@@ -51,6 +51,8 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
                 "Cannot score trials without documents", project_id=backend.project.project_id
             )
         self._check_metric()
+        # Parallel trials share the processors; a single trial uses all.
+        n_jobs = -1 if n_jobs == 1 else 1
         return {
             "data": backend.training_data(),
             "names": names_of(backend.project),
@@ -60,8 +62,8 @@ class LdSMOptimizer(HyperparameterOptimizer):  # type: ignore[misc]
             "subjects": backend.project.subjects,
             "limit": backend.limit(backend.params),
             "metric": self._metric,
-            # Parallel trials share the processors; a single trial uses all.
-            "n_jobs": -1 if n_jobs == 1 else 1,
+            "n_jobs": n_jobs,
+            "encoder": backend.encoder(backend.params, n_jobs),
         }
 
     def _check_metric(self) -> None:

@@ -146,6 +146,13 @@ class FittedText(NamedTuple):
     groups: TagGroups
     encoder: FittedEncoder | None = None
 
+    def require_encoder(self, remedy: str) -> None:
+        """Raise an error, with how to give it, if predictions need an encoder that is missing."""
+        if self.encoder is None or self.encoder.encoder is not None:
+            return
+        if self.classifier.model_.reads_dense:
+            raise self.encoder.missing(remedy)
+
     def blocks(self, texts: list[str], first: int = 0) -> Blocks:
         """The features of documents; errors of the encoder count them from `first`."""
         x = self.features.blocks(texts)

@@ -168,13 +168,17 @@ class FittedEncoder:
             "features."
         )
 
+    def missing(self, remedy: str) -> ValueError:
+        """The error for a model without its encoder; `remedy` says how to give it."""
+        return ValueError(
+            f"The model needs its encoder, {self.name!r} with {self.width:,} dimensions, which "
+            f"a model file does not hold. {remedy}"
+        )
+
     @property
     def _encoder(self) -> Encoder:
         if self.encoder is None:
-            raise ValueError(
-                f"The model needs its encoder, {self.name!r} with {self.width:,} dimensions, which "
-                f"a model file does not hold. Load it with {argument('encoder')}."
-            )
+            raise self.missing(f"Load it with {argument('encoder')}.")
         return self.encoder
 
 
