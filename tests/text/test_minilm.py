@@ -15,8 +15,6 @@ pytestmark = pytest.mark.encoder
 
 @pytest.fixture(scope="module")
 def folder():
-    if "LDSM_ENCODER" not in os.environ:
-        pytest.skip("`make test-encoder` sets LDSM_ENCODER")
     return Path(os.environ["LDSM_ENCODER"])
 
 
