@@ -147,7 +147,13 @@ def test_another_encoder_is_refused(tmp_path):
         ldsm.load(path, encoder=lambda texts: encode(texts)[:, :-1])
     with pytest.raises(ValueError, match=r"another encoder, 'encode': .* \(cosine -?0\.\d\d\)"):
         ldsm.load(path, encoder=lambda texts: encode(texts)[:, ::-1])
-    # Rounding is no other encoder.
+
+    # Neither rounding nor an encoder without a word of some probe is another encoder.
+    def partly(texts):
+        return encode(texts) * [["text" in text or "w" in text] for text in texts]
+
+    TextTagger(LdSMClassifier(2), encoder=partly).fit(TEXTS, TAGS).save(tmp_path / "partly.ldsm")
+    ldsm.load(tmp_path / "partly.ldsm", encoder=partly)
     rounded = ldsm.load(path, encoder=lambda texts: encode(texts).astype(np.float16))
     assert rounded.score(NEW, NEW_TAGS) == pytest.approx(tagger().score(NEW, NEW_TAGS), abs=0.02)
     TextTagger(LdSMClassifier(2)).fit(TEXTS[:100], TAGS[:100]).save(tmp_path / "plain.ldsm")

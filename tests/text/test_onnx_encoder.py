@@ -49,6 +49,29 @@ def test_graph_in_a_folder_of_its_own(tmp_path):
         assert OnnxEncoder(path)(TEXTS).shape == (3, 4)
 
 
+def test_settings_above_the_tokenizer(tmp_path):
+    vectors = write_onnx(tmp_path, first_token=True)
+    (tmp_path / "onnx").mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / name).rename(tmp_path / "onnx" / name)
+    np.testing.assert_array_equal(OnnxEncoder(tmp_path)(TEXTS), vectors[[1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ('{"pooling_mode_max_tokens": true}', "asks for pooling_mode_max_tokens"),
+        ("[]", "config.json must hold an object"),
+        ("{", "config.json cannot be read"),
+    ],
+)
+def test_refused_pooling(tmp_path, settings, problem):
+    write_onnx(tmp_path, first_token=True)
+    (tmp_path / "1_Pooling" / "config.json").write_text(settings)
+    with pytest.raises(ValueError, match=problem):
+        OnnxEncoder(tmp_path)
+
+
 def test_pickled_encoder_opens_its_file(tmp_path):
     write_onnx(tmp_path)
     encoder = OnnxEncoder(tmp_path)

@@ -42,7 +42,7 @@ class Encoder:
         """From what users give: a function, an object with a method `encode`, or a path."""
         if isinstance(given, str | Path):
             opened = OnnxEncoder(Path(given), n_jobs)
-            return cls(opened, opened.name)
+            return cls(opened, opened.name[:LONGEST_NAME])
         encode = getattr(given, "encode", given)
         if not callable(encode):
             raise ValueError(
@@ -141,6 +141,8 @@ class FittedEncoder:
             )
         ours, theirs = self.probes.astype(np.float64), found.probes.astype(np.float64)
         cosines = (ours * theirs).sum(axis=1) / UNIT**2
+        # Some encoders know no word of a probe, and give zeros.
+        cosines[~ours.any(axis=1) & ~theirs.any(axis=1)] = 1.0
         if cosines.min() < _SAME:
             raise ValueError(
                 f"The model was trained with another encoder, {self.name!r}: {other.name!r} gives "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from ..._storage.paths import printable
 _GRAPHS = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER, _SETTINGS = "tokenizer.json", "sentence_bert_config.json"
 _POOLING = "1_Pooling/config.json"
+_MEAN, _FIRST = "pooling_mode_mean_tokens", "pooling_mode_cls_token"
 MOST_TOKENS = 512  # of a text, if neither file says how many the encoder takes
 _WHOLE_TEXT = "sentence_embedding"
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -42,6 +42,7 @@ class OnnxEncoder:
         return state_of(self, "_opened")
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self._opened  # noqa: B018 - once, rather than in each thread
         n_workers = min(worker_count(self.n_jobs), len(texts))
         if n_workers <= 1:
             return np.stack([self._vector(text) for text in texts])
@@ -53,29 +54,33 @@ class OnnxEncoder:
                 raise
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        session, tokenizer, names = self._opened
+        session, tokenizer, names, wanted = self._opened
         ids = np.array([tokenizer.encode(text).ids], dtype=np.int64)
         values = (ids, np.ones_like(ids), np.zeros_like(ids))
         given = {name: value for name, value in zip(_INPUTS, values, strict=True) if name in names}
-        output: NDArray[np.float32] = session.run([self._output], given)[0][0]
+        output: NDArray[np.float32] = session.run([wanted], given)[0][0]
         if output.ndim > 1:  # a vector for each token
             output = output[0] if self._reads_first_token else output.mean(axis=0)
         return output
 
-    @property
-    def _output(self) -> str:
-        """The vectors of texts where the graph makes them, else those of tokens, the first."""
-        names = [one.name for one in self._opened[0].get_outputs()]
-        return _WHOLE_TEXT if _WHOLE_TEXT in names else names[0]
-
     @cached_property
     def _reads_first_token(self) -> bool:
         """Whether the first token stands for the text; usually the mean of all tokens does."""
-        return _setting(self.folder / _POOLING, "pooling_mode_cls_token") is True
+        settings = self._settings(_POOLING)
+        chosen = {name for name in settings if name.startswith("pooling_mode_") and settings[name]}
+        if chosen - {_MEAN, _FIRST} or len(chosen) > 1:
+            raise ValueError(
+                f"The encoder {printable(self.path)} must take the mean of its tokens or the first "
+                f"one. Its {_POOLING} asks for {', '.join(sorted(chosen))}."
+            )
+        return chosen == {_FIRST}
 
     @cached_property
-    def _opened(self) -> tuple[Any, Any, set[str]]:
-        """The graph, the tokenizer, and the names of the graph's inputs."""
+    def _opened(self) -> tuple[Any, Any, set[str], str]:
+        """The graph, the tokenizer, and the names of the graph's inputs and of its output.
+
+        The output is the vectors of texts where the graph makes them, else the first, of tokens.
+        """
         try:
             import onnxruntime
             from tokenizers import Tokenizer
@@ -105,8 +110,31 @@ class OnnxEncoder:
             )
         limit = (tokenizer.truncation or {}).get("max_length", MOST_TOKENS)
         tokenizer.no_padding()
-        tokenizer.enable_truncation(_most_tokens(self.folder, limit))
-        return session, tokenizer, names
+        tokenizer.enable_truncation(self._most_tokens(limit))
+        outputs = [one.name for one in session.get_outputs()]
+        if _WHOLE_TEXT in outputs:
+            return session, tokenizer, names, _WHOLE_TEXT
+        self._reads_first_token  # noqa: B018 - raises errors now
+        return session, tokenizer, names, outputs[0]
+
+    def _most_tokens(self, limit: int) -> int:
+        """The number of tokens of a text that count; `limit` is that of the tokenizer."""
+        found = self._settings(_SETTINGS).get("max_seq_length")
+        return found if type(found) is int and found > 0 else limit
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        """A JSON file beside the graph or one folder above it; empty without the file."""
+        for folder in (self.graph.parent, self.graph.parent.parent):
+            file = folder / name
+            if file.is_file():
+                try:
+                    settings = json.loads(file.read_text("utf-8"))
+                except (OSError, ValueError) as error:
+                    raise ValueError(f"{printable(file)} cannot be read: {error}") from None
+                if not isinstance(settings, dict):
+                    raise ValueError(f"{printable(file)} must hold an object.")
+                return settings
+        return {}
 
 
 def _files(path: Path) -> tuple[Path, Path]:
@@ -126,17 +154,3 @@ def _files(path: Path) -> tuple[Path, Path]:
         if (folder / _TOKENIZER).is_file():
             return graph, folder
     raise ValueError(f"The encoder {shown} must have a {_TOKENIZER} beside it.")
-
-
-def _most_tokens(folder: Path, limit: int) -> int:
-    """The number of tokens of a text that count; `limit` is that of the tokenizer."""
-    found = _setting(folder / _SETTINGS, "max_seq_length")
-    return found if type(found) is int and found > 0 else limit
-
-
-def _setting(file: Path, name: str) -> Any:
-    """An entry of a JSON file; None without the file or the entry."""
-    with suppress(OSError, ValueError):
-        settings = json.loads(file.read_text("utf-8"))
-        return settings.get(name) if isinstance(settings, dict) else None
-    return None
