@@ -110,6 +110,26 @@ def test_sizes_of_values(array) -> None:
     assert value_sizes(array[1:3]).tolist() == expected[1:3]
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([["a"], ["b"]], pa.list_view(pa.string())),
+        pa.array([["a"], ["b"]], pa.list_(pa.string(), 1)),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["a", "b"])),
+        pa.array([{"a": 1}, {"a": 2}]),
+    ],
+)
+def test_types_without_a_known_size(tmp_path, array) -> None:
+    path = tmp_path / "rows.arrow"
+    table = pa.table({"text": ["x", "y"], "labels": array})
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write(table)
+    with pytest.raises(
+        ValueError, match=r"rows\.arrow:1: values of the Arrow type .* cannot be read"
+    ):
+        datasets.load_arrow(path)
+
+
 def test_repeated_values_are_read(tmp_path) -> None:
     path = tmp_path / "rows.parquet"
     rows = {"text": repeated("cod quota", 3000), "labels": [["fish"], ["fish", "law"], None] * 1000}

@@ -180,7 +180,10 @@ class _Sizes:
 
     def add(self, batch: Any) -> None:
         for column in batch.columns:
-            sizes = value_sizes(column)
+            try:
+                sizes = value_sizes(column)
+            except ValueError as error:
+                raise malformed(self._source, self._n_rows + 1, str(error)) from None
             if len(long := np.flatnonzero(sizes > self._most)):
                 problem = (
                     f"a text, or labels, of more than {self._most:,} bytes; "
@@ -215,6 +218,8 @@ def value_sizes(array: Any) -> NDArray[np.int64]:
         views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)[array.offset :]
         present = array.is_valid().to_numpy(zero_copy_only=False)
         return np.where(present, views[: len(array), 0], 0).astype(np.int64)
+    if pyarrow.types.is_nested(kind) or pyarrow.types.is_run_end_encoded(kind):
+        raise ValueError(f"values of the Arrow type {kind} cannot be read; use strings or lists")
     return np.zeros(len(array), dtype=np.int64)
 
 
@@ -232,7 +237,8 @@ def _check_claims(metadata: Any, used: Sequence[str], path: PathLike) -> None:
     claimed = 0
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
-            if column.path_in_schema.split(".")[0] in used:
+            place = column.path_in_schema
+            if any(place == name or place.startswith(f"{name}.") for name in used):
                 claimed += column.total_uncompressed_size + _VALUE_BYTES * column.num_values
     if claimed > most_bytes(path):
         raise _swollen(printable(path))
