@@ -1,7 +1,10 @@
 """The first hour with the command: it reports what it has read, and likely mistakes."""
 
 import json
+import os
 import random
+import threading
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -193,6 +196,14 @@ def test_corrections_file_of_the_service(run, tmp_path, monkeypatch):
     expected = ldsm.load("m.ldsm").partial_fit(corrected)
     assert ldsm.load("new.ldsm").fingerprint_ == expected.fingerprint_
     assert run("evaluate", "m.ldsm", file.path.name).code == 0
+    # A pipe is read once: its first rows are there.
+    os.mkfifo("pipe")
+    rows = Path("d.jsonl").read_bytes()
+    writer = threading.Thread(target=Path("pipe").write_bytes, args=[rows], daemon=True)
+    writer.start()
+    piped = run("evaluate", "m.ldsm", "pipe", "--format", "jsonl", "--json")
+    writer.join()
+    assert piped.out == run("evaluate", "m.ldsm", "d.jsonl", "--json").out, piped.err
     # Files with other fields are read like the training data.
     other = run("learn", "m.ldsm", "d.jsonl", "-o", "other.ldsm")
     assert other.code == 0 and "learned 120 rows" in other.err

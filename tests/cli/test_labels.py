@@ -29,6 +29,13 @@ def copy(model, tmp_path):
     return shutil.copy(model, tmp_path / "copy.ldsm")
 
 
+def test_rename_to_a_dropped_label(run, copy):
+    done = run("labels", copy, "--in-place", "--drop", "meat", "--rename", "fish=meat")
+    assert done.code == 0, done.err
+    classes = list(ldsm.load(copy).classes_)
+    assert "meat" in classes and "fish" not in classes and len(classes) == 4
+
+
 def test_list_of_labels(run, model):
     lines = [line.split("\t") for line in run("labels", model).lines]
     assert lines[0] == ["label", "training rows", "found in the top 5", "name"]

@@ -57,10 +57,10 @@ def labels(
     for label in gone:
         if label in names:
             raise wrong_use(f"{label!r} cannot be renamed and dropped.", "--rename, --drop")
-    if names:
-        opened.estimator.rename_labels(names)
     if gone:
         opened.estimator.drop_labels(gone)
+    if names:  # perhaps to the name of a dropped label
+        opened.estimator.rename_labels(names)
     opened.estimator.save(target)
     facts: dict[str, Any] = {
         "model": str(target),

@@ -148,7 +148,7 @@ def predict(
     )
     whole = [Document(text, [])] if text is not None else None
     with on_cluster(dask), answers_to(screen, output, form) as write:
-        size = batch_size if dask is None else rows_at_once(batch_size)
+        size = batch_size if dask is None or interactive else rows_at_once(batch_size)
         asked, batches = tee(_batches(opened, reader, data, size, id_field, whole))
         rows = (batch.rows for batch in asked)
         found = (
