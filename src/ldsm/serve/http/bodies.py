@@ -44,9 +44,10 @@ def route_that_reads_in(pool: Executor, max_batch: int) -> type[APIRoute]:
             takes_form = any(isinstance(field, Form) for field in fields)
 
             async def handle(request: Request) -> Response:
-                if fields and takes_form == (_kind(request) == JSON_BODY):
+                kind = _kind(request)
+                if fields and kind and takes_form == (kind == JSON_BODY):
                     wanted = "a form" if takes_form else "JSON"
-                    raise HTTPException(415, f"{self.path} takes {wanted}. Got {_kind(request)}")
+                    raise HTTPException(415, f"{self.path} takes {wanted}. Got {kind[:40]}.")
                 return await handler(_BodyRequest(request, pool, max_values))
 
             return handle
