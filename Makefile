@@ -169,7 +169,7 @@ test-mlflow: .venv-mlflow/.installed
 .venv-mlflow/.installed: $(SOURCES)
 	$(PYTHON) -m venv .venv-mlflow
 	.venv-mlflow/bin/python -m pip install --quiet --config-settings build-dir=build/mlflow \
-		--editable ".[encoder,mlflow]" onnx "pytest>=8" "hypothesis>=6"
+		--editable ".[encoder,mlflow,serve]" onnx "pytest>=8" "hypothesis>=6"
 	touch $@
 
 $(VENV)/bin/python:

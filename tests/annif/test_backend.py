@@ -157,7 +157,10 @@ def test_analyzer(annif):
 def test_learn(annif):
     before = model(annif)
     (annif.folder / "more.tsv").write_text(
-        "Marsilaiset haudat\t<http://www.yso.fi/onto/yso/p5714>\n" * 20, "utf-8"
+        "".join(
+            f"Marsilaiset haudat {page}\t<http://www.yso.fi/onto/yso/p5714>\n" for page in range(20)
+        ),
+        "utf-8",
     )
     annif("learn", "ldsm-fi", "more.tsv")
     after = model(annif)
@@ -242,7 +245,7 @@ def test_untrained_project(trained):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("n_estimators=many", "n_estimators must be an int in [1, 1000000], got 'many'"),
+        ("n_estimators=many", "n_estimators must be 'auto' or an int in [1, 1000000], "),
         ("arity=9", "arity must be an int in [2, 8], got '9'"),
         ("min_split_labels=0", "min_split_labels must be 'auto' or an int in [1, "),
         ("random_state=-1", "random_state must be an int in [0, 4294967295], got '-1'"),
@@ -266,7 +269,7 @@ def test_corpora_without_documents(annif):
         for command in ("train", "learn"):
             said = annif.error(command, "ldsm-fi", corpus)
             assert said.startswith("Error: Not supported project 'ldsm-fi': Cannot ")
-            assert said.endswith("that have a text and subjects of the vocabulary")
+            assert said.endswith(": no document has a text and subjects of the vocabulary")
     assert model(annif).fingerprint_ == before
     annif("train", "--cached", "ldsm-fi")  # the documents are still there, too
     assert model(annif).fingerprint_ == before
