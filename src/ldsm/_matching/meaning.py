@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # Chosen on held-out training rows (docs/experiments.md).
-RIDGE = 0.03  # as a share of the mean variance
 # A label's name, or without one the mean of all rows, counts as this many of its rows.
 NAME_ROWS = 3
 _LARGEST_CODE = 127

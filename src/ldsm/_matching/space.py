@@ -16,7 +16,7 @@ from .._features.dense import UNIT, DenseRows, LabelVectors
 
 Floats = NDArray[np.float64]
 
-# Chosen on held-out training rows (docs/tuning.md).
+# Chosen on held-out training rows (docs/experiments.md).
 RIDGE = 0.03  # as a share of the mean variance
 # Means are rounded to multiples of a step, the inverse to 20 bits: then products are exact.
 STEP = 2.0**-19

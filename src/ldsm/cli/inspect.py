@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from .._model.facts import model_facts, shown_history, shown_params
 from .._ranking.blend import SIGNALS
 from .._ranking.parts import PARTS
 from .._ranking.stage import SecondStage
-from .._wording import number, size
+from .._wording import number, size, warn
 from ..text import TextTagger
 from ..text.fitted import fitted_text
 from .model import Model, open_model
@@ -52,10 +51,9 @@ def inspect_command(
     """
     opened = open_model(model)
     if labels:
-        warnings.warn(
+        warn(
             "--labels is deprecated and will be removed in 0.4: use `ldsm labels MODEL`.",
             FutureWarning,
-            stacklevel=1,
         )
         _list_labels(screen, opened)
         return
