@@ -94,12 +94,12 @@ nb::tuple find(In<int64_t> indptr, In<int32_t> words, In<int32_t> column, int32_
                int32_t first, int32_t last, const Cancel& cancel) {
     const int64_t n = check_sequences(indptr, words);
     check_aligned(column, "The columns");
-    for (size_t i = 0; i < words.size(); ++i)
-        if (words.data()[i] < 0 || static_cast<size_t>(words.data()[i]) >= column.size())
-            refuse("There is no column of word ", words.data()[i], ".");
     if (first < 0) refuse("The first column must be 0 or more. Got ", first, ".");
     Monitor monitor = make_monitor(cancel);
     BigramTexts found = without_gil([&] {
+        for (size_t i = 0; i < words.size(); ++i)
+            if (words.data()[i] < 0 || static_cast<size_t>(words.data()[i]) >= column.size())
+                refuse("There is no column of word ", words.data()[i], ".");
         return find_bigrams(indptr.data(), words.data(), n, column.data(), least, first, last,
                             monitor);
     });

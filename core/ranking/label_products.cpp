@@ -145,9 +145,7 @@ bool few_label_products(const StoredWeights& vectors, const WeightsByFeature& by
 
 void squared_norms(const StoredWeights& vectors, const int32_t* labels, std::vector<double>& out) {
     for (size_t i = 0; i < out.size(); ++i) {
-        Range entries;
-        if (!vectors.entries_of(labels[i], entries))
-            damaged_vector(labels[i], "offsets out of range");
+        const Range entries = entries_of(vectors, labels[i]);
         const double unit = vectors.codes == nullptr ? 1 : double{vectors.units[labels[i]]};
         for (int64_t e = entries.begin; e < entries.end; ++e) {
             const double weight = vectors.codes == nullptr

@@ -219,13 +219,15 @@ class HeldOut(TrainedMatcher[Kind]):
     """
 
     others: Kind
-    _longest: dict[tuple[int, ...], tuple[int, Ranking]] = field(default_factory=dict)
+    _longest: dict[tuple[bytes, bytes | None], tuple[int, Ranking]] = field(
+        default_factory=dict, init=False
+    )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**state_of(self), "_longest": {}}
 
     def ranked(self, x: Any, rows: Rows, length: int, allowed: Allowed, cancel: Cancel) -> Ranking:
-        key = tuple(rows.tolist())
+        key = rows.tobytes(), None if allowed is None else allowed.tobytes()
         longest, found = self._longest.get(key, (0, None))
         if found is None or longest < length:
             found = self.others.ranked(x, length, allowed, None, cancel)

@@ -75,7 +75,7 @@ class Option(NamedTuple):
 
     name: str
     terms: tuple[str, ...]
-    part: str | None = None  # that the signals come from, by its name in `PARTS`
+    part: str  # that the signals come from, by its name in `PARTS`
 
 
 BASE, TREES, NAME, FREQUENCY = "base", "trees", "name", "frequency"
@@ -124,7 +124,7 @@ def _linear_kinds() -> Iterator[tuple[str, Kind]]:
         terms = sum((option.terms for option in used), _LINEAR)
         if {"subwords", "names"} <= {option.name for option in used}:
             terms = (*terms, "ks", "os")
-        needs = ("ranker", *(option.part for option in used if option.part is not None))
+        needs = ("ranker", *(option.part for option in used))
         yield reduce(with_option, used, "linear"), Kind(terms, needs)
 
 

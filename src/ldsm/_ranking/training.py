@@ -120,7 +120,7 @@ class _StageTraining:
         for option in OPTIONS:
             richer = with_option(kind, option)
             if self._is_needed(option) or (
-                self._is_possible(option, trained, choose=choose)
+                self._is_possible(option, trained)
                 and self._gains(richer, kind, pairs)
             ):
                 kind = richer
@@ -138,10 +138,10 @@ class _StageTraining:
             return matchers.match_names and self._have_names()
         return option.part in matchers.trained
 
-    def _is_possible(self, option: Option, trained: Collection[str], *, choose: bool) -> bool:
+    def _is_possible(self, option: Option, trained: Collection[str]) -> bool:
         if option.part == "names":
             return self._have_names()
-        return choose if option.part is None else option.part in trained
+        return option.part in trained
 
     def _have_names(self) -> bool:
         """Whether rows name enough of their true labels to learn from."""
