@@ -35,6 +35,11 @@ def test_encoder_adds_meaning_to_words():
     assert tagger().score(NEW, NEW_TAGS) > plain.score(NEW, NEW_TAGS) + 0.2
 
 
+def test_unused_encoder_is_noticed():
+    with pytest.warns(UserWarning, match="The encoder is not used: it needs a linear second stage"):
+        TextTagger(LdSMClassifier(2), encoder=encode).fit(TEXTS[:100], TAGS[:100])
+
+
 def test_unseen_tags_are_found_by_meaning(tmp_path):
     names = {f"t{i}": f"w{i} meant" for i in range(N_MEANINGS)}
     known = [[tag for tag in row if tag != "t7"] for row in TAGS]

@@ -120,8 +120,7 @@ class _StageTraining:
         for option in OPTIONS:
             richer = with_option(kind, option)
             if self._is_needed(option) or (
-                self._is_possible(option, trained)
-                and self._gains(richer, kind, pairs)
+                self._is_possible(option, trained) and self._gains(richer, kind, pairs)
             ):
                 kind = richer
         blend = replace(self._fitted(kind, pairs), most_cosine=self.most_cosine)

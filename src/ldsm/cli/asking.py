@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -92,7 +93,8 @@ class _AskTask:
     rows: Dataset | Packed
 
     def __call__(self, part: tuple[int, int], control: Control) -> Answers:
-        model = _opened(self.path, self.digest, self.encoder)
+        with _OPENING:
+            model = _opened(self.path, self.digest, self.encoder)
         if isinstance(self.rows, Dataset):
             return self.question.answers(model, self.rows.select(slice(*part)), 1)
         data, offsets = self.rows
@@ -102,6 +104,9 @@ class _AskTask:
         )
         decoded = [text.decode("utf-8", "surrogatepass") for text in texts]
         return self.question.answers(model, decoded, 1)
+
+
+_OPENING = threading.Lock()  # the threads of a worker share one model
 
 
 @lru_cache(maxsize=1)  # a process works for one model at a time

@@ -63,7 +63,8 @@ def fit(
     checkpoint_dir : path, optional
         A folder shared by the driver and all workers: new, empty, or the checkpoint of the same
         fit, which may be resumed with or without Dask. By default a temporary folder, which serves
-        workers on this machine.
+        workers on this machine. The rows of Dask arrays and matrices are written beside it, so its
+        parent must be shared, too.
     callback : callable, optional
         Called about ten times a second with (nodes grown, maximum number of nodes).
     **options
