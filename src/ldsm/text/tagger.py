@@ -218,8 +218,8 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
         _warn_of_unseen_tags(classifier)
         if encoder is not None and not classifier.model_.reads_dense:
             warn(
-                "The encoder is not used: it needs a linear second stage, so at least 500 documents, "
-                "and a gain on held-out documents. Without one, training is faster."
+                "The encoder is not used: it needs a linear second stage, so at least 500 "
+                "documents, and a gain on held-out documents. Without one, training is faster."
             )
         titles = TagTitles.of(corpus.rows.label_synonyms)
         rare = RareTags.of(corpus.rare)
