@@ -1,6 +1,7 @@
 """What a cluster is trained on, and asked about: the same models and answers as on one machine."""
 
 import json
+import os
 
 import dask.array
 import dask.bag
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 import dask
 import ldsm.dask
 from cli_runs import within
-from dask_clusters import cluster, small
+from dask_clusters import cluster, local_scores, small
 from ldsm import TextTagger, datasets
 from text_corpus import make_corpus
 
@@ -46,10 +47,10 @@ def files(tmp_path_factory):
     return folder
 
 
-def frame():
+def frame(texts=TEXTS, tags=TAGS):
     """A data frame of three partitions."""
     with dask.config.set({"dataframe.convert-string": False}):
-        whole = pd.DataFrame({"text": TEXTS, "tags": TAGS})
+        whole = pd.DataFrame({"text": texts, "tags": tags})
         return dask.dataframe.from_pandas(whole, npartitions=3)
 
 
@@ -98,6 +99,68 @@ def test_arrays_in_blocks(client):
     ):
         with pytest.raises(ValueError, match=message):
             ldsm.dask.fit(client, X, Y, small())
+
+
+@pytest.mark.parametrize(
+    "kind", ["lists", "pairs", "frame", "bag", "new.jsonl.gz", "new.csv", "new"]
+)
+def test_answers_for_texts_of_any_kind(kind, client, tagger, files, tmp_path):
+    """The same as on one machine."""
+    model = tmp_path / "model.ldsm"
+    tagger.save(model)
+    labels, scores = tagger.predict_topk(NEW, 2)
+    expected = local_scores(tagger, NEW, NEW_TAGS, ks=(1, 3))
+    columns = frame(NEW, NEW_TAGS)
+    pairs = list(zip(NEW, NEW_TAGS, strict=True))
+    rows, labelled, tags = {
+        "lists": (NEW, NEW, NEW_TAGS),
+        "pairs": (iter(NEW), iter(pairs), None),
+        "frame": (columns["text"], columns["text"], columns["tags"]),
+        "bag": (*(dask.bag.from_sequence(its, npartitions=4) for its in (NEW, pairs)), None),
+    }.get(kind, (files / kind, files / kind, None))
+    found = ldsm.dask.predict(client, model, rows, 2, rows_per_task=70)
+    assert np.array_equal(found[0], labels) and np.array_equal(found[1], scores)
+    found = ldsm.dask.evaluate(client, model, labelled, (1, 3), labels=tags, rows_per_task=70)
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-12)
+
+
+def test_answers_for_features_of_any_kind(client, tmp_path):
+    data = datasets.make_xmc(700, 60, 12, seed=0)
+    clf = small().fit(data)
+    clf.save(tmp_path / "model.ldsm")
+    X, Y = data.X.toarray(), data.Y.toarray()
+    expected = local_scores(clf, data, ks=(1, 3))
+    blocks = [dask.array.from_array(own, chunks=(250, own.shape[1])) for own in (X, Y)]
+    for rows, labels in ((X, Y), (data.X, data.Y), (pd.DataFrame(X), data.labels), blocks):
+        found = ldsm.dask.predict(client, tmp_path / "model.ldsm", rows)
+        for own, whole in zip(found, clf.predict_topk(X), strict=True):
+            assert np.array_equal(own, whole)
+        found = ldsm.dask.evaluate(client, tmp_path / "model.ldsm", rows, (1, 3), labels=labels)
+        assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-12)
+    for rows, labels, message in (
+        (X, None, "'labels' argument must hold the labels of the rows. Got None"),
+        (data, data.Y, "A Dataset includes its labels"),
+        (X[:, :50], Y, "X has 50 features"),
+        (X, Y[:, :5], "one column for each of the 12 labels of training. Got 5"),
+        (X, Y[:100], "same number of rows. Got 700 and 100"),
+        (blocks[0], Y, "must be a 0/1 array of Dask"),
+        (TEXTS, TAGS, "model reads a matrix of features. Got list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ldsm.dask.evaluate(client, tmp_path / "model.ldsm", rows, labels=labels)
+
+
+def test_answers_in_a_folder_for_texts(client, tagger, tmp_path):
+    """Rows that are read once more are the same rows: what is finished stays."""
+    tagger.save(tmp_path / "model.ldsm")
+    ask = {"rows_per_task": 70, "output_dir": tmp_path / "parts"}
+    paths = ldsm.dask.predict(client, tmp_path / "model.ldsm", NEW, 2, **ask)
+    assert len(paths) == 3 and sorted(p.name for p in tmp_path.iterdir()) == ["model.ldsm", "parts"]
+    written = [os.stat(path).st_mtime_ns for path in paths]
+    assert ldsm.dask.predict(client, tmp_path / "model.ldsm", iter(NEW), 2, **ask) == paths
+    assert [os.stat(path).st_mtime_ns for path in paths] == written
+    with pytest.raises(ValueError, match="other predictions: store"):
+        ldsm.dask.predict(client, tmp_path / "model.ldsm", TEXTS, 2, **ask)
 
 
 def test_tags_that_became_strings(client):

@@ -8,19 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 import ldsm.dask
-from dask_clusters import cluster, small
+from dask_clusters import cluster, local_scores, small
 from ldsm import TextTagger, datasets, load, metrics
-from ldsm.evaluation import Evaluation
 from ldsm.metrics.ranking import ranking_sums
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
-
-
-def local_scores(model, data, ks, tail=0.0):
-    """The ranking metrics as one process computes them."""
-    evaluation = Evaluation(model, data)
-    propensities = evaluation.model.propensities()
-    return evaluation.scores(ks, propensities=propensities, tail=tail).ranking
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +55,7 @@ def test_evaluation_matches_one_process(client, store, tmp_path):
     datasets.make_xmc(300, 200, 30, seed=0, part="test").save(tmp_path / "test")
     model, data = load(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
     for tail in (0.0, 1.0):
-        local = local_scores(model, data, (1, 3, 5), tail)
+        local = local_scores(model, data, ks=(1, 3, 5), tail=tail)
         found = ldsm.dask.evaluate(
             client, tmp_path / "model.ldsm", data, tail=tail, rows_per_task=70
         )
@@ -78,7 +70,7 @@ def test_unshared_labels_are_ignored(client, store, tmp_path, n_labels):
     small().fit(datasets.open_store(store)).save(tmp_path / "model.ldsm")
     datasets.make_xmc(300, 200, n_labels, seed=0, part="test").save(tmp_path / "test")
     model, data = load(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "test")
-    local = local_scores(model, data, (1, 3))
+    local = local_scores(model, data, ks=(1, 3))
     found = ldsm.dask.evaluate(client, tmp_path / "model.ldsm", data, (1, 3))
     assert found.keys() <= local.keys()
     assert found == pytest.approx({name: local[name] for name in found}, rel=1e-12)
@@ -91,7 +83,7 @@ def test_integer_labels_that_are_no_columns(client, store, tmp_path):
     wide = sp.csr_array((data.Y.data, data.Y.indices * 7, data.Y.indptr), shape=(len(data), 300))
     datasets.Dataset(data.X, wide).save(tmp_path / "wide")
     model, rows = load(tmp_path / "model.ldsm"), datasets.open_store(tmp_path / "wide")
-    local = local_scores(model, rows, (1, 3))
+    local = local_scores(model, rows, ks=(1, 3))
     found = ldsm.dask.evaluate(client, tmp_path / "model.ldsm", rows, (1, 3))
     assert found["precision@1"] > 0.5
     assert found == pytest.approx({name: local[name] for name in found}, rel=1e-12)

@@ -12,6 +12,7 @@ from distributed.utils import get_mp_context
 
 import dask
 from ldsm import LdSMClassifier, _core, datasets
+from ldsm.evaluation import Evaluation
 from patience import PATIENCE
 
 N_TREES = 5
@@ -35,6 +36,13 @@ def make_store(folder):
 def small(seed=0, **changes):
     """A classifier of a few trees."""
     return LdSMClassifier(**{"n_estimators": N_TREES, "random_state": seed, **changes})
+
+
+def local_scores(*rows, ks, tail=0.0):
+    """The ranking metrics of a model on rows, as one process computes them."""
+    evaluation = Evaluation(*rows)
+    propensities = evaluation.model.propensities()
+    return evaluation.scores(ks, propensities=propensities, tail=tail).ranking
 
 
 def trees_in(folder):

@@ -18,11 +18,10 @@ from .._storage.paths import PathLike, folder_path
 from .._wording import parameter
 from ..classifier import LdSMClassifier
 from ..datasets.dataset import Dataset
-from ..datasets.documents.jsonl import iter_jsonl
-from ..datasets.formats import guess_format, load_dataset
 from ..datasets.store import open_store, save_store
 from ..text import TextTagger
 from .partitions import documents, is_collection, partitions
+from .rows import are_texts, check_label_array, opened
 from .running import running_on_workers
 from .workers import check_client
 
@@ -90,8 +89,8 @@ def fit(
     check_callback(callback)
     if checkpoint_dir is not None:
         folder_path(parameter("checkpoint_dir"), checkpoint_dir)
-    rows = _opened(data)
-    estimator = _estimator(model, rows, of_texts=_are_texts(rows))
+    rows = opened(data)
+    estimator = _estimator(model, rows, of_texts=are_texts(rows))
     store = rows.store if isinstance(rows, Dataset) else None
     with ExitStack() as until_end:
         folder = until_end.enter_context(running_on_workers(client, checkpoint_dir, store))
@@ -105,22 +104,6 @@ def fit(
                 rows = _stored(client, rows, labels, until_end.enter_context(place))
                 labels = None
         return estimator.fit(rows, labels, callback=callback, checkpoint_dir=folder, **options)
-
-
-def _opened(data: Any) -> Any:
-    """The rows of a path; JSON Lines are read document by document."""
-    if not isinstance(data, (str, os.PathLike)):
-        return data
-    if os.path.exists(data) and guess_format(data) == "jsonl":
-        return iter_jsonl(data)
-    return open_store(data) if not os.path.isfile(data) else load_dataset(data)
-
-
-def _are_texts(rows: Any) -> bool:
-    """Whether rows are texts, or features made from texts, rather than features."""
-    if isinstance(rows, Dataset):
-        return rows.texts is not None or rows.text_form is not None
-    return not (hasattr(rows, "shape") and len(rows.shape) == 2)
 
 
 def _estimator(model: Any, rows: Any, *, of_texts: bool) -> LdSMClassifier | TextTagger:
@@ -143,11 +126,7 @@ def _estimator(model: Any, rows: Any, *, of_texts: bool) -> LdSMClassifier | Tex
 
 def _stored(client: Client, X: Any, Y: Any, folder: str) -> Dataset:
     """The rows of two arrays of Dask as a store in a folder."""
-    if not is_collection(Y) or len(getattr(Y, "shape", ())) != 2:
-        raise ValueError(
-            "The labels of an array of Dask must be a 0/1 array of Dask with two dimensions. "
-            f"Got {type(Y).__name__}."
-        )
+    check_label_array(Y)
 
     def chunks() -> Iterator[Dataset]:
         for x, y in partitions(client, X, Y):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import add
 from typing import Any, Generic, NamedTuple, TypeVar
-from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,17 +21,9 @@ from .._features.blocks import Blocks
 from .._loading import load
 from .._model.fitted import FittedModel, check_tail
 from .._storage.container import checksum
-from .._storage.manifest import (
-    ManifestError,
-    ManifestVersionError,
-    differences,
-    read_manifest,
-    write_manifest,
-)
-from .._storage.paths import PathLike, folder_path
+from .._storage.paths import PathLike
 from .._storage.text_files import writing
 from .._trees.params import Number
-from .._wording import warn
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_same_store, open_located
 from ..evaluation import Evaluation
@@ -46,11 +37,11 @@ from ..evaluation.alignment import (
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
 from .executor import DaskExecutor
-from .workers import Check, check_client, check_model, check_workers, opened, sees_folder
+from .prediction_files import begin, is_whole, part_path, predictions_folder
+from .rows import stored
+from .workers import Check, check_client, check_model, check_workers, sees_folder
 
 ROWS = 16384  # per task: a second of work, a megabyte of results
-_FORMAT, _VERSION = "ldsm-predictions", 1
-_MANIFEST = "predictions.json"
 _opening = threading.Lock()
 
 Answer = TypeVar("Answer")
@@ -59,7 +50,7 @@ Answer = TypeVar("Answer")
 def predict(
     client: Client,
     model: PathLike,
-    store: PathLike | Dataset,
+    data: Any,
     k: int = 5,
     *,
     tail: float = 0.0,
@@ -67,7 +58,7 @@ def predict(
     rows_per_task: int = ROWS,
     callback: ProgressCallback | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.float32]] | list[str]:
-    """The k best labels of every row of a store, as from `LdSMClassifier.predict_topk`.
+    """The k best labels of every row, as from the model's own `predict_topk`.
 
     Parameters
     ----------
@@ -75,9 +66,11 @@ def predict(
         Connected to the cluster.
     model : path
         A model file that every worker can read; each worker loads it once.
-    store : path or Dataset
-        The rows: a store that every worker sees, or the result of `open_store`. It must hold texts
-        if the model is a TextTagger.
+    data : path, Dataset, collection of Dask, matrix or texts
+        The rows. Best is a store, by its path or as a result of `open_store`, that every worker
+        sees. All else, such as a list or a JSON Lines file of texts, a column of a data frame, a
+        bag of texts or an array of features, is first written to a temporary store: beside
+        `output_dir`, whose parent must then be shared, or in the temporary folder.
     k : int, default=5
         Number of labels per row.
     tail : float >= 0, default=0
@@ -106,16 +99,29 @@ def predict(
     """
     check_client(client)
     check_callback(callback)
-    job = _Job.of(model, store, k, tail, rows_per_task)
-    if output_dir is None:
+    estimator = _loaded(model, k, tail, rows_per_task)
+    folder = None if output_dir is None else predictions_folder(output_dir)
+    with stored(client, estimator, data, labelled=False, output_dir=folder) as rows:
+        job = _Job.of(model, estimator, rows, k, tail, rows_per_task)
+        return _predicted(client, job, folder, callback)
+
+
+def _predicted(
+    client: Client, job: _Job, folder: str | None, callback: ProgressCallback | None
+) -> tuple[NDArray[Any], NDArray[np.float32]] | list[str]:
+    if folder is None:
         parts = job.run(client, "prediction chunk", _top_columns, callback=callback)
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         return classifier_of(load(job.path, verify=False)).classes_[columns], scores
-    folder = _begin(output_dir, job)
-    paths = {chunk: _path(folder, chunk) for chunk in job.chunks()}
+    begin(folder, job.described())
+    paths = {chunk: part_path(folder, chunk) for chunk in job.chunks()}
     kept = f"Finished parts are kept in {folder!r}: repeat the call to resume."
     with sees_folder(folder) as shared:
-        done = [chunk for chunk, path in paths.items() if _is_whole(path, job, chunk)]
+        done = [
+            chunk
+            for chunk, path in paths.items()
+            if is_whole(path, (_length(job.rows(chunk)), job.k))
+        ]
         work = partial(_write, folder)
         job.run(client, "prediction chunk", work, [shared], callback, done, kept)
     return list(paths.values())
@@ -124,14 +130,15 @@ def predict(
 def evaluate(
     client: Client,
     model: PathLike,
-    store: PathLike | Dataset,
+    data: Any,
     ks: Sequence[int] = (1, 3, 5),
     *,
+    labels: Any = None,
     tail: float = 0.0,
     rows_per_task: int = ROWS,
     callback: ProgressCallback | None = None,
 ) -> dict[str, float]:
-    """Metrics of a model on the labelled rows of a store, as in `ldsm.metrics.ranking_report`.
+    """Metrics of a model on labelled rows, as in `ldsm.metrics.ranking_report`.
 
     Propensities are computed from the label counts stored in the model. Labels unknown to the model
     are left out. Workers return only a few sums and the label numbers that occur.
@@ -142,10 +149,13 @@ def evaluate(
         Connected to the cluster.
     model : path
         A model file that every worker can read.
-    store : path or Dataset
-        A store of labelled rows that every worker sees, or the result of `open_store`.
+    data : path, Dataset, collection of Dask, matrix or texts
+        The rows, as in `predict`, with their labels: files and stores include them, texts may come
+        as pairs with their tags.
     ks : sequence of int, default=(1, 3, 5)
         Numbers of predictions to evaluate.
+    labels : labels of each row, optional
+        If `data` does not include them, in any form that the `fit` function accepts.
     tail : float >= 0, default=0
         See `LdSMClassifier.predict_topk`.
     rows_per_task : int, default=16384
@@ -163,11 +173,26 @@ def evaluate(
     if isinstance(ks, str) or not isinstance(ks, Sequence) or not ks:
         fail("ks", ks, "a list of at least one integer >= 1")
     ks = [positive("ks", k) for k in ks]
-    job = _Job.of(model, store, 1, tail, rows_per_task, labelled=True)
-    work = partial(_sums, ks)
-    # In the order of the rows, so that the same rows give exactly the same sums.
-    total = reduce(add, job.run(client, "evaluation chunk", work, callback=callback))
+    estimator, work = _loaded(model, 1, tail, rows_per_task), partial(_sums, ks)
+    with stored(client, estimator, data, labels, labelled=True) as rows:
+        job = _Job.of(model, estimator, rows, 1, tail, rows_per_task, labelled=True)
+        # In the order of the rows, so that the same rows give exactly the same sums.
+        total = reduce(add, job.run(client, "evaluation chunk", work, callback=callback))
     return total.report()
+
+
+def _loaded(model: PathLike, k: Any, tail: float, rows_per_task: Any) -> Estimator:
+    """The model of a file, once all numbers are checked."""
+    if not isinstance(model, (str, os.PathLike)):
+        fail("model", model, "the path of a model file")
+    estimator = load(model, verify=False)
+    n_labels = classifier_of(estimator).model_.n_labels
+    for name, value, most in (("k", k, n_labels), ("rows_per_task", rows_per_task, 2**31)):
+        allowed = Number(1, most, integer=True)
+        if not allowed.allows(value):
+            fail(name, value, str(allowed))
+    check_tail(tail)
+    return estimator
 
 
 # -- the driver --------------------------------------------------------------------------------
@@ -184,43 +209,54 @@ class _Job:
     k: int
     tail: float
     rows_per_task: int
+    aligned: bool  # whether the labels are in the columns of the model
 
     @classmethod
     def of(
         cls,
         model: PathLike,
-        store: PathLike | Dataset,
+        estimator: Estimator,
+        rows: tuple[Dataset, bool],
         k: Any,
         tail: float,
         rows_per_task: Any,
         *,
         labelled: bool = False,
     ) -> _Job:
-        data, location = opened(store)
-        if not isinstance(model, (str, os.PathLike)):
-            fail("model", model, "the path of a model file")
-        path = os.path.abspath(model)
-        estimator = load(path, verify=False)
-        fitted = classifier_of(estimator).model_
+        data, aligned = rows
+        path, fitted, location = os.path.abspath(model), classifier_of(estimator).model_, data.store
+        assert location is not None
         if len(data) == 0:
             raise ValueError(f"The store {location.folder!r} has no rows to predict for.")
         check_kind(estimator, data, path)
-        if labelled:
+        if labelled and not aligned:
             has_label_names(fitted.classes, data)  # raises if they cannot be compared
         if data.X is not None and data.n_features != fitted.n_features:
             raise ValueError(
                 f"The store {location.folder!r} must have the {fitted.n_features} features of the "
                 f"model {path!r}. Got {data.n_features}."
             )
-        sizes = {"k": (k, fitted.n_labels), "rows_per_task": (rows_per_task, 2**31)}
-        for name, (value, most) in sizes.items():
-            allowed = Number(1, most, integer=True)
-            if not allowed.allows(value):
-                fail(name, value, str(allowed))
-        check_tail(tail)
         return cls(
-            path, checksum(path), location, len(data), int(k), float(tail), int(rows_per_task)
+            path,
+            checksum(path),
+            location,
+            len(data),
+            int(k),
+            float(tail),
+            int(rows_per_task),
+            aligned,
         )
+
+    def described(self) -> dict[str, Any]:
+        """What the predictions depend on, for the manifest of their folder."""
+        return {
+            "model": self.checksum,
+            "store": self.store.identity,
+            "rows": self.n_rows,
+            "k": self.k,
+            "tail": self.tail,
+            "rows_per_part": self.rows_per_task,
+        }
 
     def chunks(self) -> range:
         return range(-(-self.n_rows // self.rows_per_task))
@@ -254,56 +290,6 @@ class _Job:
         progress = None if callback is None else Progress(callback, self.n_rows, n_done)
         task = _BlockTask(self, work)
         return DaskExecutor(client, kept=kept).map(task, chunks, name=name, progress=progress)
-
-
-def _begin(output_dir: PathLike, job: _Job) -> str:
-    """Start or check a folder for these predictions; returns its absolute path."""
-    folder = folder_path("The 'output_dir' argument", output_dir)
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "model": job.checksum,
-        "store": job.store.identity,
-        "rows": job.n_rows,
-        "k": job.k,
-        "tail": job.tail,
-        "rows_per_part": job.rows_per_task,
-    }
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, _MANIFEST)
-    if not os.path.exists(path):
-        if os.listdir(folder):
-            raise ValueError(
-                "The 'output_dir' argument must be a new or empty folder, or one with the same "
-                f"predictions. {folder!r} holds {min(os.listdir(folder))!r}."
-            )
-        write_manifest(path, manifest, replace=False)
-    try:
-        stored = read_manifest(path, _FORMAT, _VERSION)
-    except (ManifestError, ManifestVersionError) as error:
-        raise ValueError(
-            f"The file {path!r} cannot be used: {error}. Delete the folder, or choose another."
-        ) from error
-    differ = differences(manifest, stored, {}, {})
-    if differ:
-        raise ValueError(
-            f"The folder {folder!r} holds other predictions: {'; '.join(differ)}. Choose another "
-            "one, or delete it."
-        )
-    return folder
-
-
-def _is_whole(path: str, job: _Job, chunk: int) -> bool:
-    """Whether a part exists and can be read; a damaged part is rewritten."""
-    try:
-        with open(path, "rb") as file, np.load(file) as part:
-            shapes = {part[name].shape for name in ("columns", "scores")}
-    except FileNotFoundError:
-        return False
-    except (OSError, EOFError, ValueError, TypeError, KeyError, BadZipFile) as error:
-        warn(f"The part {path!r} is damaged ({error}); rewriting it.")
-        return False
-    return shapes == {(_length(job.rows(chunk)), job.k)}
 
 
 # -- the workers -------------------------------------------------------------------------------
@@ -351,13 +337,15 @@ def _top_columns(job: _Job, chunk: int) -> tuple[NDArray[np.int32], NDArray[np.f
 
 def _write(folder: str, job: _Job, chunk: int) -> None:
     columns, scores = _top_columns(job, chunk)
-    with writing(_path(folder, chunk)) as file:
+    with writing(part_path(folder, chunk)) as file:
         np.savez(file, columns=columns, scores=scores)
 
 
 def _sums(ks: Sequence[int], job: _Job, chunk: int) -> RankingSums:
     opened, rows = job.opened(), job.rows(chunk)
-    truth = opened.data.select(rows).Y @ _alignment(job.path, job.checksum, job.store)
+    truth = opened.data.select(rows).Y
+    if not job.aligned:
+        truth = truth @ _alignment(job.path, job.checksum, job.store)
     evaluation = Evaluation.of_arrays(opened.model, opened.rows(rows), truth, n_jobs=1)
     return evaluation.sums(ks, tail=job.tail)
 
@@ -371,10 +359,6 @@ def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
     # Always by name, even for numbers: model and store may have different numbers of labels.
     by_name: Sequence[Any] = range(n_labels) if names is None else names
     return known_labels(each, by_name, model.classes, model.label_form)
-
-
-def _path(folder: str, chunk: int) -> str:
-    return os.path.join(folder, f"part-{chunk:05}.npz")
 
 
 def _length(rows: slice) -> int:

@@ -16,12 +16,7 @@ from ..datasets.dataset import StoreLocation
 from ..datasets.store import check_same_store
 from .executor import DaskExecutor
 from .tasks import ClusterError
-from .workers import check_client, check_workers, sees_folder
-
-_HINT = (
-    "Workers exchange data through a folder: name one that all machines share for the checkpoint, "
-    "or set TMPDIR to one."
-)
+from .workers import check_client, check_workers, sees_folder, share_hint
 
 
 @contextmanager
@@ -43,7 +38,7 @@ def running_on_workers(
                 check_workers(client, [*stored, shared])
             except ClusterError as error:
                 if checkpoint_dir is None and repr(folder) in str(error):
-                    raise ClusterError(f"{error} {_HINT}") from error
+                    raise ClusterError(f"{error} {share_hint('checkpoint')}") from error
                 raise
         kept = (
             ""

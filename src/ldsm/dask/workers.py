@@ -14,10 +14,7 @@ from distributed import CancelledError, Client, TimeoutError
 
 from .._storage.atomic import check_writable, temporary_path
 from .._storage.container import checksum
-from .._storage.paths import PathLike
 from .._version import __version__
-from ..datasets.dataset import Dataset, StoreLocation
-from ..datasets.store import open_store
 from .tasks import ANSWER_SECONDS, ClusterError, address
 
 _SHOWN = 3  # worker problems per message
@@ -36,22 +33,6 @@ def check_client(client: Client) -> None:
         raise ValueError(
             f"The 'client' argument must be connected. Got one that is {client.status}."
         )
-
-
-def opened(store: PathLike | Dataset) -> tuple[Dataset, StoreLocation]:
-    """The given store, opened by the driver, and its location."""
-    if not isinstance(store, (Dataset, str, os.PathLike)):
-        raise ValueError(
-            "The 'store' argument must be the folder of a store, or the result of open_store. "
-            f"Got {type(store).__name__} instead."
-        )
-    data = store if isinstance(store, Dataset) else open_store(store)
-    if data.store is None:
-        raise ValueError(
-            "The 'store' argument must be the folder of a store, or the result of open_store. "
-            f"Got {data!r}, whose rows are not in a store: save them with save_store."
-        )
-    return data, data.store
 
 
 def check_workers(client: Client, checks: Sequence[Check]) -> None:
@@ -115,6 +96,14 @@ def sees_folder(folder: str) -> Iterator[Check]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(mark)
+
+
+def share_hint(files: str) -> str:
+    """What to do if a worker does not see a folder, which could hold these files."""
+    return (
+        "Workers exchange data through a folder: name one that all machines share for the "
+        f"{files}, or set TMPDIR to one."
+    )
 
 
 def check_model(path: str, expected: str) -> None:
