@@ -140,4 +140,8 @@ def shared(lists: Shortlists, y: LabelArrays) -> NDArray[np.bool_]:
     rows = np.arange(y.n_rows)
     listed = pair_keys(np.repeat(rows, np.diff(lists.indptr)), lists.labels, y.n_labels)
     own = pair_keys(np.repeat(rows, np.diff(y.indptr)), y.indices, y.n_labels)
-    return np.isin(listed, own, assume_unique=True)
+    found = np.zeros(len(listed), dtype=np.bool_)
+    places = np.searchsorted(listed, own)  # both ascend
+    places = places[: np.count_nonzero(places < len(listed))]
+    found[places[listed[places] == own[: len(places)]]] = True
+    return found

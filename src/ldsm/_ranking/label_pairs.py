@@ -17,8 +17,8 @@ from .._matching.shortlists import Shortlists
 
 # A label that fewer rows list also learns from others, up to this number.
 FILL_TO = 50
-# Ranges of fewer pairs are not worth a thread; each range scales all rows for itself.
-RANGE_PAIRS, MOST_RANGES = 16_384, 64
+# Ranges of fewer pairs are not worth a thread; each range reads all rows and lists for itself.
+RANGE_PAIRS, MOST_RANGES = 65_536, 64
 
 # By label, the rows that its classifier learns from: offsets, rows, whether they have the label.
 LabelPairs = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]

@@ -215,12 +215,19 @@ class _StageTraining:
         return np.stack(counts, axis=1).astype(np.uint16)  # of at most HELD_OUT_ROWS rows, or so
 
     def _rank(self, scores: NDArray[Any]) -> NDArray[np.int64]:
-        """The place of each held-out pair in its row, from 0, by the scores."""
-        lengths = np.diff(self.held.indptr)
-        row = np.repeat(np.arange(len(lengths)), lengths)
-        order = np.lexsort((self.held.labels, -scores, row))
-        rank = np.empty(len(row), dtype=np.int64)
-        rank[order] = np.arange(len(row)) - np.repeat(self.held.indptr[:-1], lengths)
+        """The place of each held-out pair in its row, from 0, by the scores.
+
+        Pairs that are not among the best all have the place `FOUND_AT`.
+        """
+        starts, lengths = self.held.indptr[:-1], np.diff(self.held.indptr)
+        table = np.full((len(lengths), max(1, lengths.max(initial=0))), -np.inf)
+        table[np.arange(table.shape[1]) < lengths[:, None]] = scores
+        rank = np.full(len(scores), FOUND_AT)
+        for place in range(FOUND_AT):
+            best = table.argmax(axis=1)  # of equal scores the first, whose label is lowest
+            rows = np.flatnonzero(lengths > place)
+            rank[starts[rows] + best[rows]] = place
+            table[np.arange(len(best)), best] = -np.inf
         return rank
 
     # -- helpers ------------------------------------------------------------------------------
