@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LARGEST = 1e30  # of numbers in a file: products with any float32, and their sums, stay finite
 FOLDS = 4  # a training row is matched by a matcher that has not seen its fold
 HELD_OUT_SHARE, HELD_OUT_ROWS = 0.2, 2500
+TRIED_ROWS = 1000  # held-out rows that are enough to compare ways to make shortlists
 # Sub-words and names must find this many times as many true labels. Otherwise codes that happen to
 # look like words of some texts would pass for names.
 MORE_BY_SPELLING = 1.005
@@ -65,6 +66,11 @@ class Training:
     @cached_property
     def held_rows(self) -> Rows:
         return np.flatnonzero(self.held_out)
+
+    @cached_property
+    def tried_rows(self) -> Rows:
+        """Some of these, spread evenly."""
+        return self.held_rows[:: -(-len(self.held_rows) // TRIED_ROWS) or 1]
 
     @cached_property
     def folds(self) -> NDArray[np.uint8]:

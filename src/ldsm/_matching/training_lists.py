@@ -35,7 +35,7 @@ class Matching:
 
 
 def n_found(oob: OutOfBag, training: Training, index: TrainedMatcher[FeatureIndex] | None) -> int:
-    """How many labels of held-out rows are on shortlists by the trees and an index."""
+    """How many labels of some held-out rows are on shortlists by the trees and an index."""
     matchers = TrainedMatchers()
     if index is not None:
         matchers = matchers.plus("index", index)
@@ -43,8 +43,8 @@ def n_found(oob: OutOfBag, training: Training, index: TrainedMatcher[FeatureInde
 
 
 def _found(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> int:
-    y = training.data.y.take(training.held_rows)
-    return int(shared(oob.match(length, matchers, training.held_rows), y).sum())
+    y = training.data.y.take(training.tried_rows)
+    return int(shared(oob.match(length, matchers, training.tried_rows), y).sum())
 
 
 def match_training_rows(
