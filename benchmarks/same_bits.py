@@ -1,13 +1,14 @@
 """Fit the same models everywhere, with and without failures, and compare their fingerprints.
 
-    python benchmarks/same_bits.py [--rows 1500] [--kills 20]
+    python benchmarks/same_bits.py [--rows 1500] [--kills 20] [--quick]
 
 The whole default system on samples of Reuters (texts), EURLEX57K (texts), Debtags (texts with a
 vocabulary) and Mediamill (dense), from the folder LDSM_DATA: with 1 and 2 threads, joblib's
-processes, 1 to 3 Dask workers and a memory_limit. Then, on the first set: fits that are killed at
-random moments and resumed, and Dask fits that lose a worker, the driver or the scheduler at random
-moments and are called again. All fingerprints of a set must be equal, and no unfinished file may
-be left. Results are stored in build/same_bits; the table is printed.
+processes, 1 to 3 Dask workers and a memory_limit. Then, on the first set: fits that are killed and
+resumed, and Dask fits that lose a worker, the driver or the scheduler and are called again. Each
+happens once a random number of files is in the checkpoint, so at a random stage. All fingerprints
+of a set must be equal, and no unfinished file may be left. Results are stored in build/same_bits;
+the tables are printed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -82,14 +84,15 @@ class Rows(NamedTuple):
 
 
 def main() -> None:
-    if len(sys.argv) == 6 and sys.argv[1] == "--child":
+    if len(sys.argv) == 7 and sys.argv[1] == "--child":
         child(*sys.argv[2:])
         return
     parser = records.arguments(__doc__ or "", "same_bits")
     parser.add_argument("--rows", type=int, default=1500, help="rows of each set")
-    parser.add_argument("--kills", type=int, default=20, help="interrupted fits; of others a part")
+    parser.add_argument("--kills", type=int, help="interrupted fits; of others a part")
     options = parser.parse_args()
-    n_rows, kills = (600, 1) if options.quick else (options.rows, options.kills)
+    n_rows, kills = (600, 1) if options.quick else (options.rows, 20)
+    kills = options.kills or kills
     sets = QUICK if options.quick else SETS
     rows = []
     for name in sets:
@@ -144,68 +147,65 @@ def on_workers(rows: Rows, n: int, folder: str) -> str:
 def trials(name: str, n_rows: int, fault: str, times: int, _: Path) -> dict[str, Any]:
     """How many failures stopped a fit, and after how many the model was the same in the end."""
     expected, rng = Rows.of(name, n_rows).fit(n_jobs=2), random.Random(fault)
-    stopped = left = 0
-    seconds = 0.0
+    stopped = left = n_files = 0
     for trial in range(times + 1):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "--child", name, str(n_rows), fault, folder]
-            # The first fit is left alone, and shows how long one takes.
-            after = rng.uniform(0.1, 0.9) * seconds if trial else None
-            printed, lasted = ended(command, after)
+            # The first fit is left alone, and shows how many files one writes.
+            printed = output(command, rng.randrange(n_files) if trial else None)
             stopped += not printed
-            seconds = seconds or lasted
-            if not printed:
-                printed, _ = ended(command)
+            printed = printed or output(command)
             assert printed == expected, (fault, trial, printed, expected)
-            left += sum(path.suffix == ".tmp" for path in Path(folder).iterdir())
+            names = os.listdir(folder)
+            n_files = n_files or len(names)
+            left += sum(name.endswith(".tmp") for name in names)
         print(fault, trial, "stopped:", stopped, file=sys.stderr, flush=True)
     return {"stopped": stopped, "same": times, "left": left}
 
 
-def ended(command: list[str], after: float | None = None) -> tuple[str, float]:
-    """What a fit prints, nothing if it fails, and its seconds; it may get a signal after some."""
-    ready = Path(f"{command[-1]}.ready")
-    ready.unlink(missing_ok=True)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+def output(command: list[str], after: int | None = None) -> str:
+    """What a fit prints, nothing if it fails; it fails once it has written some files."""
+    process = subprocess.Popen(
+        [*command, "" if after is None else str(after)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        while not ready.exists() and process.poll() is None:
-            time.sleep(0.01)
-        begun = time.monotonic()
-        try:
-            printed, _ = process.communicate(timeout=LONGEST_SECONDS if after is None else after)
-        except subprocess.TimeoutExpired:
-            if after is None:
-                raise
-            os.kill(process.pid, signal.SIGUSR1)  # the fit does to itself what is to happen
-            printed, _ = process.communicate(timeout=LONGEST_SECONDS)
+        process.wait(LONGEST_SECONDS)
     finally:
-        ready.unlink(missing_ok=True)
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # workers outlive a killed driver
             os.killpg(process.pid, signal.SIGKILL)
-    return printed.strip(), time.monotonic() - begun
+    return process.communicate()[0].strip()
 
 
-def child(name: str, n_rows: str, fault: str, folder: str) -> None:
-    """A fit that fails in the middle when it gets a signal."""
-    rows, ready = Rows.of(name, int(n_rows)), Path(f"{folder}.ready")
-    if fault in ("interrupted", "killed driver"):
-        signal.signal(signal.SIGUSR1, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+def child(name: str, n_rows: str, fault: str, folder: str, after: str) -> None:
+    """A fit in which something fails once `after` files have been written."""
+    rows = Rows.of(name, int(n_rows))
+
+    def once_written(fail: Callable[[], Any]) -> None:
+        def watch() -> None:
+            while len(os.listdir(folder)) < int(after):
+                time.sleep(0.002)
+            fail()
+
+        if after:
+            threading.Thread(target=watch, daemon=True).start()
+
     if fault == "interrupted":
-        ready.touch()
+        once_written(partial(os.kill, os.getpid(), signal.SIGKILL))
         print(rows.fit(folder, n_jobs=2), flush=True)
         return
     with connected("local:2") as client:
-        pids = list(client.run(os.getpid).values())
-        if fault == "killed worker":
-            signal.signal(signal.SIGUSR1, lambda *_: os.kill(pids[0], signal.SIGKILL))
-        elif fault == "killed scheduler":
+        if fault == "killed driver":
+            once_written(partial(os.kill, os.getpid(), signal.SIGKILL))
+        elif fault == "killed worker":
+            pids = list(client.run(os.getpid).values())
+            once_written(partial(os.kill, pids[0], signal.SIGKILL))
+        else:
             scheduler = client.cluster.scheduler
-
-            def stop(*_: Any) -> None:
-                client.loop.add_callback(scheduler.close)
-
-            signal.signal(signal.SIGUSR1, stop)
-        ready.touch()
+            once_written(partial(client.loop.add_callback, scheduler.close))
         print(rows.fit_on(client, folder), flush=True)
 
 

@@ -16,6 +16,7 @@ import ldsm.dask
 from cli_runs import within
 from dask_clusters import cluster, local_scores, small
 from ldsm import TextTagger, datasets
+from ldsm._execution.executor import watching
 from text_corpus import make_corpus
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
@@ -72,15 +73,19 @@ def test_same_tagger_within_a_memory_limit(client, tagger):
     assert ldsm.dask.fit(client, TEXTS, TAGS, limited).fingerprint_ == tagger.fingerprint_
 
 
-def test_vocabulary_and_checkpoint(client, tmp_path):
+def test_vocabulary_and_checkpoint(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("ldsm._execution.executor._POLL_SECONDS", 0.001)
+    kinds = set()
     names = {"fish": ["cod"], "meat": ["beef"]}
     expected = TextTagger(small()).fit(TEXTS, TAGS, vocabulary=names).fingerprint_
     for n_taken in (0, 5):
-        fitted = ldsm.dask.fit(
-            client, TEXTS, TAGS, TextTagger(small()), tmp_path / "kept", vocabulary=names
-        )
+        with watching(lambda done, total, kind: kinds.add(kind)):
+            fitted = ldsm.dask.fit(
+                client, TEXTS, TAGS, TextTagger(small()), tmp_path / "kept", vocabulary=names
+            )
         assert fitted.fingerprint_ == expected
         assert fitted.classifier_.training_["trees_from_checkpoint"] == n_taken
+    assert kinds >= {"index range", "shortlist chunk", "label range"}
 
 
 def test_arrays_in_blocks(client):

@@ -14,7 +14,7 @@ import pytest
 from ldsm import LdSMClassifier, datasets
 from ldsm._arrays.features import feature_arrays
 from ldsm._arrays.labels import label_arrays
-from ldsm._execution.executor import JoblibExecutor, Progress, Run, ThreadExecutor
+from ldsm._execution.executor import JoblibExecutor, Progress, Run, ThreadExecutor, watching
 from ldsm._features.blocks import Blocks
 from ldsm._features.training_rows import TrainingRows
 from ldsm._matching.matchers import OutOfBag
@@ -52,6 +52,25 @@ def test_no_parts():
     progress = Progress(lambda *report: reports.append(report), 7, before=7)
     assert ThreadExecutor(2).map(squared, [], progress=progress) == []
     assert reports[-1] == (7, 7)
+
+
+def test_watchers_see_finished_parts():
+    """Of named parts only: others are steps within a stage."""
+    seen, one_done = [], threading.Event()
+
+    def watch(done, total, kind):
+        seen.append((total, kind))
+        if done == 1:
+            one_done.set()
+
+    def wait(part, control):
+        assert part == 0 or one_done.wait(PATIENCE)
+
+    with watching(watch):
+        ThreadExecutor(1).map(wait, range(2), name="label range")
+        ThreadExecutor(1).map(squared, range(3))
+    ThreadExecutor(1).map(squared, range(4), name="tree")
+    assert one_done.is_set() and set(seen) == {(2, "label range")}
 
 
 def test_one_part_runs_in_the_thread_of_the_caller():

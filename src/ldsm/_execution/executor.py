@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -28,6 +29,21 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 # Called with (done, total).
 ProgressCallback = Callable[[int, int], None]
+
+
+# Called with (parts done, parts, kind of part).
+Watcher = Callable[[int, int, str], None]
+_watcher: ContextVar[Watcher | None] = ContextVar("ldsm-watcher", default=None)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Report the parts of all maps in this block, and in this thread, about ten times a second."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 class Control(NamedTuple):
@@ -61,7 +77,7 @@ def check_callback(callback: ProgressCallback | None) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """The state of one map: a cancel flag, and for each part whether it runs and its progress.
+    """The state of one map: a cancel flag, and the progress of each part and whether it runs.
 
     Only threads share it. A task in another process gets new arrays, because backends may send
     read-only ones.
@@ -70,11 +86,12 @@ class Run:
     flag: CancelFlag
     inside: NDArray[np.int8]
     progress: NDArray[np.int64]
+    finished: NDArray[np.bool_]
 
     @classmethod
     def of(cls, n_parts: int) -> Run:
-        arrays = np.zeros(1, np.int32), np.zeros(n_parts, np.int8), np.zeros(n_parts, np.int64)
-        return cls(*arrays)
+        inside, progress = np.zeros(n_parts, np.int8), np.zeros(n_parts, np.int64)
+        return cls(np.zeros(1, np.int32), inside, progress, np.zeros(n_parts, bool))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Run.of, (len(self.progress),)
@@ -87,9 +104,11 @@ class Run:
         """Run the task on one part."""
         self.inside[number] = 1
         try:
-            return task(part, Control(self.flag, self.progress[number : number + 1]))
+            result = task(part, Control(self.flag, self.progress[number : number + 1]))
         finally:
             self.inside[number] = 0
+        self.finished[number] = True
+        return result
 
     @contextmanager
     def cancel_on_error(self) -> Iterator[None]:
@@ -105,6 +124,16 @@ class Run:
             while self.inside.any() and time.monotonic() < deadline:
                 time.sleep(0.005)
             raise
+
+    @contextmanager
+    def watched(self, name: str) -> Iterator[None]:
+        """Report how many parts are finished, from a separate thread, if somebody is watching."""
+        if (watcher := _watcher.get()) is None:
+            yield
+            return
+        total = len(self.finished)
+        with at_intervals(_POLL_SECONDS, lambda: watcher(int(self.finished.sum()), total, name)):
+            yield
 
     @contextmanager
     def reporting(self, progress: Progress | None) -> Iterator[None]:
@@ -154,19 +183,20 @@ class Executor(ABC):
         task: Task[Part, Result],
         parts: Sequence[Part],
         *,
-        name: str = "part",
+        name: str | None = None,
         progress: Progress | None = None,
     ) -> list[Result]:
         """The results of `task(part, control)`, in the order of the parts.
 
-        `name` is the kind of part, such as "tree", for errors and lists of tasks. An error or
-        Ctrl-C ends all tasks.
+        `name` is the kind of part, such as "tree", for errors, lists of tasks and watchers. An
+        error or Ctrl-C ends all tasks.
         """
         if self.DIRECT and len(parts) == 1 and progress is None:
             return [task(parts[0], Control.unshared())]
         run = Run.of(len(parts))
-        with run.reporting(progress), run.cancel_on_error():
-            return self._map(task, parts, run, name) if parts else []
+        watched = run.watched(name) if name and progress is None else nullcontext()
+        with run.reporting(progress), watched, run.cancel_on_error():
+            return self._map(task, parts, run, name or "part") if parts else []
 
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str

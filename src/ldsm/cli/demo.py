@@ -97,7 +97,9 @@ def demo(
     )
     classifier = LdSMClassifier(trees or AUTO, n_jobs=n_jobs, random_state=seed)
     tagger = TextTagger(classifier)
-    with screen.progress(f"learning with {trees} trees" if trees else "learning") as report:
+    with screen.progress(
+        f"learning with {trees} trees" if trees else "learning", stages=True
+    ) as report:
         tagger.fit(train, callback=report)
     methods = _compare(screen, tagger, train, test, n_jobs)
     asked = [tag for tag in tagger.classes_.tolist() if tag.startswith(ASKED)]

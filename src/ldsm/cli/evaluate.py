@@ -74,7 +74,7 @@ def evaluate(
         propensities = opened.fitted.propensities(dataset=propensity_dataset, a=a, b=b)
     except ValueError as error:
         raise wrong_use(str(error), "--propensity-dataset, --a, --b") from None
-    with screen.progress(f"evaluating {data.name}"), on_cluster(dask):
+    with screen.progress(f"evaluating {data.name}", stages=True), on_cluster(dask):
         evaluation = Evaluation(opened.estimator, opened.checked(reader.load(data)))
         ks = sorted(set(k or KS))
         scores = evaluation.scores(ks, propensities=propensities, tail=tail)

@@ -115,11 +115,11 @@ def learn(
         )
     before = opened.fitted
     _check_names(screen, before, tally)
-    with screen.progress(f"evaluating {model.name} on {data.name}"):
+    with screen.progress(f"evaluating {model.name} on {data.name}", stages=True):
         propensities = opened.fitted.propensities()
         scores = Evaluation(opened.estimator, rows).scores(propensities=propensities)
     started = time.perf_counter()
-    with screen.progress(f"learning {data.name}"):
+    with screen.progress(f"learning {data.name}", stages=True):
         opened.estimator.partial_fit(
             _in_model_form(opened, rows), absent=absent.value, prior=prior.value
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from rich import box
@@ -19,11 +19,20 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from .._execution.executor import watching
 from .._storage.paths import named_in_errors
 from .._wording import bare, duration, escaped, number
 
-# Called with (done, total), like the callback of `LdSMClassifier.fit`; a total of 0 is unknown.
-Report = Callable[[int, int], None]
+
+class Report(Protocol):
+    """Called with (done, total), like the callback of `LdSMClassifier.fit`; 0 is unknown.
+
+    The kind of part is named if stages of the work are watched.
+    """
+
+    def __call__(self, done: int, total: int, kind: str = "") -> None: ...
+
+
 # Minimum time between two lines of progress without a terminal.
 _LINE_SECONDS = 10.0
 _STDOUT = "standard output"
@@ -134,10 +143,19 @@ class Screen:
         )
 
     @contextmanager
-    def progress(self, what: str) -> Iterator[Report]:
-        """Show a bar on a terminal, lines in a pipe, nothing if quiet."""
+    def progress(self, what: str, *, stages: bool = False) -> Iterator[Report]:
+        """Show a bar on a terminal, lines in a pipe, nothing if quiet.
+
+        With `stages`, it also follows the parts of each stage of a fit or a prediction.
+        """
+        shown = self._progress(what)
+        with shown as report, watching(report) if stages else nullcontext():
+            yield report
+
+    @contextmanager
+    def _progress(self, what: str) -> Iterator[Report]:
         if self.quiet:
-            yield lambda done, total: None
+            yield lambda done, total, kind="": None
             return
         if not self.err.is_terminal:
             yield from self._lines_of_progress(what)
@@ -145,30 +163,29 @@ class Screen:
         with progress_bar(self.err) as bar:
             task = bar.add_task(what, total=None)
 
-            def report(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total or None)
+            def report(done: int, total: int, kind: str = "") -> None:
+                shown = _with_stage(what, kind)
+                bar.update(task, description=shown, completed=done, total=total or None)
 
             yield report
-            # Work of unknown length is complete when it ends.
-            if bar.tasks[task].total is None:
-                report(1, 1)
+            report(1, 1)  # work of unknown length is complete when it ends, and so is each stage
 
     def _lines_of_progress(self, what: str) -> Iterator[Report]:
         started = last = time.monotonic()
-        first: tuple[float, int, int] | None = None
+        first: tuple[float, int, tuple[int, str]] | None = None
 
-        def report(done: int, total: int) -> None:
+        def report(done: int, total: int, kind: str = "") -> None:
             nonlocal last, first
             now = time.monotonic()
-            if first is None or total != first[2]:
-                first = now, done, total  # trees from a checkpoint do not show the pace
+            if first is None or (total, kind) != first[2]:
+                first = now, done, (total, kind)  # trees from a checkpoint do not show the pace
             if now - last < _LINE_SECONDS or done >= total > 0:
                 return
             last = now
             if total == 0:
                 self.note(f"{what}: {done:,} so far")
                 return
-            line = f"{what}: {100 * done / total:.0f} %"
+            line = f"{_with_stage(what, kind)}: {100 * done / total:.0f} %"
             if done > first[1]:
                 left = (now - first[0]) * (total - done) / (done - first[1])
                 line += f", {duration(left)} left"
@@ -176,6 +193,10 @@ class Screen:
 
         yield report
         self.note(f"{what}: done in {duration(time.monotonic() - started)}")
+
+
+def _with_stage(what: str, kind: str) -> str:
+    return f"{what}, {kind}s" if kind else what
 
 
 def progress_bar(console: Console) -> Progress:

@@ -153,7 +153,7 @@ def train(
         hold_lock(screen, output)
     store = None if rows is None else rows.store
     with (
-        screen.progress(f"training on {data.name}") as report,
+        screen.progress(f"training on {data.name}", stages=True) as report,
         on_cluster(dask, checkpoint, store) as folder,
     ):
         options: dict[str, Any] = {"callback": report, "checkpoint_dir": folder}

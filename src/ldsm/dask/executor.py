@@ -76,6 +76,7 @@ class DaskExecutor(Executor):
                 for number, answer in tasks:
                     named.pop(number)
                     found[number], run.progress[place[number]] = answer
+                    run.finished[place[number]] = True
         finally:
             with suppress(Exception):  # the scheduler may have exited
                 self.client.unsubscribe_topic(topic)

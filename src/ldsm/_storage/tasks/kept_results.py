@@ -65,13 +65,13 @@ class KeepingExecutor(Executor):
         task: Task[Part, Result],
         parts: Sequence[Part],
         *,
-        name: str = "part",
+        name: str | None = None,
         progress: Progress | None = None,
     ) -> list[Result]:
         if not _is_kept(task):
             return self.inner.map(task, parts, name=name, progress=progress)
         key = joblib.hash((__version__, task), "sha1", coerce_mmap=True) if self.lasting else ""
-        keeping = _Keeping(task, self.folder, name.replace(" ", "-"), str(key))
+        keeping = _Keeping(task, self.folder, (name or "part").replace(" ", "-"), str(key))
         self.inner.map(keeping, list(enumerate(parts)), name=name, progress=progress)
         return [keeping.result(number) for number in range(len(parts))]
 
