@@ -59,7 +59,13 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_estimators : int or "auto", default="auto"
         Number of trees. More trees are more accurate; cost grows in proportion. "auto": with a
-        linear second stage, four at a time, up to 20, while shortlists improve; else 20.
+        linear second stage, four at a time, up to 20, while shortlists improve; else 20. Another
+        `effort` has other numbers.
+    effort : {"fast", "balanced", "best"}, default="balanced"
+        How much time and memory to spend where "auto" or held-out rows decide. "fast": 2 trees, or
+        5 without a linear second stage; shortlists of 50 labels; no comparison of blends. "best":
+        20 trees, or 50 without a linear second stage; shortlists of 200 labels if they find 1 %
+        more.
     arity : int in [2, 8], default=2
         Number of children per node (the paper's M).
     max_nodes : int or "auto", default="auto"
@@ -93,8 +99,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "auto": if at least half of X is non-zero.
     subsample : float in (0, 1] or "auto", default="auto"
         Share of the rows, drawn without replacement, that each tree is grown on. "auto": 0.7 with
-        a second stage, which learns from out-of-bag rows, else 1. If set below 1, the out-of-bag
-        scores are stored in `oob_scores_`.
+        a second stage, which learns from out-of-bag rows (0.5 if `effort` is "fast"), else 1. If
+        set below 1, the out-of-bag scores are stored in `oob_scores_`.
     rerank : {"auto", "linear", "tail"} or None, default="auto"
         The second stage, which rescores each row's shortlist: its 50 to 200 best labels by the
         trees and by an index from features to labels. "linear": a linear classifier per label,
@@ -177,6 +183,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_estimators: int | str = "auto",
         *,
+        effort: str = "balanced",
         arity: int = 2,
         max_nodes: int | str = "auto",
         min_split_labels: int | str = "auto",
@@ -202,6 +209,7 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
+        self.effort = effort
         self.arity = arity
         self.max_nodes = max_nodes
         self.min_split_labels = min_split_labels

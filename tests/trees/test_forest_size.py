@@ -6,8 +6,8 @@ from joblib import parallel_config
 
 from ldsm import LdSMClassifier, datasets
 from ldsm._trees import forest_size
+from ldsm._trees.effort import MOST_TREES
 from ldsm._trees.forest_size import FIRST, GROUP
-from ldsm._trees.params import MOST_TREES
 
 ROWS = datasets.make_xmc(900, 60, 20, labels_per_row=3, nonzeros_per_row=8, binary=True)
 

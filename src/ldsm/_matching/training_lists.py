@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.labels import LabelArrays
 from .._arrays.lists import pair_keys
+from .._trees.params import effort_of
 from .evidence import long_runs
 from .feature_index import FeatureIndex
 from .matchers import MATCHERS, OutOfBag, TrainedMatchers
@@ -17,9 +18,7 @@ from .names import Matches, NameIndex
 from .part import TrainedMatcher, Training
 from .shortlists import SHORTLIST, Shortlists
 
-# By the length of a shortlist: how many times as many true labels twice the length must find.
-# Beyond 100, the ranker's time grows more than precision does.
-LONGER_IF = {50: 1.01, 100: 1.05}
+SHORTEST = 50  # labels on a list that held-out rows find long enough
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ def match_training_rows(
     labels, and whether longer lists find many more. The `index` is given if it is trained already.
     """
     data = training.data
-    lengths = [*LONGER_IF, 2 * max(LONGER_IF)]
+    worth_doubling = effort_of(training.settings).worth_doubling
+    longest = SHORTEST << len(worth_doubling)
 
     def found(length: int, matchers: TrainedMatchers) -> int:
         return _found(oob, training, length, matchers)
@@ -69,23 +69,23 @@ def match_training_rows(
     matchers = TrainedMatchers(telling_sub_words=None if form is None else long_runs(form.words))
     if not with_others:
         return _matched(oob, training, SHORTLIST, matchers)
-    most = found(lengths[-1], matchers)
+    most = found(longest, matchers)
     for name, kind in MATCHERS.items():
         known = index if name == "index" else None
         if (trained := known or kind.train(name, training)) is None:
             continue
         more = matchers.plus(name, trained)
-        if (its := found(lengths[-1], more)) >= kind.WORTH * most:
+        if (its := found(longest, more)) >= kind.WORTH * most:
             matchers, most = more, its
         elif name == "names":
             # They score the labels that others find.
             matchers = replace(more, match_names=False)
-    length, so_far = lengths[0], found(lengths[0], matchers)
-    for longer in lengths[1:]:
-        n_found = most if longer == lengths[-1] else found(longer, matchers)
-        if length >= data.n_labels or n_found < LONGER_IF[length] * so_far:
+    length, so_far = SHORTEST, most if longest == SHORTEST else found(SHORTEST, matchers)
+    for worth in worth_doubling:
+        n_found = most if 2 * length == longest else found(2 * length, matchers)
+        if length >= data.n_labels or n_found < worth * so_far:
             break
-        length, so_far = longer, n_found
+        length, so_far = 2 * length, n_found
     return _matched(oob, training, length, matchers)
 
 

@@ -33,9 +33,9 @@ from .._trees.forest_size import grow_enough
 from .._trees.growing import TreeWork, grow_forest, report_on_stderr
 from .._trees.params import (
     AUTO,
-    MOST_TREES,
     TreeParams,
     check_warm_start,
+    effort_of,
     given_limit,
     rerank_kind,
     resolve,
@@ -170,8 +170,8 @@ class _Run:
     def grow(self, callback: ProgressCallback | None) -> _Grown:
         """Grow as many trees as asked for, or for as long as shortlists improve."""
         former = None if self.former is None else self.former.forest
-        n_trees, first = self.training.settings["n_estimators"], former.n_trees if former else 0
-        if n_trees == AUTO and self._has_matchers:
+        n_trees, first = self._n_trees, former.n_trees if former else 0
+        if n_trees is None:
             index = FeatureIndex.train("index", self.training)
             forest, n_taken = grow_enough(
                 self.work,
@@ -181,7 +181,7 @@ class _Run:
                 callback=callback,
             )
             return _Grown(forest, n_taken, index)
-        n_missing = max(0, (MOST_TREES if n_trees == AUTO else n_trees) - first)
+        n_missing = max(0, n_trees - first)
         if former is not None and n_missing == 0:
             return _Grown(former, 0)
         forest, n_taken = grow_forest(
@@ -199,6 +199,14 @@ class _Run:
             with_others=self._has_matchers,
             index=grown.index,
         )
+
+    @property
+    def _n_trees(self) -> int | None:
+        """How many trees to grow; None: as many as shortlists gain from."""
+        given, effort = self.training.settings["n_estimators"], effort_of(self.training.settings)
+        if given != AUTO:
+            return int(given)
+        return effort.matching_trees if self._has_matchers else effort.answering_trees
 
     @property
     def _has_matchers(self) -> bool:

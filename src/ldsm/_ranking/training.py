@@ -22,7 +22,7 @@ from .._matching.meaning import Meaning
 from .._matching.part import Part, Scores, Trained, Training
 from .._matching.shortlists import Shortlists
 from .._matching.training_lists import Matching, shared
-from .._trees.params import AUTO
+from .._trees.params import AUTO, effort_of
 from ..metrics.propensities import propensities_from_counts
 from .blend import (
     KINDS,
@@ -73,7 +73,8 @@ def train_second_stage(rerank: str, training: Training, matching: Matching) -> T
         )
     if rerank == "tail":
         return stage.tail_stage()
-    return stage.linear_stage(choose=rerank == AUTO)
+    compares = effort_of(training.settings).compares_blends
+    return stage.linear_stage(choose=rerank == AUTO and compares)
 
 
 class _StageTraining:

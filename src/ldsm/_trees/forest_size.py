@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._execution.executor import Executor, ProgressCallback
+from .effort import MOST_TREES
 from .forest import Forest
 from .growing import TreeWork, grow_forest
-from .params import MOST_TREES
 
 FIRST, GROUP = 4, 4
 # How many times as many true labels a group must help to find, for another one to follow.

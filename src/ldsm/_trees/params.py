@@ -12,6 +12,7 @@ import numpy as np
 
 from .._arrays.features import FeatureArrays
 from .._wording import argument, parameter
+from .effort import EFFORTS, Effort
 
 AUTO = "auto"
 # A degenerate split is retried with half the integrity weight, at most this many times.
@@ -22,12 +23,8 @@ DENSE_SHARE = 0.5
 LARGEST_WEIGHT = 1e30
 # A memory_limit is in bytes; 256, say, is surely a mistake.
 LEAST_MEMORY = 1 << 20
-# Share of the rows per tree with a second stage: each row needs trees that never saw it.
-SUBSAMPLE = 0.7
 # With fewer rows, a blend cannot be fitted: "auto" then means the trees alone.
 RERANK_ROWS = 500
-# Trees, unless the data show that fewer do; more hardly gain anything (docs/experiments.md).
-MOST_TREES = 20
 # Step sizes of "auto", chosen on held-out training rows (docs/experiments.md).
 RATES = {"nag": 0.1, "sgd": 0.1, "asgd": 0.5}
 
@@ -123,6 +120,7 @@ class Flag:
 Rule = Number | NonZero | Choice | Flag
 _AUTO = Choice((AUTO,))
 CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
+    "effort": (Choice(tuple(EFFORTS)),),
     "n_estimators": (_AUTO, Number(1, 1_000_000, integer=True)),
     "arity": (Number(2, 8, integer=True),),
     "max_nodes": (_AUTO, Number(1, 2**31 - 16, integer=True)),
@@ -239,6 +237,11 @@ def given_limit(params: Mapping[str, Any]) -> int | None:
     return None if params["memory_limit"] == AUTO else int(params["memory_limit"])
 
 
+def effort_of(params: Mapping[str, Any]) -> Effort:
+    """What the parameter `effort` stands for."""
+    return EFFORTS[params["effort"]]
+
+
 def role(params: Mapping[str, Any], n_rows: int) -> Role:
     """Trees only match if a ranker follows; the paper's re-ranking relies on their scores."""
     return MATCH if is_ranked(params, n_rows) else ANSWER
@@ -263,7 +266,7 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_pairs: int) -> TreePa
         optimizer = "nag" if x.is_binary and not standardize else "asgd"
     subsample = params["subsample"]
     if subsample == AUTO:
-        subsample = 1.0 if rerank_kind(params, n_rows) is None else SUBSAMPLE
+        subsample = 1.0 if rerank_kind(params, n_rows) is None else effort_of(params).subsample
     its = role(params, n_rows)
     n_epochs, learning_rate = params["n_epochs"], params["learning_rate"]
     min_split_labels, compress = params["min_split_labels"], params["compress"]

@@ -29,7 +29,7 @@ from ..text.tagger import TextTagger
 from .documents import chunks_of, documents_of, names_of, source_of, words_of
 
 # The parameters of LdSMClassifier that a project may set.
-TREES = ("n_estimators", "arity", "min_split_labels", "integrity_weight", "random_state")
+TREES = ("effort", "n_estimators", "arity", "min_split_labels", "integrity_weight", "random_state")
 _SEED = (Number(0, 2**32 - 1, integer=True),)
 
 
@@ -42,7 +42,7 @@ class LdSMBackend(AnnifLearningBackend, AnnifHyperoptBackend):  # type: ignore[m
     -----------------------
     limit : int, default=100
         Maximum number of subjects to suggest.
-    n_estimators, arity, min_split_labels, integrity_weight, random_state
+    effort, n_estimators, arity, min_split_labels, integrity_weight, random_state
         As in `LdSMClassifier`, with the same defaults.
     encoder : path, optional
         A folder or ``.onnx`` file with a sentence encoder, see `TextTagger`.
