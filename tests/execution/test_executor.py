@@ -140,7 +140,7 @@ def trained(executor):
     x, y = feature_arrays(data.X), label_arrays(data.Y)
     rows = TrainingRows(Blocks.of(x), y)
     forest = LdSMClassifier(3, rerank=None, random_state=0).fit(data).forest_
-    training = Training(rows, {}, 0, executor, compress=True)
+    training = Training(rows, {"effort": "balanced"}, 0, executor, compress=True)
     oob = OutOfBag(forest, rows.blocks, 0, 0.8, executor, executor, training.folds)
     matching = match_training_rows(oob, training, with_others=True)
     assert "index" in matching.matchers.trained
