@@ -32,7 +32,7 @@ from ._model.inputs import (
 from ._model.learn import check_can_learn, check_options, learned
 from ._model.relabel import with_names, without_labels
 from ._model.saved_form import model_from_state, model_to_state
-from ._model.thresholds import (
+from ._model.sets.thresholds import (
     Threshold,
     above_threshold,
     best_label_thresholds,
@@ -118,11 +118,12 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     compress : bool or "auto", default="auto"
         Round the weights of trees, linear classifiers and centroids to one byte each. "auto": with
         a linear second stage.
-    threshold : float in [0, 1] or "auto", default="auto"
+    threshold : float in [0, 1], "auto" or "f1", default="auto"
         The least score at which `predict` assigns a label. "auto": the value with the best F1
         (mean over rows) on training rows, scored by trees and classifiers that have not seen them;
         0.5 if there are no such scores: without a second stage and `subsample`, and below 500 rows.
-        Unused with one label per row.
+        "f1": no common threshold; each row gets the set with the highest expected F1, which is
+        empty only if the row probably has no label. Unused with one label per row.
     warm_start : bool, default=False
         Keep the trees of the last fit and add more until there are `n_estimators`.
     memory_limit : int or "auto", default="auto"
@@ -154,8 +155,9 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The second stage; ``second_stage_.blend.kind`` is the choice of "auto".
     oob_scores_ : csr_array
         If `subsample` was set below 1: each row's best labels by the trees not grown on it.
-    threshold_ : float, or float32 ndarray of shape (n_labels,)
-        The least score at which `predict` assigns a label, from `threshold` or `tune_threshold`.
+    threshold_ : float, float32 ndarray of shape (n_labels,), or ExpectedF1
+        The least score at which `predict` assigns a label, from `threshold` or `tune_threshold`;
+        the last with ``threshold="f1"``.
     training_ : mapping
         Seed, size and hash of the data, duration and end time of the last fit; "history" lists what
         was learned, dropped or renamed since. To save further JSON values, such as metrics, assign
@@ -533,7 +535,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """The labels of each row, in the form of the y of `fit`.
 
-        With one label per row, the best one. Otherwise the labels whose score reaches `threshold_`:
+        With one label per row, the best one. Otherwise the labels whose score reaches `threshold_`
+        (or, with ``threshold="f1"``, the set with the highest expected F1):
         for lists of labels, a list per row, best first, possibly empty; for a matrix, a 0/1 matrix
         in the columns of `classes_`, CSR for sparse y and dense for dense y. scikit-learn's metrics
         need matrices: to use them, fit on

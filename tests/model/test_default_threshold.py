@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import LdSMClassifier, datasets, metrics
-from ldsm._model.thresholds import DEFAULT_THRESHOLD, best_threshold
+from ldsm._model.sets.thresholds import DEFAULT_THRESHOLD, best_threshold
 
 TRAIN = datasets.make_xmc("bibtex", scale=0.4, seed=0)
 TEST = datasets.make_xmc("bibtex", scale=0.4, seed=0, part="test")
@@ -54,7 +54,9 @@ def test_number_is_kept_and_changes_no_score(clf, tmp_path):
     given.save(tmp_path / "m.ldsm")
     loaded = ldsm.load(tmp_path / "m.ldsm")
     assert loaded.threshold_ == loaded.threshold == 0.25
-    with pytest.raises(ValueError, match=r"'threshold' .* 'auto' or a float in \[0, 1\]. Got 1.5"):
+    with pytest.raises(
+        ValueError, match=r"'threshold' .* 'auto' or 'f1' or a float in \[0, 1\]. Got 1.5"
+    ):
         fitted(threshold=1.5)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import ldsm
 from ldsm import LdSMClassifier, metrics
-from ldsm._model.thresholds import (
+from ldsm._model.sets.thresholds import (
     AVERAGES,
     DEFAULT_THRESHOLD,
     above_threshold,

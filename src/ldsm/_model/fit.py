@@ -45,7 +45,8 @@ from .._wording import argument
 from .fitted import MOST_FEATURES, FittedModel
 from .names import LabelNames
 from .relabel import aligned
-from .thresholds import DEFAULT_THRESHOLD, TUNED_FOR, best_threshold
+from .sets.expected_f1 import ExpectedF1
+from .sets.thresholds import DEFAULT_THRESHOLD, F1, TUNED_FOR, Threshold, best_threshold
 
 _MOST_TUNING_ROWS = 10_000  # far more than one threshold needs
 _FEATURE_BYTES = 24  # the minimum per feature for growing a tree
@@ -262,13 +263,16 @@ def _check_goes_with(
         raise ValueError(f"With {argument('warm_start', True)} the labels must stay the same.")
 
 
-def _threshold(training: Training, matching: Matching | None, tested: Tested | None) -> float:
+def _threshold(training: Training, matching: Matching | None, tested: Tested | None) -> Threshold:
     """The threshold given, or the one with the best F1 on scores of rows not trained on."""
-    y = training.data.y
-    if training.settings["threshold"] != AUTO:
-        return float(training.settings["threshold"])
-    if matching is None or y.form == "single":
+    y, given = training.data.y, training.settings["threshold"]
+    if given not in (AUTO, F1):
+        return float(given)
+    if y.form == "single":
         return DEFAULT_THRESHOLD
+    if matching is None:
+        unlabelled = float(np.diff(y.indptr).min() == 0)
+        return ExpectedF1(unlabelled, DEFAULT_THRESHOLD) if given == F1 else DEFAULT_THRESHOLD
     if tested is None:
         rows = np.arange(0, y.n_rows, -(-y.n_rows // _MOST_TUNING_ROWS))
         chunks = [lists.tree_matrix(y.n_labels) for lists in matching.lists]
@@ -277,4 +281,8 @@ def _threshold(training: Training, matching: Matching | None, tested: Tested | N
         rows = training.held_rows
         scores = replace(matching.held, tree_scores=tested.held_scores).tree_matrix(y.n_labels)
     true = y.take(rows)
-    return best_threshold(scores, label_csr(true.indptr, true.indices, y.n_labels), TUNED_FOR)
+    truth = label_csr(true.indptr, true.indices, y.n_labels)
+    common = best_threshold(scores, truth, TUNED_FOR)
+    if given == AUTO:
+        return common
+    return ExpectedF1.of(scores, int(np.sum(np.diff(true.indptr) == 0)), common)

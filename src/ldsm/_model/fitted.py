@@ -34,6 +34,7 @@ from .._storage.fields import (
     Names,
     Table,
     fingerprint,
+    numbers,
     one_of,
     optional,
     real,
@@ -44,7 +45,8 @@ from .._trees.forest import Forest
 from .._trees.params import TreeParams
 from ..metrics.propensities import propensities_from_counts
 from .names import LabelNames
-from .thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
+from .sets.expected_f1 import ExpectedF1
+from .sets.thresholds import DEFAULT_THRESHOLD, Threshold, above_threshold
 
 # Prediction needs some bytes for each feature, used or not. A file or a matrix that claims more
 # features is refused.
@@ -69,6 +71,7 @@ MODEL = Table(
     Entry("label_form", one_of(*LABEL_FORMS)),
     Entry("label_dtype", TEXT, hashed=False),
     Entry("threshold", optional(real(-_FLOAT32, _FLOAT32))),
+    Entry("expected_f1", optional(numbers(0, 1)), default=None, since=3),
     Entry("seed", whole(0, 2**63 - 1), hashed=False),
     Entry("tree_params", MAPPING, hashed=False),
     Entry("second_stage", optional(MAPPING), default=None, written=True, hashed=False),
@@ -98,7 +101,7 @@ class FittedModel:
     seed: int
     training: Mapping[str, Any]  # facts, as JSON values; not part of the fingerprint
     feature_names: Strings | None = None
-    threshold: Threshold = DEFAULT_THRESHOLD  # the lowest score at which a label is predicted
+    threshold: Threshold = DEFAULT_THRESHOLD  # decides which labels are predicted
     layout: Layout = field(kw_only=True)  # the feature blocks
     verified: bool = True  # False: read from a file whose numbers were not checked
 
@@ -141,13 +144,24 @@ class FittedModel:
         """With further facts about the training, as JSON values."""
         return replace(self, training={**self.training, **facts})
 
+    @property
+    def threshold_state(self) -> dict[str, Any]:
+        """The threshold as three values of the saved form, one of which is not None."""
+        state = dict.fromkeys(("threshold", "expected_f1", "thresholds"))
+        if isinstance(self.threshold, ExpectedF1):
+            return {**state, "expected_f1": tuple(self.threshold)}
+        name = "thresholds" if isinstance(self.threshold, np.ndarray) else "threshold"
+        return {**state, name: self.threshold}
+
     def propensities(self, **constants: Any) -> NDArray[np.float64] | None:
         """Propensities of the labels from the label counts; see `propensities_from_counts`."""
         return propensities_from_counts(self.label_counts, self.n_training_rows, **constants)
 
     def fingerprint(self) -> str:
         """Hash of everything that determines a prediction."""
-        values = {**vars(self), "threshold": np.asarray(self.threshold).tolist()}
+        values = {**vars(self), **self.threshold_state}
+        if isinstance(self.threshold, np.ndarray):
+            values["threshold"] = self.threshold.tolist()
         deciding = (
             self.forest.leaf_scores,
             *(

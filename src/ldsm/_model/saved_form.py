@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from .._trees.forest import FOREST, Forest
 from .._trees.params import TreeParams, check_params
 from .fitted import MODEL, MOST_ROWS, FittedModel
 from .names import labels_from_arrays, labels_to_arrays, plain
+from .sets.expected_f1 import ExpectedF1
+from .sets.thresholds import Threshold
 
 HEADER = Table(
     "header", Entry("parameters", MAPPING), Entry("model", MAPPING), Entry("training", MAPPING)
@@ -66,7 +68,6 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         stage_header, stage_arrays = stage_to_state(stage, model.label_counts)
         arrays |= stage_arrays
     label_dtype, label_arrays = labels_to_arrays(model.classes)
-    per_label = isinstance(model.threshold, np.ndarray)
     values = {
         "arity": forest.arity,
         "n_features": model.n_features,
@@ -77,13 +78,12 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
         "label_dtype": label_dtype,
-        "threshold": None if per_label else model.threshold,
         "seed": model.seed,
         "tree_params": model.tree_params.as_dict(),
         "second_stage": stage_header,
         "label_counts": model.label_counts.astype(np.int64),
-        "thresholds": np.asarray(model.threshold, np.float32) if per_label else None,
         "feature_names": model.feature_names,
+        **model.threshold_state,
         **_order_of_labels(forest),
     }
     training = dict(model.training)
@@ -140,11 +140,6 @@ def model_from_state(
     labels = labels_from_arrays(described["label_dtype"], n_labels, arrays, verify)
     if names is not None and len(names) != n_features:
         raise ValueError(f"it has {len(names)} feature names for {n_features} features")
-    threshold, thresholds = described["threshold"], described["thresholds"]
-    if (threshold is None) == (thresholds is None):
-        raise ValueError(
-            "its model has no proper entry 'threshold': it must be one, or one per label"
-        )
     tree_params = TreeParams(**TREE_PARAMS.read(described["tree_params"]))
     forest = Forest(
         arity=described["arity"],
@@ -178,10 +173,22 @@ def model_from_state(
         described["seed"],
         stored["training"],
         names,
-        threshold if thresholds is None else thresholds,
+        _threshold(described),
         layout=layout,
         verified=verify,
     )
+
+
+def _threshold(described: Mapping[str, Any]) -> Threshold:
+    by_f1 = described["expected_f1"]
+    given = [described[name] for name in ("threshold", "thresholds") if described[name] is not None]
+    if by_f1 is not None and len(by_f1) == len(ExpectedF1._fields):
+        given.append(ExpectedF1(*by_f1))
+    if len(given) != 1:
+        raise ValueError(
+            "its model has no proper entry 'threshold': it must be one, one per label, or by F1"
+        )
+    return cast(Threshold, given[0])
 
 
 def _places(described: Mapping[str, Any], n_labels: int) -> NDArray[np.int32]:

@@ -139,7 +139,7 @@ CONSTRAINTS: Mapping[str, tuple[Rule, ...]] = {
     "tail_gamma": (_AUTO, Number(0, open_low=True)),
     "tail_min_rows": (Number(1, integer=True),),
     "compress": (_AUTO, Flag()),
-    "threshold": (_AUTO, Number(0, 1)),
+    "threshold": (_AUTO, Choice(("f1",)), Number(0, 1)),
     "warm_start": (Flag(),),
     "memory_limit": (_AUTO, Number(LEAST_MEMORY, integer=True)),
     "n_jobs": (Choice((None,)), NonZero()),

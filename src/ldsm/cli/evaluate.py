@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .._model.thresholds import AVERAGES
+from .._model.sets.thresholds import AVERAGES, threshold_words
 from .._wording import percent
 from ..evaluation import Evaluation, Scores
 from ..evaluation.results import KS, SHORT_NAMES
@@ -90,7 +90,7 @@ def set_rows(scores: Scores) -> list[list[str]]:
     rows = [
         [
             names[key],
-            "per label" if sets.threshold is None else f"{sets.threshold:.3f}",
+            threshold_words(sets.threshold),
             *map(percent, (sets.precision, sets.recall, *sets.f1.values())),
         ]
         for key, sets in scores.sets.items()

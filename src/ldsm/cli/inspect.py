@@ -9,6 +9,7 @@ import typer
 
 from .._features.blocks import READS, SUB_WORDS
 from .._model.facts import model_facts, shown_history, shown_params
+from .._model.sets.thresholds import plain_threshold
 from .._ranking.blend import SIGNALS
 from .._ranking.parts import PARTS
 from .._ranking.stage import SecondStage
@@ -57,7 +58,7 @@ def inspect_command(
         )
         _list_labels(screen, opened)
         return
-    stage, threshold = opened.fitted.second_stage, opened.fitted.threshold
+    stage, threshold = opened.fitted.second_stage, plain_threshold(opened.fitted.threshold)
     facts: dict[str, Any] = {
         "file": str(model),
         "kind": opened.kind,
@@ -66,7 +67,7 @@ def inspect_command(
         **model_facts(opened.fitted),
         "size_of_trees": opened.fitted.forest.nbytes,
         "encoder": _encoder_facts(opened),
-        "threshold": threshold if isinstance(threshold, float) else "one per label",
+        "threshold": "one per label" if threshold is None else threshold,
         "reading": opened.fitted.training.get("reading"),
         "history": opened.fitted.training.get("history", []),
         "params": opened.classifier.get_params(deep=False),

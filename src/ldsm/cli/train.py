@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .._model.sets.thresholds import plain_threshold, threshold_words
 from .._trees.params import AUTO
 from .._wording import duration, size
 from ..datasets import Dataset, read_vocabulary
@@ -221,6 +222,7 @@ def _with_more_trees(
 
 def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, tuned: bool) -> None:
     forest, stage = model.fitted.forest, model.fitted.second_stage
+    threshold = plain_threshold(model.fitted.threshold)
     facts: dict[str, Any] = {
         "model": str(model.path),
         "kind": model.kind,
@@ -230,7 +232,7 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "second_stage": None if stage is None else stage.blend.kind,
-        "threshold": model.fitted.threshold,
+        "threshold": threshold,
         "seconds": round(seconds, 3),
         "bytes": model.path.stat().st_size,
         "fingerprint": model.estimator.fingerprint_,
@@ -253,5 +255,5 @@ def _show(screen: Screen, model: Model, scores: Scores | None, seconds: float, t
             "The model has not seen the held-out rows; train without --validation to use all rows."
         )
     if model.fitted.label_form != "single":
-        screen.note(f"threshold of predicted sets: {model.fitted.threshold:.3f}")
+        screen.note(f"threshold of predicted sets: {threshold_words(threshold)}")
     screen.note(f"{model.path}: {size(facts['bytes'])}")

@@ -15,7 +15,7 @@ from .._arrays.matrices import canonical_csr
 from .._features.blocks import Blocks
 from .._model.fitted import FittedModel
 from .._model.inputs import new_rows
-from .._model.thresholds import TUNED_FOR
+from .._model.sets.thresholds import TUNED_FOR
 from ..datasets.alignment import Unseen
 from ..datasets.dataset import Dataset
 from ..metrics import ranking_report, recall_at_k
@@ -317,7 +317,7 @@ class Evaluation:
         return ThresholdCurve(
             thresholds,
             {name: np.array(values) for name, values in metrics.items()},
-            None if isinstance(current, np.ndarray) else current,
+            current if isinstance(current, float) else None,
             self.best_threshold(average),
         )
 

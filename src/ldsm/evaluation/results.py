@@ -87,9 +87,9 @@ class Scores:
             "unseen_occurrences": sum(self.unseen.labels.values()),
         }
 
-    def _f1_by_name(self) -> dict[str, float | None]:
+    def _f1_by_name(self) -> dict[str, float | str | None]:
         """For example "f1_micro" at the model's threshold, "f1_micro@0.5" and "threshold"."""
-        found: dict[str, float | None] = {}
+        found: dict[str, float | str | None] = {}
         for name, sets in self.sets.items():
             where = "" if name == "model" else f"@{name}"
             found |= {f"f1_{average}{where}": value for average, value in sets.f1.items()}
@@ -110,7 +110,7 @@ class ThresholdCurve:
     metrics : dict of str to array (n,)
         Shares in [0, 1] by name: "F1", "precision" and "recall"; nan where nothing is predicted.
     current : float or None
-        The threshold of the model; None if it has one for each label.
+        The threshold of the model; None if it has no common one.
     best : float
         The threshold with the best F1 on these rows.
     """

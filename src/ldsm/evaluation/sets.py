@@ -9,7 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._model.thresholds import TUNED_FOR, Threshold, best_threshold, is_true, row_numbers
+from .._model.sets.thresholds import (
+    TUNED_FOR,
+    Threshold,
+    best_threshold,
+    is_true,
+    plain_threshold,
+    reaches,
+    row_numbers,
+)
 
 _MOST_ROWS = 50_000  # to search for the best threshold; the figures are of all rows
 
@@ -20,8 +28,8 @@ class SetScores:
 
     Attributes
     ----------
-    threshold : float or None
-        None: one for each label.
+    threshold : float, "f1" or None
+        "f1": none, but the highest expected F1 of each row; None: one for each label.
     n_predicted : int
         Number of labels in all sets.
     precision, recall : float
@@ -32,7 +40,7 @@ class SetScores:
         Over all true labels: those unknown to the model count as misses.
     """
 
-    threshold: float | None
+    threshold: float | str | None
     n_predicted: int
     precision: float
     recall: float
@@ -103,7 +111,7 @@ class ScoredPairs:
             "samples": all_rows.f1(),
         }
         return SetScores(
-            None if isinstance(threshold, np.ndarray) else threshold,
+            plain_threshold(threshold),
             n_predicted,
             n_right / n_predicted if n_predicted else float("nan"),
             n_right / n_true if n_true else float("nan"),
@@ -115,8 +123,7 @@ class ScoredPairs:
         """Counts by label and by row at a threshold."""
         n_rows, n_labels = self.truth.shape
         rows, labels = row_numbers(self.scores), self.scores.indices
-        limits = threshold[labels] if isinstance(threshold, np.ndarray) else np.float32(threshold)
-        chosen = (self.scores.data >= limits) & (self.scores.data > 0)
+        chosen = reaches(self.scores, threshold)
         right = chosen & self.is_true
         return (
             Counts(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._arrays.features import FeatureArrays
 from .._arrays.matrices import canonical_csr, label_csr
-from .._model.thresholds import above_threshold
+from .._model.sets.thresholds import above_threshold
 from .._trees.forest import Forest
 from ..evaluation import Evaluation
 from ..metrics.hits import Ranking

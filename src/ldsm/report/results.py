@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._model.thresholds import AVERAGES
+from .._model.sets.thresholds import AVERAGES, threshold_words
 from .._wording import counted, number, percent
 from ..evaluation import Evaluation
 from ..evaluation.results import KS, SHORT_NAMES, Scores
@@ -32,7 +32,7 @@ def head(title: str, evaluation: Evaluation, scores: Scores, *, reads_texts: boo
         sets = scores.sets["model"]
         both = f"precision {percent(sets.precision)}, recall {percent(sets.recall)}"
         tiles.append(_tile("F1 over all pairs", sets.f1["micro"], both))
-        at = "a threshold per label" if sets.threshold is None else f"{sets.threshold:.2f}"
+        at = threshold_words(sets.threshold, 2)
         tiles.append(_tile("F1 per row", sets.f1["samples"], f"at the model's threshold, {at}"))
     tiles_list = element("dl", joined(tiles), class_="tiles")
     return element("header", element("h1", title), element("p", lead, class_="lead"), tiles_list)
@@ -66,8 +66,7 @@ def results(evaluation: Evaluation, scores: Scores) -> Markup:
 def _sets(scores: Scores) -> Markup:
     """Measures as rows and thresholds as columns, which fits a narrow window."""
     shown = scores.sets
-    rows = [["threshold", *("per label" if s.threshold is None else f"{s.threshold:.3f}"
-                            for s in shown.values())]]  # fmt: skip
+    rows = [["threshold", *(threshold_words(s.threshold) for s in shown.values())]]
     rows.append(["precision", *(percent(s.precision) for s in shown.values())])
     rows.append(["recall", *(percent(s.recall) for s in shown.values())])
     rows += [[f"F1, {a}", *(percent(s.f1[a]) for s in shown.values())] for a in AVERAGES]
@@ -105,12 +104,15 @@ def threshold(evaluation: Evaluation, scores: Scores) -> list[Markup]:
     """F1 against the threshold, and what another threshold would bring."""
     now, best = scores.sets["model"], scores.sets["best"]
     gain = 100 * (best.f1["samples"] - now.f1["samples"])
-    if now.threshold is None:
-        text = "The model has a threshold for each label. One threshold for all labels, the best "
-        text += f"on these rows, is {best.threshold:.3f}. "
+    its, common = threshold_words(now.threshold), threshold_words(best.threshold)
+    if isinstance(now.threshold, float):
+        text = f"The threshold of the model is {its}; the best one on these rows is {common}. "
     else:
-        text = f"The threshold of the model is {now.threshold:.3f}; the best one on these rows is "
-        text += f"{best.threshold:.3f}. "
+        how = "has a threshold for each label"
+        if now.threshold is not None:
+            how = "chooses the set with the highest expected F1 for each row"
+        text = f"The model {how}. One threshold for all labels, the best on these rows, is "
+        text += f"{common}. "
     if gain > 0:
         text += f"It would raise F1 per row by {gain:.1f} points, to {percent(best.f1['samples'])}."
     else:

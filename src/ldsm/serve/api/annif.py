@@ -11,6 +11,7 @@ from fastapi import Path as PathParameter
 from pydantic import BaseModel, Field
 
 from ..._model.fitted import LabelScores
+from ..._model.sets.thresholds import common_threshold
 from ..http.answers import JSON, json_of
 from ..http.bodies import Items, route_that_reads_in
 from ..models import Opened, ServedModel
@@ -103,7 +104,8 @@ class ProjectFacts(BaseModel):
     n_labels: int
     n_training_rows: int
     threshold: float | None = Field(
-        description="Least score of a set; null if each tag has its own."
+        description="Least score of a set; null if each tag has its own. With sets by expected "
+        "F1, the best threshold for all tags."
     )
     learns: bool = Field(description="Whether corrections are learned as they arrive.")
     max_batch: int = Field(description="Maximum number of texts per request.", examples=[256])
@@ -127,7 +129,7 @@ async def described(service: Service, name: str) -> ProjectFacts:
         modification_time=opened.modified.isoformat(),
         n_labels=model.n_labels,
         n_training_rows=model.n_training_rows,
-        threshold=model.threshold if isinstance(model.threshold, float) else None,
+        threshold=common_threshold(model.threshold),
         learns=service.learns(name),
         max_batch=service.settings.max_batch,
         separator=opened.labels.separator,

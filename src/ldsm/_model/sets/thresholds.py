@@ -1,4 +1,4 @@
-"""Thresholds for label sets: the lowest score at which a label is predicted, tuned for F1.
+"""Which labels are predicted: those that reach a threshold, tuned for F1, or `ExpectedF1`.
 
 Scores and true labels are CSR matrices of rows x labels; a label without a stored score is never
 predicted. As in `ldsm.metrics.f1_score`, a label or row with nothing true counts 0.
@@ -13,16 +13,42 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._arrays.matrices import canonical_csr
+from ..._arrays.matrices import canonical_csr
+from .expected_f1 import ExpectedF1
 
 AVERAGES = ("micro", "macro", "samples")
 TUNED_FOR = "samples"  # a row's set is what people see, whatever its size
 DEFAULT_THRESHOLD = 0.5
-Threshold = float | NDArray[np.float32]  # one for all labels, or one for each
+F1 = "f1"  # the value of the parameter that stands for `ExpectedF1`
+# One for all labels, one for each, or another rule.
+Threshold = float | NDArray[np.float32] | ExpectedF1
+
+
+def plain_threshold(threshold: Threshold) -> float | str | None:
+    """A threshold as a JSON value; None for one per label."""
+    if isinstance(threshold, ExpectedF1):
+        return F1
+    return None if isinstance(threshold, np.ndarray) else threshold
+
+
+def threshold_words(plain: float | str | None, digits: int = 3) -> str:
+    """A plain threshold for people."""
+    if isinstance(plain, str):
+        return "expected F1"
+    return "per label" if plain is None else f"{plain:.{digits}f}"
+
+
+def common_threshold(threshold: Threshold) -> float | None:
+    """A single number for all labels, if there is one that is any use."""
+    if isinstance(threshold, ExpectedF1):
+        return threshold.common
+    return None if isinstance(threshold, np.ndarray) else threshold
 
 
 def checked_threshold(value: Any, n_labels: int) -> Threshold:
     """A threshold as a model keeps it, and its file can hold it; an error for any other value."""
+    if isinstance(value, ExpectedF1):
+        return value
     try:
         limits = np.array(value, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
@@ -37,7 +63,7 @@ def checked_threshold(value: Any, n_labels: int) -> Threshold:
 
 
 def above_threshold(scores: sp.csr_array, threshold: Threshold) -> sp.csr_array:
-    """The scores that reach the threshold, common or per label; `scores` is changed in place.
+    """The scores that reach the threshold; `scores` is changed in place.
 
     Examples
     --------
@@ -47,10 +73,17 @@ def above_threshold(scores: sp.csr_array, threshold: Threshold) -> sp.csr_array:
     array([[0.75, 0.25],
            [0.  , 0.  ]], dtype=float32)
     """
-    limits = threshold[scores.indices] if isinstance(threshold, np.ndarray) else threshold
-    scores.data *= scores.data >= limits
+    scores.data *= reaches(scores, threshold)
     scores.eliminate_zeros()
     return scores
+
+
+def reaches(scores: sp.csr_array, threshold: Threshold) -> NDArray[np.bool_]:
+    """Which stored scores reach the threshold; those of 0 never do."""
+    if isinstance(threshold, ExpectedF1):
+        return threshold.chosen(scores)
+    limits = threshold[scores.indices] if isinstance(threshold, np.ndarray) else threshold
+    return np.asarray((scores.data >= limits) & (scores.data > 0))
 
 
 def best_threshold(scores: sp.csr_array, truth: sp.csr_array, average: str = "micro") -> float:

@@ -1,0 +1,1 @@
+"""Which labels of a row are predicted."""
