@@ -21,6 +21,7 @@ from .classifier import LdSMClassifier
 from .text import TextTagger
 
 Model = LdSMClassifier | TextTagger
+_IN_PLAN = 64  # parts that hold texts; they are in memory at once
 
 
 class Plan:
@@ -34,18 +35,18 @@ class Plan:
         The fitted model, once there are no more parts.
     """
 
-    def __init__(self, name: str, task: Any, parts: Sequence[Any], fit: _Fit | None) -> None:
+    def __init__(self, name: str, work: Any, n_parts: int, fit: _Fit | None) -> None:
         self.name = name
         self.model: Model | None = None
-        self._task, self._parts, self._fit = task, parts, fit
+        self._work, self._n_parts, self._fit = work, n_parts, fit
         if fit is not None:
             self._abandon = weakref.finalize(self, fit.abandon)
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return self._n_parts
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: vars(self)[name] for name in ("name", "model", "_task", "_parts")}
+        state = {name: vars(self)[name] for name in ("name", "model", "_work", "_n_parts")}
         return {**state, "_fit": None}
 
     def run(self, number: int) -> None:
@@ -56,8 +57,8 @@ class Plan:
         number : int
             From 0 to ``len(plan) - 1``.
         """
-        task = self._task.opened() if isinstance(self._task, Sent) else self._task
-        task(self._parts[number], Control.unshared())
+        task, parts = self._work.opened()
+        task(parts[number], Control.unshared())
 
     def merge(self) -> Plan:
         """Put the results together; returns the next plan. Parts that have not run are run here.
@@ -153,16 +154,16 @@ class _Fit:
             raise said
         if isinstance(said, Plan):
             return said
-        plan = Plan("", None, (), None)
+        plan = Plan("", None, 0, None)
         plan.model = said
         return plan
 
     def abandon(self) -> None:
         self._heard.put(False)
 
-    def hand_over(self, name: str, task: Any, some: Sequence[Any]) -> None:
+    def hand_over(self, name: str, work: Sent[Any], n_parts: int) -> None:
         """Wait until others have run the parts of a plan."""
-        self._said.put(Plan(name, task, some, self))
+        self._said.put(Plan(name, work, n_parts, self))
         if not self._heard.get():
             raise _Abandoned
 
@@ -178,9 +179,13 @@ class _Handing(Executor):
     def at_once(self) -> int:
         return self.at_once_here
 
+    @property
+    def in_memory(self) -> int:
+        return _IN_PLAN
+
     def _map(
         self, task: Task[Part, Result], some: Sequence[Part], run: Run, name: str
     ) -> list[Result]:
-        with sent(task, self.fit.folder) as travelling:
-            self.fit.hand_over(name, travelling, some)
+        with sent((task, some), self.fit.folder) as travelling:
+            self.fit.hand_over(name, travelling, len(some))
         return [run.call(task, number, part) for number, part in enumerate(some)]

@@ -13,10 +13,12 @@ from distributed import Client, WorkerPlugin
 
 import ldsm.dask
 from dask_clusters import N_TREES, Failing, Spoilt, cluster, remote_cluster, small, trees_in
-from ldsm import datasets
+from ldsm import TextTagger, _core, datasets
 from ldsm._storage.tasks import kept_results
 from ldsm.dask import ClusterError, tasks, workers
+from ldsm.text.counts import learned_words
 from patience import PATIENCE
+from text_corpus import make_corpus
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 
@@ -162,6 +164,36 @@ def test_second_stage_on_workers(function, part, store, tmp_path):
     assert fitted.training_["trees_from_checkpoint"] == fitted.forest_.n_trees
     assert fitted.fingerprint_ == expected
     assert all(name.name[0] != "." for name in (tmp_path / "trees").iterdir())
+
+
+@pytest.mark.parametrize(
+    "function, part", [("count_words", "Word chunk"), ("count_bigrams", "Text chunk")]
+)
+def test_words_on_workers(function, part, tmp_path, monkeypatch):
+    """Chunks of texts are counted there, and none is counted again."""
+    monkeypatch.setattr(learned_words, "_CHUNK_BYTES", 1000)
+    texts, tags = make_corpus(600)
+    folder = tmp_path / "trees"
+    expected = TextTagger(small()).fit(texts, tags).fingerprint_
+    with cluster(2) as client:
+        client.register_plugin(Failing(function), name="failing")
+        message = rf"{part} \d+ failed on worker tcp.*no room for {function}.*parts are kept in"
+        with pytest.raises(ClusterError, match=message):
+            ldsm.dask.fit(client, texts, tags, small(), folder)
+        client.unregister_worker_plugin("failing")
+        client.restart()
+        client.register_plugin(Failing(function, tmp_path / "died"))
+        fitted = ldsm.dask.fit(client, texts, tags, small(), folder)
+    assert (tmp_path / "died").exists()
+    assert fitted.fingerprint_ == expected
+    n_chunks = len(list((folder / "words").glob("word-chunk-*.ldsm")))
+    assert n_chunks > 16  # more than are in memory at once
+    assert not list(folder.rglob(".*"))
+    # Threads take over what workers have counted.
+    with monkeypatch.context() as broken:
+        broken.setattr(_core, "count_bigrams", None)
+        again = TextTagger(small()).fit(texts, tags, checkpoint_dir=folder)
+    assert again.fingerprint_ == expected
 
 
 class FullDisk(WorkerPlugin):

@@ -67,7 +67,9 @@ def test_texts_with_a_vocabulary(tmp_path):
     tagger = TextTagger(small())
     plan = ldsm.parts(tagger, TEXTS, TAGS, folder=tmp_path, vocabulary=names)
     expected = TextTagger(small()).fit(TEXTS, TAGS, vocabulary=names)
-    assert finished(plan)[0].fingerprint_ == expected.fingerprint_
+    model, names = finished(plan)
+    assert model.fingerprint_ == expected.fingerprint_
+    assert names[:3] == ["word chunk", "bigram range", "text chunk"]
     assert not hasattr(tagger, "fitted_")
 
 

@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, _core
 from ldsm._arrays.texts import word_characters
+from ldsm._execution.executor import ThreadExecutor
 from ldsm._execution.memory import is_mapped
 from ldsm._features.blocks import Blocks
 from ldsm._storage.container import write
@@ -122,13 +123,13 @@ TEXT = st.text(
 def test_words_match_pattern(texts, lowercase):
     counter = CountVectorizer(lowercase=lowercase)
     tokens = counter.build_analyzer()
-    learned = learn_words(texts, lowercase=lowercase)
+    learned = learn_words(texts, lowercase=lowercase, executor=ThreadExecutor(1))
     words = [word.decode("utf-8") for word in learned.words]
     for row, text in enumerate(texts):
         found: dict[str, int] = {}
         for token in tokens(text):
             found[token] = found.get(token, 0) + 1
-        counts = learned.counts_of(row, row + 1)
+        counts = learned.texts.counts_of(row, row + 1)
         names = [words[i] for i in counts.indices]
         assert dict(zip(names, counts.data.tolist(), strict=True)) == found
         assert names == list(found)  # in the order of their first occurrence

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from itertools import islice
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
@@ -37,8 +38,11 @@ _watcher: ContextVar[Watcher | None] = ContextVar("ldsm-watcher", default=None)
 
 
 @contextmanager
-def watching(watcher: Watcher) -> Iterator[None]:
-    """Report the parts of all maps in this block, and in this thread, about ten times a second."""
+def watching(watcher: Watcher | None) -> Iterator[None]:
+    """Report the parts of all maps in this block, and in this thread, about ten times a second.
+
+    Nobody watches with None.
+    """
     token = _watcher.set(watcher)
     try:
         yield
@@ -59,6 +63,13 @@ class Control(NamedTuple):
 
 
 Task = Callable[[Part, Control], Result]
+
+
+class Numbered(NamedTuple, Generic[Part]):
+    """A part with its number, where that is not its place in the map."""
+
+    number: int
+    part: Part
 
 
 class Progress(NamedTuple):
@@ -167,6 +178,7 @@ class Executor(ABC):
     """Runs a task on parts; every executor gives the same bits."""
 
     DIRECT: ClassVar[bool] = False  # whether a single part, such as a row, is run without a `Run`
+    IN_PROCESS: ClassVar[bool] = False  # whether tasks always run in this process
 
     @property
     @abstractmethod
@@ -177,6 +189,23 @@ class Executor(ABC):
     def in_all(self) -> int:
         """Maximum number of parts that run at once on all machines."""
         return self.at_once
+
+    @property
+    def in_memory(self) -> int:
+        """Number of parts that `stream` holds in memory at once."""
+        return self.at_once
+
+    def stream(
+        self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
+    ) -> Iterator[Result]:
+        """The same results as those of `map`, in order; few parts and results are in memory."""
+        rest = iter(parts)
+        while some := list(islice(rest, self.in_memory)):
+            with watching(None):  # how many parts there will be is unknown
+                found = self.map(task, some, name=name)
+            del some
+            yield from found
+            del found
 
     def map(
         self,
@@ -225,6 +254,7 @@ class ThreadExecutor(Executor):
     """Runs tasks in threads of this process with any backend, so they need not be picklable."""
 
     DIRECT: ClassVar[bool] = True
+    IN_PROCESS: ClassVar[bool] = True
     n_jobs: int | None = None
 
     @property

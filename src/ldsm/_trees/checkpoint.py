@@ -50,6 +50,7 @@ Tree = dict[str, NDArray[Any]]
 FORMAT = "ldsm-checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
+WORDS = "words"  # the folder for counts of words, which come before the manifest
 # Age of an unfinished file after which its process must have been killed.
 STALE_SECONDS = 3600.0
 # Names for errors, where the manifest's own name would be unclear.
@@ -209,7 +210,7 @@ def prepare_folder(folder: PathLike) -> str:
     """The absolute path of a folder that is or can become a checkpoint; created if missing."""
     path = folder_path(parameter("checkpoint_dir"), folder)
     os.makedirs(path, exist_ok=True)
-    foreign = [name for name in os.listdir(path) if not is_temporary(name)]
+    foreign = [name for name in os.listdir(path) if not is_temporary(name) and name != WORDS]
     if os.path.exists(os.path.join(path, MANIFEST)):
         return path
     if foreign:
@@ -218,6 +219,14 @@ def prepare_folder(folder: PathLike) -> str:
             f"{path!r} holds {min(foreign)!r} and no {MANIFEST}."
         )
     check_writable(path)
+    return path
+
+
+def words_folder(folder: PathLike) -> str:
+    """The folder of a checkpoint for counts of words; created if missing."""
+    path = os.path.join(prepare_folder(folder), WORDS)
+    os.makedirs(path, exist_ok=True)
+    _remove_stale_files(path)
     return path
 
 

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Generic, NamedTuple
 
 from distributed import Client, get_worker
 
-from .._execution.executor import Control, Executor, Part, Result, Run, Task
+from .._execution.executor import Control, Executor, Numbered, Part, Result, Run, Task
 from .._execution.threads import at_intervals
 from .._storage.tasks.sharing import Sent, sent
 from .tasks import ANSWER_SECONDS, results
 from .workers import most_threads
 
 _REPORT_SECONDS = 2.0  # between two progress messages of a task
+# Parts of a stream that are in memory at once. More would not be faster: one thread makes them.
+_LEAST_AT_ONCE, _MOST_AT_ONCE = 16, 64
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,17 @@ class DaskExecutor(Executor):
         threads: dict[str, int] = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
         return max(1, sum(threads.values()))
 
+    @property
+    def in_memory(self) -> int:
+        return min(max(_LEAST_AT_ONCE, 2 * self.in_all), _MOST_AT_ONCE)
+
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
     ) -> list[Result]:
         # Every call uses new names: Dask does not repeat a task whose name it knows.
         token = secrets.token_hex(4)
         topic = f"ldsm-progress-{token}"
-        numbers = [part if isinstance(part, int) else i for i, part in enumerate(parts)]
+        numbers = [_number(part, i) for i, part in enumerate(parts)]
         place = {number: i for i, number in enumerate(numbers)}
         found: dict[int, Result] = {}
 
@@ -61,13 +68,14 @@ class DaskExecutor(Executor):
                 raise RuntimeError("The work was cancelled.")
 
         self.client.subscribe_topic(topic, note)
-        sending = nullcontext(task) if self.folder is None else sent(task, self.folder)
+        work = _Work(task, parts)
+        sending = nullcontext(work) if self.folder is None else sent(work, self.folder)
         try:
             with sending as travelling:
                 futures = self.client.map(
                     partial(_on_worker, travelling, topic),
                     numbers,
-                    parts,
+                    range(len(parts)),
                     key=[f"ldsm-{name.replace(' ', '-')}-{i:05}-{token}" for i in numbers],
                 )
                 named = dict(zip(numbers, futures, strict=True))
@@ -83,16 +91,29 @@ class DaskExecutor(Executor):
         return [found[number] for number in numbers]
 
 
+class _Work(NamedTuple, Generic[Part, Result]):
+    """What the tasks of one map have in common: parts may hold arrays, too."""
+
+    task: Task[Part, Result]
+    parts: Sequence[Part]
+
+
+def _number(part: Any, place: int) -> int:
+    if isinstance(part, Numbered):
+        return part.number
+    return part if isinstance(part, int) else place
+
+
 def _on_worker(
-    sent_task: Task[Part, Result] | Sent[Task[Part, Result]], topic: str, number: int, part: Part
+    work: _Work[Part, Result] | Sent[_Work[Part, Result]], topic: str, number: int, place: int
 ) -> tuple[Result, int]:
     """The result and the progress of a task; an error records its worker, unlike Dask's own."""
     worker, control = get_worker(), Control.unshared()
     done = control.progress
     try:
-        task = sent_task.opened() if isinstance(sent_task, Sent) else sent_task
+        task, parts = work.opened() if isinstance(work, Sent) else work
         with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (number, int(done[0])))):
-            return task(part, control), int(done[0])
+            return task(parts[place], control), int(done[0])
     except Exception as error:
         vars(error)["ldsm_worker"] = worker.address
         raise

@@ -39,10 +39,11 @@ def fit(
     """Fit a model on a cluster: bit for bit the one that its own `fit` gives on one machine.
 
     There is one task per tree, named ``ldsm-tree-00007-...``. A worker grows the tree and writes it
-    to `checkpoint_dir`; if it dies, another worker starts that tree again. The second stage has
-    tasks for ranges of features, which train the indexes, for chunks of rows, which make their
-    shortlists, and for ranges of labels, which train their classifiers. Workers map what they need
-    from the folder. The driver learns the words of texts and fits the blend.
+    to `checkpoint_dir`; if it dies, another worker starts that tree again. Before, workers count
+    the words and features of texts, chunk by chunk. The second stage has tasks for ranges of
+    features, which train the indexes, for chunks of rows, which make their shortlists, and for
+    ranges of labels, which train their classifiers. Workers map what they need from the folder. The
+    driver reads the texts, numbers their words and fits the blend.
 
     Parameters
     ----------

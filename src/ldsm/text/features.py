@@ -10,16 +10,22 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._arrays.features import feature_arrays
+from .._execution.chosen import stage_executor
+from .._execution.executor import Executor
+from .._execution.scratch import Scratch
 from .._execution.threads import state_of
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks, Layout
+from .._storage.paths import PathLike
 from .._storage.strings import Strings
+from .._storage.tasks.kept_results import KeepingExecutor
+from .._trees.checkpoint import words_folder
 from ..datasets.dataset import BigramForm, SubWordForm, TextForm
 from ..datasets.documents.document import fit_words, no_words
 from .counts.counting import CountedTexts, CountingTask
@@ -170,6 +176,26 @@ class TextFeatures:
             yield self.sub_words.idf
 
 
+class _Work(NamedTuple):
+    """What counts words, and where large arrays lie; None: in memory."""
+
+    executor: Executor
+    scratch: Scratch | None
+
+    @classmethod
+    def of(
+        cls, n_jobs: int | None, memory_limit: int | None, checkpoint_dir: PathLike | None
+    ) -> _Work:
+        executor = stage_executor(n_jobs)
+        scratch = None if memory_limit is None else Scratch(tempfile.gettempdir())
+        if checkpoint_dir is not None:
+            folder = words_folder(checkpoint_dir)
+            if not executor.IN_PROCESS:
+                scratch = Scratch(folder, shared=True)
+            executor = KeepingExecutor(executor, folder)
+        return cls(executor, scratch)
+
+
 def learn_features(
     vectorizer: TfidfVectorizer,
     texts: Iterable[str],
@@ -178,12 +204,14 @@ def learn_features(
     with_parts: Callable[[int], bool] = lambda n_texts: False,
     label_names: Callable[[], Iterable[str]] = lambda: (),
     memory_limit: int | None = None,
+    checkpoint_dir: PathLike | None = None,
 ) -> tuple[Blocks, TextFeatures]:
     """Learn the words of texts; returns their features, and how those of other texts are made.
 
     If `with_parts` is true for their number, and the core counts their words, bigrams and sub-words
     are features, too. `label_names`, called once the texts are read, decides which sub-words. With
-    a `memory_limit`, what grows with the texts lies in unnamed files of the temporary folder.
+    a `memory_limit`, what grows with the texts lies in unnamed files of the temporary folder. The
+    counts of each chunk are kept in the folder `checkpoint_dir`, from which the same call resumes.
     """
     settings = vectorizer_settings(vectorizer)
     if (
@@ -193,24 +221,25 @@ def learn_features(
     ):
         X = fit_words(vectorizer, texts)
         return Blocks.of(feature_arrays(X)), TextFeatures.of(vectorizer)
-    folder = None if memory_limit is None else tempfile.gettempdir()
-    learned = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs, folder=folder)
+    executor, scratch = _Work.of(n_jobs, memory_limit, checkpoint_dir)
+    learned = learn_words(texts, lowercase=vectorizer.lowercase, executor=executor, scratch=scratch)
+    in_words, n_texts = learned.texts, learned.texts.n_texts
     chosen = chosen_words(learned, vectorizer)
     if chosen is None:
         problem = "no terms remain" if learned.words else "empty vocabulary"
-        raise no_words(vectorizer, learned.n_texts, problem)
+        raise no_words(vectorizer, n_texts, problem)
     features = TextFeatures(settings, chosen.words, None)
-    task = CountingTask(learned, chosen.column, len(chosen.words))
-    with_all = with_parts(learned.n_texts)
+    task = CountingTask(in_words, chosen.column, len(chosen.words))
+    with_all = with_parts(n_texts)
     if with_all:
-        bigrams = chosen_bigrams(learned, chosen, n_jobs=n_jobs, memory_limit=memory_limit)
+        bigrams = chosen_bigrams(in_words, chosen, executor=executor, memory_limit=memory_limit)
         sub_words = chosen_sub_words(learned, label_names())
         task = replace(task, bigrams=bigrams.keys, sub_words=sub_words.of_words)
-    counted = CountedTexts(task, vectorizer.dtype, n_jobs, folder)
+    counted = CountedTexts(task, vectorizer.dtype, executor, scratch)
 
     def idf(block: str) -> NDArray[Any]:
         texts_with = counted.texts_with[block]
-        return idf_of(texts_with, learned.n_texts, vectorizer.dtype, smooth=vectorizer.smooth_idf)
+        return idf_of(texts_with, n_texts, vectorizer.dtype, smooth=vectorizer.smooth_idf)
 
     if vectorizer.use_idf:
         features = replace(features, idf=idf(MAIN))
@@ -220,9 +249,9 @@ def learn_features(
             bigrams=bigram_form(bigrams.keys, idf(BIGRAMS).astype(np.float32)),
             sub_words=SubWordForm(
                 sub_words.words,
-                sub_word_idf(counted.texts_with[SUB_WORDS], learned.n_texts),
+                sub_word_idf(counted.texts_with[SUB_WORDS], n_texts),
                 sub_words.indexed,
             ),
             head_words=HEAD_WORDS,
         )
-    return counted.weighed(settings, features.idf_by_block), features
+    return counted.weighed(settings, features.idf_by_block, n_jobs), features

@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
+from .._execution.executor import ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
 from .._features.copies import Fresh, RowKeys, fresh_rows, row_keys
@@ -151,7 +152,7 @@ def _new_words(
     features: TextFeatures, vectorizer: TfidfVectorizer, texts: list[str], n_jobs: int | None
 ) -> list[str]:
     """The new words of these texts that the vectorizer would keep, most frequent first."""
-    spoken = learn_words(texts, lowercase=vectorizer.lowercase, n_jobs=n_jobs)
+    spoken = learn_words(texts, lowercase=vectorizer.lowercase, executor=ThreadExecutor(n_jobs))
     chosen = chosen_words(spoken, vectorizer)
     if chosen is None:
         return []

@@ -209,6 +209,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
                 min_tag_count=self.min_tag_count,
                 n_jobs=classifier.n_jobs,
                 memory_limit=given_limit(params),
+                checkpoint_dir=checkpoint_dir,
                 # Trees alone do not use bigrams and sub-words.
                 with_parts=lambda n: _has_default_parts(self) and is_ranked(params, n),
                 encoder=encoder,

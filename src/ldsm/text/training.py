@@ -15,7 +15,7 @@ from .._execution.executor import ProgressCallback
 from .._features.blocks import Blocks
 from .._features.dense import LabelVectors
 from .._features.training_rows import TrainingRows
-from .._storage.paths import printable
+from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
 from .._trees.params import RERANK_ROWS
 from .._wording import argument
@@ -45,6 +45,7 @@ def read_corpus(
     min_tag_count: int,
     n_jobs: int | None,
     memory_limit: int | None,
+    checkpoint_dir: PathLike | None,
     with_parts: Callable[[int], bool],
     encoder: FittedEncoder | None = None,
     callback: ProgressCallback | None = None,
@@ -73,6 +74,7 @@ def read_corpus(
         with_parts=with_parts,
         label_names=all_names,
         memory_limit=memory_limit,
+        checkpoint_dir=checkpoint_dir,
     )
     Y, names, rare = collector.matrix(min_tag_count)
     _check_tags(names, rare, len(collector), min_tag_count)

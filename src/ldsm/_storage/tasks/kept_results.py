@@ -1,7 +1,7 @@
 """Keep the results of parts in files: a fit resumes from them, and memory need not hold them.
 
 The file of a part, such as ``label-range-00007.ldsm``, is a container of arrays. It records a hash
-of its task, which includes the data: results of any other task are replaced.
+of its task and its part, which include the data: results of any others are replaced.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Protocol, TypeGuard
 
 import joblib
 from numpy.typing import NDArray
 
-from ..._execution.executor import Control, Executor, Part, Progress, Result, Task
+from ..._execution.executor import Control, Executor, Numbered, Part, Progress, Result, Task
 from ..._version import __version__
 from ..._wording import warn
 from ..container import ModelFileError, read, write
@@ -47,6 +48,7 @@ class KeepingExecutor(Executor):
     inner: Executor
     folder: str
     lasting: bool = True  # whether another process may find the files
+    first: int = 0  # number of the first part of a map
 
     @classmethod
     def temporary(cls, inner: Executor, parent: str) -> KeepingExecutor:
@@ -60,6 +62,18 @@ class KeepingExecutor(Executor):
     def at_once(self) -> int:
         return self.inner.at_once
 
+    @property
+    def in_memory(self) -> int:
+        return self.inner.in_memory
+
+    def stream(
+        self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
+    ) -> Iterator[Result]:
+        later, start = iter(parts), self.first
+        while some := list(islice(later, self.in_memory)):
+            yield from Executor.stream(replace(self, first=start), task, some, name=name)
+            start += len(some)
+
     def map(
         self,
         task: Task[Part, Result],
@@ -72,8 +86,9 @@ class KeepingExecutor(Executor):
             return self.inner.map(task, parts, name=name, progress=progress)
         key = joblib.hash((__version__, task), "sha1", coerce_mmap=True) if self.lasting else ""
         keeping = _Keeping(task, self.folder, (name or "part").replace(" ", "-"), str(key))
-        self.inner.map(keeping, list(enumerate(parts)), name=name, progress=progress)
-        return [keeping.result(number) for number in range(len(parts))]
+        numbered = [Numbered(number, part) for number, part in enumerate(parts, self.first)]
+        self.inner.map(keeping, numbered, name=name, progress=progress)
+        return [keeping.result(number) for number, _ in numbered]
 
 
 def _is_kept(task: Any) -> TypeGuard[KeptTask]:
@@ -82,18 +97,19 @@ def _is_kept(task: Any) -> TypeGuard[KeptTask]:
 
 @dataclass(frozen=True)
 class _Keeping:
-    """Runs a task on a part, (number, part), unless its result is in the folder already."""
+    """Runs a task on a part unless its result is in the folder already."""
 
     task: KeptTask
     folder: str
     name: str
     key: str
 
-    def __call__(self, part: tuple[int, Any], control: Control) -> None:
+    def __call__(self, part: Numbered[Any], control: Control) -> None:
         number, own = part
-        if not (self.key and self._is_there(number)):
+        key = f"{self.key}-{joblib.hash(own, 'sha1', coerce_mmap=True)}" if self.key else ""
+        if not (key and self._is_there(number, key)):
             arrays = self.task.packed(self.task(own, control))
-            header = {"kind": _KIND, "task": self.key, "part": number}
+            header = {"kind": _KIND, "task": key, "part": number}
             write(self._path(number), header, arrays)
 
     def result(self, number: int) -> Any:
@@ -104,11 +120,11 @@ class _Keeping:
     def _path(self, number: int) -> str:
         return os.path.join(self.folder, f"{self.name}-{number:05}.ldsm")
 
-    def _is_there(self, number: int) -> bool:
+    def _is_there(self, number: int, key: str) -> bool:
         path = self._path(number)
         try:
             header, _ = read(path, verify=False)
-            if header["kind"] != _KIND or header.get("task") != self.key:
+            if header["kind"] != _KIND or header.get("task") != key:
                 return False
             read(path, cached=False)  # with its checksum
         except FileNotFoundError:

@@ -137,7 +137,7 @@ def _place(array: NDArray[Any]) -> Place | None:
         isinstance(base, np.memmap) and not isinstance(base.base, np.ndarray)
     ):
         base = getattr(base, "base", None)
-    if base is None or base.filename is None or base.mode != "r":
+    if base is None or base.filename is None or base.mode not in ("r", "r+"):
         return None
     start = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     path = os.path.abspath(base.filename)

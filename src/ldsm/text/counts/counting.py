@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._arrays.matrices import map_columns
-from ..._execution.executor import Control, ThreadExecutor
-from ..._execution.scratch import GrowingArray
-from ..._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
-from .learned_words import LearnedWords, in_windows
+from ..._execution.executor import Control, Executor, ThreadExecutor
+from ..._execution.scratch import GrowingArray, Scratch
+from ..._features.blocks import BIGRAMS, BLOCKS, MAIN, SUB_WORDS, Blocks
+from .learned_words import TextsInWords
 from .weights import weighed
 from .words import HEAD_MORE_TIMES, HEAD_WORDS, Counts
 
@@ -24,14 +24,14 @@ from .words import HEAD_MORE_TIMES, HEAD_WORDS, Counts
 class CountingTask:
     """Counts the features of some texts, (first, one past the last), by block."""
 
-    learned: LearnedWords
+    texts: TextsInWords
     column: NDArray[np.int32]  # of each word, -1 for none
     n_words: int  # that have a column
     bigrams: NDArray[np.uint64] | None = None  # None: words are the only features
     sub_words: sp.csr_array | None = None  # words x sub-words
 
     def __call__(self, chunk: tuple[int, int], control: Control) -> dict[str, Counts]:
-        counts = self.learned.counts_of(*chunk)
+        counts = self.texts.counts_of(*chunk)
         if self.bigrams is None or self.sub_words is None:
             return {MAIN: Counts.of(map_columns(counts, self.column, self.n_words))}
         counts = sp.csr_array(counts + self._more_of_heads(chunk))
@@ -44,9 +44,30 @@ class CountingTask:
             matrix.sort_indices()
         return {block: Counts.of(matrix) for block, matrix in found.items()}
 
+    @staticmethod
+    def packed(counts: Mapping[str, Counts]) -> dict[str, NDArray[Any]]:
+        arrays: dict[str, NDArray[Any]] = {}
+        for block, its in counts.items():
+            own = {"indptr": its.indptr, "indices": its.indices, "counts": its.data}
+            arrays |= {f"{block}.{name}": array for name, array in own.items()}
+            arrays[f"{block}.columns"] = np.array([its.shape[1]])
+        return arrays
+
+    @staticmethod
+    def unpacked(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Counts]:
+        counts = {}
+        for block in BLOCKS:
+            if f"{block}.indptr" in arrays:
+                indptr, indices, data = (
+                    arrays[f"{block}.{name}"] for name in ("indptr", "indices", "counts")
+                )
+                shape = len(indptr) - 1, int(arrays[f"{block}.columns"][0])
+                counts[block] = Counts(indptr, indices, data, shape)
+        return counts
+
     def _heads(self, chunk: tuple[int, int]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The first words of longer texts, as offsets and words."""
-        offsets, sequence = self.learned.texts(*chunk)
+        offsets, sequence = self.texts.texts(*chunk)
         lengths = np.diff(offsets)
         rows = np.flatnonzero(lengths > HEAD_WORDS)
         first = (offsets[rows][:, None] + np.arange(HEAD_WORDS)).ravel()
@@ -65,7 +86,7 @@ class CountingTask:
         shape = (chunk[1] - chunk[0], len(self.bigrams))
         counts = sp.csr_array(shape, dtype=np.int32)
         for times, (offsets, words) in (
-            (1, self.learned.texts(*chunk)),
+            (1, self.texts.texts(*chunk)),
             (HEAD_MORE_TIMES, self._heads(chunk)),
         ):
             indptr, numbers, found = _core.count_bigrams(
@@ -78,17 +99,17 @@ class CountingTask:
 class CountedTexts:
     """The counts of all features, which become weights in place."""
 
-    def __init__(self, task: CountingTask, dtype: Any, n_jobs: int | None, folder: str | None):
-        """With a `folder`, they lie in unnamed files there."""
-        self.executor, self.chunks = ThreadExecutor(n_jobs), task.learned.chunks()
+    def __init__(self, task: CountingTask, dtype: Any, executor: Executor, scratch: Scratch | None):
+        """They lie in the `scratch` files, if there are any."""
+        self.chunks = task.texts.chunks()
         self.texts_with: dict[str, NDArray[np.int64]] = {}  # of each feature
         indptr: dict[str, list[NDArray[Any]]] = {}
         growing: dict[str, tuple[GrowingArray, GrowingArray]] = {}
         widths: dict[str, int] = {}
-        for found in in_windows(self.executor, task, self.chunks):
+        for found in executor.stream(task, self.chunks, name="text chunk"):
             for block, its in found.items():
                 if block not in growing:
-                    growing[block] = GrowingArray(np.int32, folder), GrowingArray(dtype, folder)
+                    growing[block] = GrowingArray(np.int32, scratch), GrowingArray(dtype, scratch)
                     indptr[block] = [np.zeros(1, np.int64)]
                     widths[block] = its.shape[1]
                     self.texts_with[block] = np.zeros(its.shape[1], np.int64)
@@ -101,19 +122,22 @@ class CountedTexts:
                 np.concatenate(indptr[block]),
                 indices.whole(),
                 values.whole(),
-                (task.learned.n_texts, widths[block]),
+                (task.texts.n_texts, widths[block]),
             )
             for block, (indices, values) in growing.items()
         }
 
     def weighed(
-        self, settings: Mapping[str, Any], idf: Mapping[str, NDArray[Any] | None]
+        self,
+        settings: Mapping[str, Any],
+        idf: Mapping[str, NDArray[Any] | None],
+        n_jobs: int | None,
     ) -> Blocks:
-        """The features, made in place of the counts."""
+        """The features, made in place of the counts, in threads of this process."""
 
         def weigh(chunk: tuple[int, int], control: Control) -> None:
             for block, its in self.counts.items():
                 weighed(its.rows(*chunk), settings, idf[block])
 
-        self.executor.map(weigh, self.chunks)
+        ThreadExecutor(n_jobs).map(weigh, self.chunks)
         return Blocks({block: its.arrays() for block, its in self.counts.items()})

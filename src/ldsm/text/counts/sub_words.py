@@ -39,7 +39,7 @@ class ChosenSubWords(NamedTuple):
 
 def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWords:
     """The sub-words of texts, given the names of their labels."""
-    n_texts, n_words = learned.n_texts, len(learned.words)
+    n_texts, n_words = learned.texts.n_texts, len(learned.words)
     named, *_ = words_of([encoded(name, lowercase=True) for name in names])
     indptr, parts, counts, text, offsets = _core.spell_words(*packed([*learned.words, *named]))
     spelled = unpacked(text, offsets)
