@@ -190,6 +190,14 @@ struct StoredWeights {
         return entries.begin >= 0 && entries.begin <= entries.end && entries.end <= n_entries;
     }
 
+    // Requests the beginning of a vector's entries, which need not be read soon after another's.
+    void prefetch(int64_t vector) const {
+        const int64_t e = std::clamp<int64_t>(offsets[vector], 0, n_entries);
+        if (narrow_gaps != nullptr) __builtin_prefetch(narrow_gaps + e);
+        if (wide_gaps != nullptr) __builtin_prefetch(wide_gaps + e);
+        if (features != nullptr) __builtin_prefetch(features + e);
+    }
+
     // Calls visit(entry, feature), features ascending unless the file is damaged. False: one is out
     // of range, and the visits ended there.
     template <typename Visit>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/label_sums.hpp"
 #include "common/unit_rows.hpp"
 #include "matching/feature_index.hpp"
 
@@ -25,12 +26,10 @@ struct Evidence {
 class IndexVotes {
   public:
     IndexVotes(const FeatureRows& x, int32_t n_labels)
-        : rows_(x), score_(static_cast<size_t>(n_labels), 0.0f) {}
+        : rows_(x), n_labels_(static_cast<uint32_t>(n_labels)), sums_(n_labels) {}
 
     // `counted`: 1 for each feature that counts as evidence; null: all do.
     void ask(const FeatureIndexView& index, int64_t row, const uint8_t* counted = nullptr) {
-        for (const int32_t label : touched_) score_[label] = 0;
-        touched_.clear();
         int64_t entries = 0;
         evidence_ = {};
         rows_.each(row, [&](int32_t feature, float) {
@@ -39,48 +38,48 @@ class IndexVotes {
             if (counted == nullptr || counted[feature])
                 evidence_.add(kLargestCode * static_cast<double>(index.units[feature]));
         });
-        // As for leaves: many entries are cheaper to add up without tracking their labels.
-        const bool all = entries >= static_cast<int64_t>(score_.size());
+        sums_.begin(entries);
         index.labels.with([&](const auto* labels) {
-            rows_.each(row, [&](int32_t feature, float value) {
-                all ? add<false>(index, feature, std::fabs(value), labels)
-                    : add<true>(index, feature, std::fabs(value), labels);
+            sums_.fill([&](auto&& add) {
+                rows_.each(row, [&](int32_t feature, float value) {
+                    add_feature(index, feature, std::fabs(value), labels, add);
+                });
             });
         });
-        if (all)
-            for (size_t label = 0; label < score_.size(); ++label)
-                if (score_[label] != 0) touched_.push_back(static_cast<int32_t>(label));
+        sums_.end();
         // Nothing negative is added: a sum that left the range stays outside.
-        for (const int32_t label : touched_)
-            if (!std::isfinite(score_[label])) damaged_index("weights too large to add up");
+        sums_.each([](int32_t, float sum) {
+            if (!std::isfinite(sum)) damaged_index("weights too large to add up");
+        });
     }
     // Calls visit(label, score) for each label with a score.
     template <typename Visit>
     void each(Visit&& visit) const {
-        for (const int32_t label : touched_) visit(label, score_[label]);
+        sums_.each(visit);
     }
-    float score(int32_t label) const { return score_[label]; }
+    float score(int32_t label) const { return sums_.of(label); }
     const Evidence& evidence() const { return evidence_; }
 
   private:
     static constexpr double kLargestCode = 255;
 
-    template <bool TRACK, typename Label>
-    void add(const FeatureIndexView& index, int32_t feature, float value, const Label* labels) {
+    template <typename Label, typename Add>
+    void add_feature(const FeatureIndexView& index, int32_t feature, float value,
+                     const Label* labels, Add& add) {
         const Range entries = index.entries_of(feature);
         const float unit = value * index.units[feature];
         if (!std::isfinite(unit) || unit < 0) damaged_index("a unit that is not a positive number");
         if (unit == 0) return;
         for (int64_t e = entries.begin; e < entries.end; ++e) {
             const auto label = static_cast<uint32_t>(labels[e]);
-            if (label >= score_.size()) damaged_index("a label out of range");
-            if (TRACK && score_[label] == 0) touched_.push_back(static_cast<int32_t>(label));
-            score_[label] += unit * static_cast<float>(index.codes[e]);
+            if (label >= n_labels_) damaged_index("a label out of range");
+            add(label, unit * static_cast<float>(index.codes[e]));
         }
     }
+
     UnitRows rows_;
-    std::vector<float> score_;
-    std::vector<int32_t> touched_;
+    uint32_t n_labels_;
+    LabelSums<float> sums_;
     Evidence evidence_;
 };
 

@@ -13,8 +13,9 @@ namespace ldsm {
 
 // How the vectors of labels are stored.
 struct VectorForm {
-    float prune;    // smaller weights are dropped
-    bool compress;  // the others are rounded to a byte
+    float prune;            // smaller weights are dropped
+    bool compress;          // the others are rounded to a byte
+    float least_share = 0;  // of the vector's largest weight: smaller weights are dropped, too
 };
 
 class DenseWeights {
@@ -22,6 +23,7 @@ class DenseWeights {
     DenseWeights(int32_t n_features, const VectorForm& form)
         : form_{n_features, form.compress},
           prune_(form.prune),
+          least_share_(form.least_share),
           values_(static_cast<size_t>(n_features) + 1, 0.0f),
           touched_(values_.size() / 64 + 1, 0) {}
 
@@ -32,10 +34,14 @@ class DenseWeights {
     // ascending. The constant is never pruned.
     template <typename Visit>
     void each_stored(Visit&& visit) const {
+        float least = prune_;
+        if (least_share_ > 0)
+            each_touched(
+                [&](int32_t f) { least = std::max(least, least_share_ * std::fabs(values_[f])); });
         const auto each_kept = [&](auto&& take) {
             each_touched([&](int32_t f) {
                 const float size = std::fabs(values_[f]);
-                if (size != 0 && (size >= prune_ || f == form_.n_features)) take(f, values_[f]);
+                if (size != 0 && (size >= least || f == form_.n_features)) take(f, values_[f]);
             });
         };
         ldsm::each_stored(form_.compress, each_kept, visit);
@@ -62,7 +68,7 @@ class DenseWeights {
     }
 
     WeightForm form_;
-    float prune_;
+    float prune_, least_share_;
     std::vector<float> values_;
     std::vector<uint64_t> touched_;  // one bit per feature
     SparseVector vector_;

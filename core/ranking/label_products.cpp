@@ -53,6 +53,16 @@ class PairProducts {
     PairProducts(const StoredWeights& vectors, const UnitRows& rows)
         : vectors_(vectors), rows_(rows), laid_out_(int64_t{rows.n_features()} + 1) {}
 
+    // Of a row with the labels on its list. Their vectors lie anywhere in memory: while some are
+    // read, others are on their way.
+    void of_row(int64_t row, const int32_t* labels, int64_t n, float* out) {
+        constexpr int64_t kAhead = 8;
+        for (int64_t i = 0; i < n; ++i) {
+            if (i + 2 * kAhead < n) __builtin_prefetch(vectors_.offsets + labels[i + 2 * kAhead]);
+            if (i + kAhead < n) vectors_.prefetch(labels[i + kAhead]);
+            out[i] = (*this)(row, labels[i]);
+        }
+    }
     float operator()(int64_t row, int32_t label) {
         const Range entries = entries_of(vectors_, label);
         const VectorWeights weights(vectors_, label);
@@ -80,8 +90,9 @@ class PairProducts {
 // Whether fewer weights are read by the vectors of the labels on a row's list than by the features
 // of the row.
 bool shorter_by_label(const StoredWeights& vectors, const WeightsByFeature& by_feature,
-                      const UnitRows& rows, int64_t row, const int32_t* labels, int64_t n) {
-    int64_t by_labels = 0, by_features = 0;
+                      const UnitRows& rows, int64_t row, const int32_t* labels, int64_t n,
+                      int64_t cost_of_start) {
+    int64_t by_labels = 0, by_features = cost_of_start;
     for (int64_t i = 0; i < n; ++i) {
         const Range entries = entries_of(vectors, labels[i]);
         by_labels += entries.end - entries.begin;
@@ -97,8 +108,19 @@ void label_products(const StoredWeights& vectors, const FeatureRows& x, const La
                     float* products, Monitor& monitor) {
     constexpr int64_t kRowsToSpread = 4;
     const UnitRows rows(x);
-    const ByLabel pairs(lists, lists.indptr[lists.n_rows]);
     PairProducts product(vectors, rows);
+    const int64_t n_pairs = lists.indptr[lists.n_rows];
+    if (n_pairs < lists.n_labels) {
+        // Hardly any label has several rows.
+        for (int64_t row = 0; row < x.n_rows; ++row) {
+            monitor.check();
+            const int64_t first = lists.indptr[row];
+            product.of_row(row, lists.indices + first, lists.indptr[row + 1] - first,
+                           products + first);
+        }
+        return;
+    }
+    const ByLabel pairs(lists, n_pairs);
     std::vector<float> spread(static_cast<size_t>(x.n_features) + 1, 0.0f);
     for (int32_t label = 0; label < lists.n_labels; ++label) {
         const int64_t first = pairs.start[label], last = pairs.start[label + 1];
@@ -135,8 +157,8 @@ bool few_label_products(const StoredWeights& vectors, const WeightsByFeature& by
         monitor.check();
         const int64_t first = lists.indptr[row], n = lists.indptr[row + 1] - first;
         const int32_t* const labels = lists.indices + first;
-        if (shorter_by_label(vectors, by_feature, rows, row, labels, n))
-            for (int64_t i = 0; i < n; ++i) products[first + i] = of_pair(row, labels[i]);
+        if (shorter_by_label(vectors, by_feature, rows, row, labels, n, of_row.cost_of_start()))
+            of_pair.of_row(row, labels, n, products + first);
         else
             of_row.products(row, labels, n, products + first);
     }

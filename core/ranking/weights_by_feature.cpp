@@ -71,6 +71,7 @@ WeightsByFeature weights_by_feature(const StoredWeights& vectors) {
 }
 
 void RowProducts::products(int64_t row, const int32_t* labels, int64_t n, float* out) {
+    slot_.resize(n_labels_, 0);
     listed_.clear();
     units_.assign(1, 1.0f);
     for (int64_t i = 0; i < n; ++i) {

@@ -41,8 +41,12 @@ class RowProducts {
         : weights_(weights),
           rows_(rows),
           find_places_(find_places),
-          slot_(static_cast<size_t>(n_labels), 0) {}
+          n_labels_(static_cast<size_t>(n_labels)) {}
 
+    // What the first row costs beyond the others, in steps as those of `cost_of`.
+    int64_t cost_of_start() const {
+        return slot_.empty() ? static_cast<int64_t>(n_labels_ / 16) : 0;
+    }
     void products(int64_t row, const int32_t* labels, int64_t n, float* out);
 
   private:
@@ -54,7 +58,9 @@ class RowProducts {
     const WeightsByFeature& weights_;
     const UnitRows& rows_;
     FindPlaces find_places_;
-    std::vector<int32_t> slot_;     // where the sums of a label on the list are; 0: not on it
+    size_t n_labels_;
+    std::vector<int32_t>
+        slot_;  // where the sums of a label on the list are; 0: not on it; none yet if empty
     std::vector<uint32_t> listed_;  // the labels on the list
     std::vector<float> units_;      // by slot; 1 unless compressed
     std::vector<int32_t> places_;   // of their weights, within a feature that has a map

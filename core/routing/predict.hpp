@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/label_sums.hpp"
 #include "common/monitor.hpp"
 #include "routing/node_router.hpp"
 
@@ -189,13 +190,10 @@ class NodesByRow {
 // Step 3, for one row at a time.
 class LeafVotes {
   public:
-    explicit LeafVotes(const ForestView& forest)
-        : forest_(forest), score_(static_cast<size_t>(forest.n_known()), 0.0) {}
+    explicit LeafVotes(const ForestView& forest) : forest_(forest), sums_(forest.n_known()) {}
 
     // The row's leaves, ascending.
     void average(const int64_t* begin, const int64_t* end) {
-        for (const int32_t label : touched_) score_[label] = 0;
-        touched_.clear();
         int64_t trees = 0, bins = 0;
         for (const int64_t* at = begin; at < end;) {
             const int64_t* stop = end_of_tree(at, end);
@@ -205,26 +203,23 @@ class LeafVotes {
                 bins += its.end - its.begin;
             }
         }
-        // Where the leaves hold more bins than there are labels, looking at every label once is
-        // cheaper than noting which ones occur.
-        const bool all = bins >= forest_.n_known();
-        for (const int64_t* at = begin; at < end;) {
-            const int64_t* stop = end_of_tree(at, end);
-            const double share =
-                1.0 / (static_cast<double>(trees) * static_cast<double>(stop - at));
-            for (; at < stop; ++at) all ? add<false>(*at, share) : add<true>(*at, share);
-        }
-        if (!all) return;
-        for (int32_t label = 0; label < forest_.n_known(); ++label)
-            if (score_[label] != 0) touched_.push_back(label);
+        sums_.begin(bins);
+        sums_.fill([&](auto&& add) {
+            for (const int64_t* at = begin; at < end;) {
+                const int64_t* stop = end_of_tree(at, end);
+                const double share =
+                    1.0 / (static_cast<double>(trees) * static_cast<double>(stop - at));
+                for (; at < stop; ++at) add_leaf(*at, share, add);
+            }
+        });
+        sums_.end();
     }
-    // Labels with a score, dropped ones included, in no particular order.
-    const std::vector<int32_t>& labels() const { return touched_; }
-    float score(int32_t label) const { return static_cast<float>(score_[label]); }
-    // Calls visit(label, score) for each of them.
+    float score(int32_t label) const { return static_cast<float>(sums_.of(label)); }
+    // Calls visit(label, score) for each label with a score, dropped ones included, in no
+    // particular order.
     template <typename Visit>
     void each(Visit&& visit) const {
-        for (const int32_t label : touched_) visit(label, score(label));
+        sums_.each([&](int32_t label, double sum) { visit(label, static_cast<float>(sum)); });
     }
 
   private:
@@ -235,16 +230,16 @@ class LeafVotes {
         return at;
     }
 
-    template <bool TRACK>
-    void add(int64_t node, double share) {
+    template <typename Add>
+    void add_leaf(int64_t node, double share, Add& add) {
         forest_.histogram_labels.with([&](const auto* labels) {
             forest_.histogram_counts.with(
-                [&](const auto* counts) { add_bins<TRACK>(node, share, labels, counts); });
+                [&](const auto* counts) { add_bins(node, share, labels, counts, add); });
         });
     }
 
-    template <bool TRACK, typename Label, typename Count>
-    void add_bins(int64_t node, double share, const Label* labels, const Count* counts) {
+    template <typename Label, typename Count, typename Add>
+    void add_bins(int64_t node, double share, const Label* labels, const Count* counts, Add& add) {
         const Range bins = forest_.bins_of(node);
         double whole = static_cast<double>(forest_.node_rows[node]);
         if (!forest_.by_rows) {
@@ -256,14 +251,12 @@ class LeafVotes {
         for (int64_t i = bins.begin; i < bins.end; ++i) {
             const auto label = static_cast<uint32_t>(labels[i]);
             if (label >= n_labels) broken(node, "a label number is out of range");
-            if (TRACK && score_[label] == 0) touched_.push_back(static_cast<int32_t>(label));
-            score_[label] += counts[i] * factor;
+            add(label, counts[i] * factor);
         }
     }
 
     const ForestView& forest_;
-    std::vector<double> score_;
-    std::vector<int32_t> touched_;
+    LabelSums<double> sums_;
 };
 
 // Calls per_row(row, votes) for each row, in order.

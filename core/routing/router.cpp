@@ -1,6 +1,8 @@
 #include "routing/router.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "routing/predict.hpp"
 
@@ -28,13 +30,14 @@ void route_topk(const ForestView& forest, const FeatureRows& x, const uint8_t* s
 SparseScores route_scores(const ForestView& forest, const FeatureRows& x, const Kernels& kernels,
                           Monitor& monitor) {
     SparseScores out;
-    std::vector<int32_t> sorted;
+    std::vector<std::pair<int32_t, float>> sorted;
     predict(forest, x, nullptr, kernels, monitor, [&](int64_t, const LeafVotes& votes) {
-        sorted = votes.labels();
+        sorted.clear();
+        votes.each([&](int32_t label, float score) {
+            if (score > 0 && label < forest.n_labels) sorted.emplace_back(label, score);
+        });
         std::sort(sorted.begin(), sorted.end());
-        for (const int32_t label : sorted) {
-            const float score = votes.score(label);
-            if (score <= 0 || label >= forest.n_labels) continue;
+        for (const auto& [label, score] : sorted) {
             out.indices.push_back(label);
             out.values.push_back(score);
         }

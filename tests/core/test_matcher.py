@@ -234,6 +234,27 @@ def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
     assert n_empty > 10
 
 
+@pytest.mark.parametrize("n_labels", [65_536, 65_537, 500_000])
+def test_the_same_lists_among_many_labels(n_labels: int) -> None:
+    """Sums of so many labels are kept in another way."""
+    X, Y = problem("weights")
+    new = problem("weights", 1)[0]
+    forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]
+    rng = np.random.default_rng(7)
+    number = np.sort(rng.choice(n_labels, N_LABELS, replace=False)).astype(np.int32)
+    number[-1] = n_labels - 1
+    x = feature_arrays(new).checked
+    expected = shortlists(forest, x, 7, [index])
+    forest = replace(forest, histogram_labels=number[forest.histogram_labels], n_labels=n_labels)
+    index = SimpleNamespace(**(vars(index) | {"labels": number[index.labels]}))
+    found = shortlists(forest, x, 7, [index])
+    assert np.array_equal(found[1], number[expected[1]])
+    for position in (0, *range(2, len(found))):
+        assert np.array_equal(found[position], expected[position])
+    scores = _core.route_scores(forest, x)
+    assert len(scores[1]) and set(scores[1].tolist()) <= set(number.tolist())
+
+
 @pytest.mark.parametrize("may", [None, 3])
 def test_given_rankings_take_turns(may: int | None) -> None:
     X, Y = problem("fours")
