@@ -30,7 +30,9 @@ from typing import Any, NamedTuple
 
 import joblib
 from distributed import Client
+from distributed.utils import get_mp_context
 
+import dask
 import ldsm.dask
 import pages
 import records
@@ -43,6 +45,8 @@ SETS = (*TEXTS, "mediamill")
 QUICK = ("quick",)
 LIMIT = 256 << 20
 LONGEST_SECONDS = 600  # of one fit
+LONGEST_PART_SECONDS = 0.5
+FAST_START = {"distributed.worker.multiprocessing-method": "forkserver"}
 FAULTS = {"interrupted": 1, "killed worker": 1, "killed driver": 0.5, "killed scheduler": 0.25}
 
 
@@ -152,19 +156,26 @@ def trials(name: str, n_rows: int, fault: str, times: int, _: Path) -> dict[str,
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "--child", name, str(n_rows), fault, folder]
             # The first fit is left alone, and shows how many files one writes.
-            printed = output(command, rng.randrange(n_files) if trial else None)
+            printed = output(command, rng.uniform(0, n_files) if trial else None)
             stopped += not printed
             printed = printed or output(command)
             assert printed == expected, (fault, trial, printed, expected)
-            names = os.listdir(folder)
+            names = files_in(folder)
             n_files = n_files or len(names)
             left += sum(name.endswith(".tmp") for name in names)
         print(fault, trial, "stopped:", stopped, file=sys.stderr, flush=True)
     return {"stopped": stopped, "same": times, "left": left}
 
 
-def output(command: list[str], after: int | None = None) -> str:
-    """What a fit prints, nothing if it fails; it fails once it has written some files."""
+def files_in(folder: str) -> list[str]:
+    return [name for *_, names in os.walk(folder) for name in names]
+
+
+def output(command: list[str], after: float | None = None) -> str:
+    """What a fit prints, nothing if it fails; it fails once it has written some files.
+
+    A fraction of a file is a moment after the last of them.
+    """
     process = subprocess.Popen(
         [*command, "" if after is None else str(after)],
         stdout=subprocess.PIPE,
@@ -181,13 +192,15 @@ def output(command: list[str], after: int | None = None) -> str:
 
 
 def child(name: str, n_rows: str, fault: str, folder: str, after: str) -> None:
-    """A fit in which something fails once `after` files have been written."""
+    """A fit in which something fails, as `output` says."""
     rows = Rows.of(name, int(n_rows))
 
     def once_written(fail: Callable[[], Any]) -> None:
         def watch() -> None:
-            while len(os.listdir(folder)) < int(after):
+            n_files, moment = divmod(float(after), 1)
+            while len(files_in(folder)) < n_files:
                 time.sleep(0.002)
+            time.sleep(moment * LONGEST_PART_SECONDS)
             fail()
 
         if after:
@@ -197,7 +210,8 @@ def child(name: str, n_rows: str, fault: str, folder: str, after: str) -> None:
         once_written(partial(os.kill, os.getpid(), signal.SIGKILL))
         print(rows.fit(folder, n_jobs=2), flush=True)
         return
-    with connected("local:2") as client:
+    get_mp_context().set_forkserver_preload(["ldsm.dask"])
+    with dask.config.set(FAST_START), connected("local:2") as client:
         if fault == "killed driver":
             once_written(partial(os.kill, os.getpid(), signal.SIGKILL))
         elif fault == "killed worker":

@@ -14,8 +14,8 @@ from distributed import Client, WorkerPlugin
 import ldsm.dask
 from dask_clusters import N_TREES, Failing, Spoilt, cluster, remote_cluster, small, trees_in
 from ldsm import TextTagger, _core, datasets
-from ldsm._storage.tasks import kept_results
-from ldsm.dask import ClusterError, tasks, workers
+from ldsm._storage.tasks import kept_results, sharing
+from ldsm.dask import ClusterError, executor, running, tasks, workers
 from ldsm.text.counts import learned_words
 from patience import PATIENCE
 from text_corpus import make_corpus
@@ -99,7 +99,9 @@ def signalled_during_fit(client, store, folder, pid, number, message):
     """A fit whose scheduler gets a signal after some trees: it ends, with this message."""
     with (
         once(len(trees_in(folder)) + 2, folder, lambda: os.kill(pid, number)),
-        pytest.raises(ClusterError, match=message + ".*kept in '.*trees'"),
+        pytest.raises(
+            ClusterError, match=message + r" with \d+ of \d+ trees unfinished.*kept in '.*trees'"
+        ),
     ):
         ldsm.dask.fit(client, store, None, small(n_estimators=500), folder)
 
@@ -196,6 +198,35 @@ def test_words_on_workers(function, part, tmp_path, monkeypatch):
     assert again.fingerprint_ == expected
 
 
+class Late(WorkerPlugin):
+    """A worker that joins later, with another version."""
+
+    def setup(self, worker):
+        executor.__version__ = "0.0.7"
+
+
+def test_worker_of_another_version_that_joins_later(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "check_workers", lambda client, checks: None)
+    with cluster(1) as client:
+        client.register_plugin(Late(), name="late")
+        message = r"Tree \d failed on worker tcp.*it has ldsm 0.0.7, but the driver has .*parts are"
+        with pytest.raises(ClusterError, match=message):
+            ldsm.dask.fit(client, store, None, small(), tmp_path / "trees")
+
+
+def test_full_disk_of_the_driver(tmp_path, monkeypatch):
+    def full(descriptor, data, at):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sharing, "write_all", full)
+    X = datasets.make_xmc(700, 200, 30, seed=0)
+    with cluster(1) as client:
+        message = r"data of trees cannot be written for .*No space left on .*trees'.*parts are kept"
+        with pytest.raises(ClusterError, match=message):
+            ldsm.dask.fit(client, X.X, X.Y, small(), tmp_path / "trees")
+    assert not list((tmp_path / "trees").glob(".*"))
+
+
 class FullDisk(WorkerPlugin):
     """On every worker, results of the second stage do not fit on the disk."""
 
@@ -234,7 +265,9 @@ def test_cluster_without_workers(store, tmp_path, monkeypatch):
                 stopped.set()
                 client.cluster.scale(0)
 
-        with pytest.raises(ClusterError, match="has had no worker for 0 s.*parts are kept"):
+        with pytest.raises(
+            ClusterError, match="no worker for 0 s with .* trees unf.*parts are kept"
+        ):
             ldsm.dask.fit(client, store, None, small(n_estimators=500), tmp_path, callback=stop)
         assert stopped.is_set()
         monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)

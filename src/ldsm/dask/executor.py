@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple
@@ -14,7 +14,8 @@ from distributed import Client, get_worker
 from .._execution.executor import Control, Executor, Numbered, Part, Result, Run, Task
 from .._execution.threads import at_intervals
 from .._storage.tasks.sharing import Sent, sent
-from .tasks import ANSWER_SECONDS, results
+from .._version import __version__
+from .tasks import ANSWER_SECONDS, ClusterError, results
 from .workers import most_threads
 
 _REPORT_SECONDS = 2.0  # between two progress messages of a task
@@ -68,12 +69,10 @@ class DaskExecutor(Executor):
                 raise RuntimeError("The work was cancelled.")
 
         self.client.subscribe_topic(topic, note)
-        work = _Work(task, parts)
-        sending = nullcontext(work) if self.folder is None else sent(work, self.folder)
         try:
-            with sending as travelling:
+            with self._sent(_Work(task, parts), name) as travelling:
                 futures = self.client.map(
-                    partial(_on_worker, travelling, topic),
+                    partial(_on_worker, __version__, travelling, topic),
                     numbers,
                     range(len(parts)),
                     key=[f"ldsm-{name.replace(' ', '-')}-{i:05}-{token}" for i in numbers],
@@ -90,6 +89,21 @@ class DaskExecutor(Executor):
                 self.client.unsubscribe_topic(topic)
         return [found[number] for number in numbers]
 
+    @contextmanager
+    def _sent(self, work: _Work[Part, Result], name: str) -> Iterator[Any]:
+        """The work as it travels to the workers."""
+        with ExitStack() as until_end:
+            travelling: Any = work
+            if self.folder is not None:
+                try:
+                    travelling = until_end.enter_context(sent(work, self.folder))
+                except OSError as error:
+                    raise ClusterError(
+                        f"The data of {name}s cannot be written for the workers: {error}. "
+                        f"{self.kept}".rstrip()
+                    ) from error
+            yield travelling
+
 
 class _Work(NamedTuple, Generic[Part, Result]):
     """What the tasks of one map have in common: parts may hold arrays, too."""
@@ -105,12 +119,18 @@ def _number(part: Any, place: int) -> int:
 
 
 def _on_worker(
-    work: _Work[Part, Result] | Sent[_Work[Part, Result]], topic: str, number: int, place: int
+    version: str,
+    work: _Work[Part, Result] | Sent[_Work[Part, Result]],
+    topic: str,
+    number: int,
+    place: int,
 ) -> tuple[Result, int]:
     """The result and the progress of a task; an error records its worker, unlike Dask's own."""
     worker, control = get_worker(), Control.unshared()
     done = control.progress
     try:
+        if version != __version__:  # it came after the workers were checked
+            raise RuntimeError(f"it has ldsm {__version__}, but the driver has {version}")
         task, parts = work.opened() if isinstance(work, Sent) else work
         with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (number, int(done[0])))):
             return task(parts[place], control), int(done[0])

@@ -43,12 +43,17 @@ def results(
 ) -> Iterator[tuple[Name, Any]]:
     """The results of tasks as they arrive; each is then released from the cluster.
 
-    If a task fails, the scheduler is lost or does not answer, or no worker is left, a ClusterError
-    names the task (a `what`, such as "tree", and its key in `futures`) and ends with the sentence
-    `kept`, which names the saved results. `between` is called many times a second and may raise.
+    If a task fails, a ClusterError names it (a `what`, such as "tree", and its key in `futures`).
+    If the scheduler is lost or does not answer, or no worker is left, it says how many tasks are
+    unfinished. It ends with the sentence `kept`, which names the saved results. `between` is called
+    many times a second and may raise.
     """
     waiting = dict(futures)
-    workers, unanswered = _Workers(client), Counter[Name]()
+
+    def ends() -> str:
+        return f"with {len(waiting):,} of {len(futures):,} {what}s unfinished. {kept}".rstrip()
+
+    workers, unanswered = _Workers(client, ends), Counter[Name]()
     try:
         while waiting:
             between()
@@ -58,7 +63,7 @@ def results(
                     waiting.pop(name).release()
                     yield name, value
                 elif outcome == "lost":
-                    raise _lost(client, kept)
+                    raise _lost(client, ends())
                 elif outcome == "no answer" and unanswered[name] < _ASK_TIMES - 1:
                     unanswered[name] += 1
                     time.sleep(1)
@@ -67,8 +72,8 @@ def results(
                         f"{what.capitalize()} {name} failed {_why(value)} {kept}".rstrip()
                     ) from value
             if client.status in ("closing", "closed"):
-                raise ClusterError(f"The connection to the scheduler was closed. {kept}".rstrip())
-            workers.check(kept)
+                raise ClusterError(f"The connection to the scheduler was closed {ends()}")
+            workers.check()
             time.sleep(_POLL_SECONDS)
     finally:
         # Tasks that have not begun are dropped once their futures are released.
@@ -79,28 +84,28 @@ def results(
 class _Workers:
     """Regularly checks whether the cluster has workers."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, ends: Callable[[], str]) -> None:
+        self.client, self.ends = client, ends
         self.looked = self.seen = time.monotonic()
 
-    def check(self, kept: str) -> None:
+    def check(self) -> None:
         if time.monotonic() - self.looked < _WORKERS_SECONDS:
             return
         try:
             present = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
         except TimeoutError as error:
             raise ClusterError(
-                f"The scheduler {address(self.client)} does not answer. {kept}".rstrip()
+                f"The scheduler {address(self.client)} does not answer {self.ends()}"
             ) from error
         except (OSError, CancelledError, RuntimeError) as error:
-            raise _lost(self.client, kept) from error
+            raise _lost(self.client, self.ends()) from error
         self.looked = time.monotonic()
         if present:
             self.seen = self.looked
         elif self.looked - self.seen > NO_WORKER_SECONDS:
             raise ClusterError(
                 f"The scheduler {address(self.client)} has had no worker for "
-                f"{NO_WORKER_SECONDS:.0f} s. {kept}".rstrip()
+                f"{NO_WORKER_SECONDS:.0f} s {self.ends()}"
             )
 
 
@@ -121,8 +126,8 @@ def _outcome(future: Future[Any]) -> tuple[str, Any]:
     return "lost" if future.status == "cancelled" else "pending", None
 
 
-def _lost(client: Client, kept: str) -> ClusterError:
-    return ClusterError(f"The scheduler {address(client)} was lost. {kept}".rstrip())
+def _lost(client: Client, ends: str) -> ClusterError:
+    return ClusterError(f"The scheduler {address(client)} was lost {ends}")
 
 
 def _why(error: BaseException | None) -> str:
