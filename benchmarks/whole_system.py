@@ -60,7 +60,7 @@ def main() -> None:
         file = made(output / f"eurlex_{n}.jsonl", lambda n=n: repetitions(n))
         for way, limit in (("in memory", None), ("limited", LIMIT)):
             if way in options.ways:
-                repeated[f"{n} × , {way}"] = fit(output, file, limit)
+                repeated[f"{n} ×, {way}"] = fit(output, file, limit)
     for n in rows:
         file = made(output / f"short_{n}.jsonl", lambda n=n: short_texts(n))
         short[n] = fit(output, file, MORE)
@@ -154,7 +154,7 @@ def child(spec: dict[str, Any]) -> None:
     stages = Counter[str]()
     watch_stages(stages)
     tagger = TextTagger(
-        LdSMClassifier(random_state=0, n_jobs=2, memory_limit=spec["limit"]),
+        LdSMClassifier(random_state=0, n_jobs=2, memory_limit=spec["limit"] or "auto"),
     )
     with watched_memory() as peak:
         started, before = time.perf_counter(), time.process_time()

@@ -16,11 +16,12 @@ import pytest
 from checkpointed_fits import UNDISTURBED, XS, YS, small, trees_in
 from cli_runs import leftovers
 from full_disk import no_file_beyond
+from ldsm._execution.scratch import lock_scratch
 from ldsm._storage import container as model_file
+from ldsm._storage.atomic import STALE_SECONDS
 from ldsm._storage.container import FormatVersionError
 from ldsm._storage.container_header import FORMAT_VERSION
 from ldsm._storage.manifest import identity
-from ldsm._trees.checkpoint import STALE_SECONDS
 from model_bytes import seal
 
 # -- damage --------------------------------------------------------------------------------------
@@ -254,6 +255,15 @@ def test_leftovers_of_killed_processes(tmp_path):
     os.utime(old, (long_ago, long_ago))
     assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
     assert young.exists() and not old.exists()
+    # What a process locks is still in use; its leftovers are known at once.
+    used, left = folder / ".ldsm-scratch-0123.tmp", folder / ".ldsm-scratch-4567.tmp"
+    for path, age in ((used, STALE_SECONDS + 60), (left, 90)):
+        path.write_bytes(b"features")
+        os.utime(path, (time.time() - age,) * 2)
+    with used.open("rb") as file:
+        lock_scratch(file.fileno())
+        assert small().fit(XS, YS, checkpoint_dir=folder).fingerprint_ == UNDISTURBED
+        assert used.exists() and not left.exists()
     # Beside a manifest, other people's files do no harm.
     (folder / "notes.txt").touch()
     (folder / "tree-00001.ldsm.bak").touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 import weakref
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from .memory import bytes_of, write_all
 
+SCRATCH_PREFIX = ".ldsm-scratch-"
+
 
 @dataclass(frozen=True)
 class Scratch:
@@ -21,6 +24,12 @@ class Scratch:
 
     folder: str
     shared: bool = False  # whether other processes open their files, which then have names
+
+
+def lock_scratch(descriptor: int) -> None:
+    """Show others that a named scratch file is in use: until it is closed, or the process ends."""
+    with suppress(OSError):  # some file systems have no locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class GrowingArray:
@@ -33,11 +42,12 @@ class GrowingArray:
         self._length = 0
         if scratch is None:
             return
-        options: Any = {"dir": scratch.folder, "prefix": ".ldsm-scratch-", "buffering": 0}
+        options: Any = {"dir": scratch.folder, "prefix": SCRATCH_PREFIX, "buffering": 0}
         if scratch.shared:
             options |= {"suffix": ".tmp", "delete": False}
             self._file = tempfile.NamedTemporaryFile(**options)  # noqa: SIM115 - as below
-            self._remove = weakref.finalize(self, _remove, self._file.name)
+            lock_scratch(self._file.fileno())
+            self._remove = weakref.finalize(self, _remove, self._file)
         else:
             self._file = tempfile.TemporaryFile(**options)  # noqa: SIM115 - open until `whole`
 
@@ -58,16 +68,19 @@ class GrowingArray:
         if self._scratch is None:
             pieces, self._pieces = self._pieces, []
             return np.concatenate([np.zeros(0, self.dtype), *pieces])
-        with self._file:
-            if self._length == 0:
-                return np.zeros(0, self.dtype)
-            mapped = np.memmap(self._file, self.dtype, "r+", shape=(self._length,))
+        if self._length == 0:
+            self._file.close()
+            return np.zeros(0, self.dtype)
+        mapped = np.memmap(self._file, self.dtype, "r+", shape=(self._length,))
         if self._scratch.shared:  # the file exists for as long as it is mapped
             self._remove.detach()
-            weakref.finalize(mapped.base, _remove, self._file.name)
+            weakref.finalize(mapped.base, _remove, self._file)
+        else:
+            self._file.close()
         return np.asarray(mapped)
 
 
-def _remove(path: str) -> None:
+def _remove(file: Any) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(path)
+        os.unlink(file.name)
+    file.close()

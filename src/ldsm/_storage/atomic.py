@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedWriter
 from typing import TYPE_CHECKING
 
+from .._execution.scratch import SCRATCH_PREFIX
 from .paths import PathLike
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # Names of unfinished files begin and end like this.
 _PREFIX, _SUFFIX = ".ldsm-", ".tmp"
 _YOUNG_SECONDS = 60.0  # a newer unfinished file may be about to be locked
+STALE_SECONDS = 3600.0  # after which the process of an unfinished file must have been killed
+SCRATCH_MARK = SCRATCH_PREFIX.removeprefix(_PREFIX)  # of files that are locked while in use
 
 
 @contextmanager
@@ -75,6 +78,23 @@ def temporary_path(folder: str, mark: str = "") -> str:
 def is_temporary(name: str) -> bool:
     """Whether a file's name is that of an unfinished file."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def remove_stale_files(folder: str) -> None:
+    """Remove unfinished files of killed processes; recent ones may still be written to."""
+    for name in filter(is_temporary, os.listdir(folder)):
+        path = os.path.join(folder, name)
+        with suppress(OSError):  # another process was faster, or this one may not remove it
+            try:
+                if name.startswith(SCRATCH_PREFIX):
+                    _remove_if_abandoned(path)
+                    continue
+            except BlockingIOError:
+                continue
+            except OSError:  # a file system without locks
+                pass
+            if time.time() - os.path.getmtime(path) > STALE_SECONDS:
+                os.unlink(path)
 
 
 def check_writable(folder: str) -> None:

@@ -10,7 +10,6 @@ a folder write the same bytes, and it does not matter whose file stays.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._storage.atomic import check_writable, is_temporary
+from .._storage.atomic import check_writable, is_temporary, remove_stale_files
 from .._storage.container import (
     FormatVersionError,
     ModelFileError,
@@ -51,8 +50,6 @@ FORMAT = "ldsm-checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
 WORDS = "words"  # the folder for counts of words, which come before the manifest
-# Age of an unfinished file after which its process must have been killed.
-STALE_SECONDS = 3600.0
 # Names for errors, where the manifest's own name would be unclear.
 _NAMES = {
     "relaxations": "relaxations (by relax_integrity)",
@@ -177,7 +174,7 @@ def open_checkpoint(
     damaged, or the checkpoint of another fit is a ValueError.
     """
     path = prepare_folder(folder)
-    _remove_stale_files(path)
+    remove_stale_files(path)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -226,7 +223,7 @@ def words_folder(folder: PathLike) -> str:
     """The folder of a checkpoint for counts of words; created if missing."""
     path = os.path.join(prepare_folder(folder), WORDS)
     os.makedirs(path, exist_ok=True)
-    _remove_stale_files(path)
+    remove_stale_files(path)
     return path
 
 
@@ -258,12 +255,3 @@ def _damaged(path: str, reason: object) -> ValueError:
 def _flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The entries, with the trees' parameters at the same level."""
     return {**manifest, **manifest["tree_params"], "tree_params": None}
-
-
-def _remove_stale_files(folder: str) -> None:
-    """Remove unfinished files of killed processes; recent ones may still be written to."""
-    for name in filter(is_temporary, os.listdir(folder)):
-        path = os.path.join(folder, name)
-        with suppress(OSError):  # another process was faster, or this one may not remove it
-            if time.time() - os.path.getmtime(path) > STALE_SECONDS:
-                os.unlink(path)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
-from distributed import Client, get_worker
+from distributed import Client, Future, get_worker
 
 from .._execution.executor import Control, Executor, Numbered, Part, Result, Run, Task
 from .._execution.threads import at_intervals
@@ -49,6 +51,37 @@ class DaskExecutor(Executor):
     def in_memory(self) -> int:
         return min(max(_LEAST_AT_ONCE, 2 * self.in_all), _MOST_AT_ONCE)
 
+    def stream(
+        self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
+    ) -> Iterator[Result]:
+        """Parts, which may hold large arrays, are made while workers run earlier ones."""
+        kind, token = name or "part", secrets.token_hex(4)
+        numbered, waiting = enumerate(parts), deque[_Running]()
+        with self._sent(task, kind) as travelling:
+            try:
+                while True:
+                    for place, part in islice(numbered, max(1, self.in_memory - len(waiting))):
+                        number, until_end = _number(part, place), ExitStack()
+                        own = until_end.enter_context(self._sent(part, kind))
+                        work = partial(_on_worker, __version__, travelling, None, number)
+                        future = self.client.submit(work, own, key=_key(kind, number, token))
+                        waiting.append(_Running(number, future, until_end))
+                        del part, own, future
+                        if waiting[0].future.done():
+                            break
+                    if not waiting:
+                        return
+                    number, future, until_end = waiting.popleft()
+                    with until_end:
+                        named = {number: future}
+                        del future  # Dask keeps a task for as long as its future is held
+                        ((_, answer),) = results(self.client, named, kind, kept=self.kept)
+                    yield answer[0]
+            finally:
+                for running in waiting:
+                    running.future.release()
+                    running.until_end.close()
+
     def _map(
         self, task: Task[Part, Result], parts: Sequence[Part], run: Run, name: str
     ) -> list[Result]:
@@ -70,12 +103,12 @@ class DaskExecutor(Executor):
 
         self.client.subscribe_topic(topic, note)
         try:
-            with self._sent(_Work(task, parts), name) as travelling:
+            with self._sent(task, name) as travelling:
                 futures = self.client.map(
                     partial(_on_worker, __version__, travelling, topic),
                     numbers,
-                    range(len(parts)),
-                    key=[f"ldsm-{name.replace(' ', '-')}-{i:05}-{token}" for i in numbers],
+                    parts,
+                    key=[_key(name, number, token) for number in numbers],
                 )
                 named = dict(zip(numbers, futures, strict=True))
                 del futures  # Dask keeps a task for as long as its future is held
@@ -90,26 +123,26 @@ class DaskExecutor(Executor):
         return [found[number] for number in numbers]
 
     @contextmanager
-    def _sent(self, work: _Work[Part, Result], name: str) -> Iterator[Any]:
-        """The work as it travels to the workers."""
+    def _sent(self, thing: Any, name: str) -> Iterator[Any]:
+        """A task, or a part, as it travels to the workers."""
         with ExitStack() as until_end:
-            travelling: Any = work
             if self.folder is not None:
                 try:
-                    travelling = until_end.enter_context(sent(work, self.folder))
+                    thing = until_end.enter_context(sent(thing, self.folder))
                 except OSError as error:
                     raise ClusterError(
                         f"The data of {name}s cannot be written for the workers: {error}. "
                         f"{self.kept}".rstrip()
                     ) from error
-            yield travelling
+            yield thing
 
 
-class _Work(NamedTuple, Generic[Part, Result]):
-    """What the tasks of one map have in common: parts may hold arrays, too."""
+class _Running(NamedTuple):
+    """A part of a stream on its way."""
 
-    task: Task[Part, Result]
-    parts: Sequence[Part]
+    number: int
+    future: Future[Any]
+    until_end: ExitStack  # the files that it needs
 
 
 def _number(part: Any, place: int) -> int:
@@ -118,22 +151,32 @@ def _number(part: Any, place: int) -> int:
     return part if isinstance(part, int) else place
 
 
+def _key(name: str, number: int, token: str) -> str:
+    return f"ldsm-{name.replace(' ', '-')}-{number:05}-{token}"
+
+
 def _on_worker(
     version: str,
-    work: _Work[Part, Result] | Sent[_Work[Part, Result]],
-    topic: str,
+    task: Task[Part, Result] | Sent[Task[Part, Result]],
+    topic: str | None,
     number: int,
-    place: int,
+    part: Part | Sent[Part],
 ) -> tuple[Result, int]:
     """The result and the progress of a task; an error records its worker, unlike Dask's own."""
     worker, control = get_worker(), Control.unshared()
     done = control.progress
+
+    def report() -> None:
+        if topic is not None:
+            worker.log_event(topic, (number, int(done[0])))
+
     try:
         if version != __version__:  # it came after the workers were checked
             raise RuntimeError(f"it has ldsm {__version__}, but the driver has {version}")
-        task, parts = work.opened() if isinstance(work, Sent) else work
-        with at_intervals(_REPORT_SECONDS, lambda: worker.log_event(topic, (number, int(done[0])))):
-            return task(parts[place], control), int(done[0])
+        task = task.opened() if isinstance(task, Sent) else task
+        part = part.opened(once=True) if isinstance(part, Sent) else part
+        with at_intervals(_REPORT_SECONDS, report):
+            return task(part, control), int(done[0])
     except Exception as error:
         vars(error)["ldsm_worker"] = worker.address
         raise

@@ -13,8 +13,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard
 
 import joblib
@@ -48,7 +47,6 @@ class KeepingExecutor(Executor):
     inner: Executor
     folder: str
     lasting: bool = True  # whether another process may find the files
-    first: int = 0  # number of the first part of a map
 
     @classmethod
     def temporary(cls, inner: Executor, parent: str) -> KeepingExecutor:
@@ -69,10 +67,13 @@ class KeepingExecutor(Executor):
     def stream(
         self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
     ) -> Iterator[Result]:
-        later, start = iter(parts), self.first
-        while some := list(islice(later, self.in_memory)):
-            yield from Executor.stream(replace(self, first=start), task, some, name=name)
-            start += len(some)
+        if not _is_kept(task):
+            yield from self.inner.stream(task, parts, name=name)
+            return
+        keeping = self._keeping(task, name)
+        numbered = (Numbered(number, part) for number, part in enumerate(parts))
+        for number, _ in enumerate(self.inner.stream(keeping, numbered, name=name)):
+            yield keeping.result(number)
 
     def map(
         self,
@@ -84,11 +85,14 @@ class KeepingExecutor(Executor):
     ) -> list[Result]:
         if not _is_kept(task):
             return self.inner.map(task, parts, name=name, progress=progress)
-        key = joblib.hash((__version__, task), "sha1", coerce_mmap=True) if self.lasting else ""
-        keeping = _Keeping(task, self.folder, (name or "part").replace(" ", "-"), str(key))
-        numbered = [Numbered(number, part) for number, part in enumerate(parts, self.first)]
+        keeping = self._keeping(task, name)
+        numbered = [Numbered(number, part) for number, part in enumerate(parts)]
         self.inner.map(keeping, numbered, name=name, progress=progress)
-        return [keeping.result(number) for number, _ in numbered]
+        return [keeping.result(number) for number in range(len(parts))]
+
+    def _keeping(self, task: KeptTask, name: str | None) -> _Keeping:
+        key = joblib.hash((__version__, task), "sha1", coerce_mmap=True) if self.lasting else ""
+        return _Keeping(task, self.folder, (name or "part").replace(" ", "-"), str(key))
 
 
 def _is_kept(task: Any) -> TypeGuard[KeptTask]:

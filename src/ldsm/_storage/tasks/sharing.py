@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._execution.memory import bytes_of, write_all
-from ..atomic import temporary_path
+from ..._execution.scratch import lock_scratch
+from ..atomic import SCRATCH_MARK, temporary_path
 
 LARGE_BYTES = 1 << 14  # smaller arrays travel with the message
 _ALIGNED = 64  # bytes
@@ -65,8 +66,11 @@ class Sent(Generic[Object]):
 
     message: bytes
 
-    def opened(self) -> Object:
-        """The object, put together once per process."""
+    def opened(self, *, once: bool = False) -> Object:
+        """The object, put together once per process; with `once`, nobody will ask for it again."""
+        if once:
+            its: Object = pickle.loads(self.message)
+            return its
         with _opening:  # threads must not each do it
             opened: Object = _opened(self.message)
             return opened
@@ -80,15 +84,10 @@ def _opened(message: bytes) -> Any:
 @contextmanager
 def sent(thing: Object, folder: str) -> Iterator[Sent[Object]]:
     """The object as other processes can open it, while the block runs."""
-    path = temporary_path(folder)
-    try:
-        message = io.BytesIO()
-        with _Shelf(path) as shelf:
-            _Pickler(message, shelf).dump(thing)
+    message = io.BytesIO()
+    with _Shelf(temporary_path(folder, SCRATCH_MARK)) as shelf:
+        _Pickler(message, shelf).dump(thing)
         yield Sent(message.getvalue())
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
 
 
 class _Shelf:
@@ -104,12 +103,15 @@ class _Shelf:
 
     def __exit__(self, *error: object) -> None:
         if self.descriptor is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path)
             os.close(self.descriptor)
 
     def put(self, array: NDArray[Any]) -> Place:
         try:
             if self.descriptor is None:
                 self.descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+                lock_scratch(self.descriptor)
             write_all(self.descriptor, bytes_of(array), self.size)
         except OSError as error:
             raise OSError(error.errno, error.strerror, os.path.dirname(self.path)) from error
