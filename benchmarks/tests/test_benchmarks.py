@@ -253,6 +253,14 @@ def test_skewed_batches(run):
 
 
 @pytest.mark.long
+def test_whole_system(run):
+    few, many = run("whole_system")["short"].values()
+    assert few["rows"] < many["rows"] and few["fingerprint"] != many["fingerprint"]
+    assert {"word chunk", "text chunk", "tree", "rest"} <= few["stages"].keys()
+    assert sum(few["stages"].values()) == pytest.approx(few["cpu_seconds"])
+
+
+@pytest.mark.long
 def test_same_bits(run):
     found = run("same_bits")
     assert len(set(found["fingerprints"][0][1:])) == 1

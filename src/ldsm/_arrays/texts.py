@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 
@@ -31,6 +32,16 @@ def unpacked(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> list[bytes]
     """The strings that bytes and offsets hold."""
     raw = data.tobytes()
     return [raw[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+def packed_texts(texts: Iterable[str]) -> Packed:
+    """Texts as arrays, which are quick to send."""
+    return packed([encoded(text, lowercase=False) for text in texts])
+
+
+def unpacked_texts(texts: Packed) -> list[str]:
+    """The texts of `packed_texts`."""
+    return [text.decode("utf-8", "surrogatepass") for text in unpacked(*texts)]
 
 
 def word_characters(text: NDArray[np.uint8]) -> NDArray[np.uint8]:

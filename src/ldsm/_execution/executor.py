@@ -192,15 +192,20 @@ class Executor(ABC):
 
     @property
     def in_memory(self) -> int:
-        """Number of parts that `stream` holds in memory at once."""
+        """Number of parts that `stream` holds in memory at once, by default."""
         return self.at_once
 
     def stream(
-        self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
+        self,
+        task: Task[Part, Result],
+        parts: Iterable[Part],
+        *,
+        name: str | None = None,
+        in_memory: int | None = None,
     ) -> Iterator[Result]:
         """The same results as those of `map`, in order; few parts and results are in memory."""
         rest = iter(parts)
-        while some := list(islice(rest, self.in_memory)):
+        while some := list(islice(rest, in_memory or self.in_memory)):
             with watching(None):  # how many parts there will be is unknown
                 found = self.map(task, some, name=name)
             del some

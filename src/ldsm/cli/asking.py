@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.texts import Packed, encoded, packed, unpacked
+from .._arrays.texts import Packed, packed_texts, unpacked_texts
 from .._execution.chosen import stage_executor
 from .._execution.executor import Control
 from .._model.fitted import LabelScores
@@ -21,7 +21,6 @@ from ..datasets import Dataset
 from .model import Model, open_model
 
 Rows = Dataset | Sequence[str]  # features, or texts
-_PARTS_EACH = 4  # per worker and batch, so that none waits for the slowest
 
 
 class Answers(NamedTuple):
@@ -61,49 +60,32 @@ def answers_here(question: Question, model: Model, batches: Iterator[Rows]) -> I
 
 
 def answers_by_workers(
-    question: Question, model: Model, batches: Iterator[Rows], size: int
+    question: Question, model: Model, batches: Iterator[Rows], *, in_memory: int | None = None
 ) -> Iterator[Answers]:
-    """The answers for each batch, made by the workers of a cluster.
+    """The answers for each batch, made by the workers of a cluster, which load the model once.
 
-    Each worker loads the model once. `size` is that of a part of a batch.
+    Batches are read while workers answer earlier ones: at most `in_memory`.
     """
-    executor, digest = stage_executor(None), checksum(model.path)
-    for rows in batches:
-        sent = rows if isinstance(rows, Dataset) else _packed(rows)
-        task = _AskTask(question, model.path.absolute(), model.encoder, digest, sent)
-        parts = [(start, min(start + size, len(rows))) for start in range(0, len(rows), size)]
-        found = executor.map(task, parts, name="prediction chunk")
-        labels = [row for answers in found for row in answers.labels]
-        yield Answers(labels, sum(answers.ignored for answers in found))
-
-
-def rows_at_once(size: int) -> int:
-    """The size of a batch that keeps all workers of a cluster busy."""
-    return size * _PARTS_EACH * stage_executor(None).in_all
+    task = _AskTask(question, model.path.absolute(), model.encoder, checksum(model.path))
+    sent = (rows if isinstance(rows, Dataset) else packed_texts(rows) for rows in batches)
+    executor = stage_executor(None)
+    return executor.stream(task, sent, name="prediction chunk", in_memory=in_memory)
 
 
 @dataclass(frozen=True, eq=False)
 class _AskTask:
-    """Answers for consecutive rows of a batch, (first, one past the last)."""
+    """Answers for a batch of rows."""
 
     question: Question
     path: Path
     encoder: Path | None
     digest: str
-    rows: Dataset | Packed
 
-    def __call__(self, part: tuple[int, int], control: Control) -> Answers:
+    def __call__(self, rows: Dataset | Packed, control: Control) -> Answers:
         with _OPENING:
             model = _opened(self.path, self.digest, self.encoder)
-        if isinstance(self.rows, Dataset):
-            return self.question.answers(model, self.rows.select(slice(*part)), 1)
-        data, offsets = self.rows
-        first, last = part
-        texts = unpacked(
-            data[offsets[first] : offsets[last]], offsets[first : last + 1] - offsets[first]
-        )
-        decoded = [text.decode("utf-8", "surrogatepass") for text in texts]
-        return self.question.answers(model, decoded, 1)
+        its = rows if isinstance(rows, Dataset) else unpacked_texts(rows)
+        return self.question.answers(model, its, 1)
 
 
 _OPENING = threading.Lock()  # the threads of a worker share one model
@@ -114,7 +96,3 @@ def _opened(path: Path, digest: str, encoder: Path | None) -> Model:
     if checksum(path) != digest:
         raise ValueError(f"The model file {str(path)!r} is different on this machine.")
     return open_model(path, encoder=encoder)
-
-
-def _packed(texts: Sequence[str]) -> Packed:
-    return packed([encoded(text, lowercase=False) for text in texts])

@@ -19,7 +19,7 @@ from ..text import TextTagger
 from ..text.corpus import in_chunks
 from ..text.fitted import fitted_text
 from .answers import Answer, TableForm, answers_to, check_form
-from .asking import Question, answers_by_workers, answers_here, rows_at_once
+from .asking import Question, answers_by_workers, answers_here
 from .command import wrong_use
 from .model import Model, no_label, open_model
 from .options.cluster import DaskOption, on_cluster
@@ -148,13 +148,12 @@ def predict(
     )
     whole = [Document(text, [])] if text is not None else None
     with on_cluster(dask), answers_to(screen, output, form) as write:
-        size = batch_size if dask is None or interactive else rows_at_once(batch_size)
-        asked, batches = tee(_batches(opened, reader, data, size, id_field, whole))
+        asked, batches = tee(_batches(opened, reader, data, batch_size, id_field, whole))
         rows = (batch.rows for batch in asked)
         found = (
             answers_here(question, opened, rows)
             if dask is None
-            else answers_by_workers(question, opened, rows, batch_size)
+            else answers_by_workers(question, opened, rows, in_memory=1 if interactive else None)
         )
         for answers, batch in zip(found, batches, strict=True):
             ignored += answers.ignored

@@ -52,15 +52,21 @@ class DaskExecutor(Executor):
         return min(max(_LEAST_AT_ONCE, 2 * self.in_all), _MOST_AT_ONCE)
 
     def stream(
-        self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
+        self,
+        task: Task[Part, Result],
+        parts: Iterable[Part],
+        *,
+        name: str | None = None,
+        in_memory: int | None = None,
     ) -> Iterator[Result]:
         """Parts, which may hold large arrays, are made while workers run earlier ones."""
         kind, token = name or "part", secrets.token_hex(4)
         numbered, waiting = enumerate(parts), deque[_Running]()
+        most = in_memory or self.in_memory
         with self._sent(task, kind) as travelling:
             try:
                 while True:
-                    for place, part in islice(numbered, max(1, self.in_memory - len(waiting))):
+                    for place, part in islice(numbered, max(1, most - len(waiting))):
                         number, until_end = _number(part, place), ExitStack()
                         own = until_end.enter_context(self._sent(part, kind))
                         work = partial(_on_worker, __version__, travelling, None, number)

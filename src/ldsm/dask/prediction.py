@@ -16,6 +16,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from .._arrays.labels import known_labels
+from .._arrays.texts import Packed, packed_texts, unpacked_texts
 from .._execution.executor import Control, Progress, ProgressCallback, check_callback
 from .._features.blocks import Blocks
 from .._loading import load
@@ -36,9 +37,12 @@ from ..evaluation.alignment import (
 )
 from ..metrics.hits import RankingSums
 from ..metrics.inputs import fail, positive
+from ..text import TextTagger
+from ..text.corpus import in_chunks
+from ..text.fitted import fitted_text
 from .executor import DaskExecutor
 from .prediction_files import begin, is_whole, part_path, predictions_folder
-from .rows import stored
+from .rows import are_texts, exchange, opened, stored, texts_of
 from .workers import Check, check_client, check_model, check_workers, sees_folder
 
 ROWS = 16384  # per task: a second of work, a megabyte of results
@@ -68,9 +72,10 @@ def predict(
         A model file that every worker can read; each worker loads it once.
     data : path, Dataset, collection of Dask, matrix or texts
         The rows. Best is a store, by its path or as a result of `open_store`, that every worker
-        sees. All else, such as a list or a JSON Lines file of texts, a column of a data frame, a
-        bag of texts or an array of features, is first written to a temporary store: beside
-        `output_dir`, whose parent must then be shared, or in the temporary folder.
+        sees. Other texts, such as a list, a JSON Lines file, a column of a data frame or a bag, are
+        passed to the workers through the temporary folder as they are read. With `output_dir`, they
+        and all other rows are first written to a temporary store beside it, whose parent must then
+        be shared; other rows without it, to one in the temporary folder.
     k : int, default=5
         Number of labels per row.
     tail : float >= 0, default=0
@@ -83,7 +88,7 @@ def predict(
     rows_per_task : int, default=16384
         Number of rows per task.
     callback : callable, optional
-        Called with (rows done, total rows).
+        Called with (rows done, total rows), a total of 0 if it is unknown.
 
     Returns
     -------
@@ -101,9 +106,21 @@ def predict(
     check_callback(callback)
     estimator = _loaded(model, k, tail, rows_per_task)
     folder = None if output_dir is None else predictions_folder(output_dir)
-    with stored(client, estimator, data, labelled=False, output_dir=folder) as rows:
-        job = _Job.of(model, estimator, rows, k, tail, rows_per_task)
+    rows = opened(data, labels=None)
+    if folder is None and isinstance(estimator, TextTagger) and _are_loose_texts(rows):
+        task = _TextsTask(os.path.abspath(model), checksum(model), int(k), float(tail))
+        found = task.answers(client, rows, int(rows_per_task), callback)
+        return classifier_of(estimator).classes_[found.columns], found.scores
+    with stored(client, estimator, rows, labelled=False, output_dir=folder) as in_store:
+        job = _Job.of(model, estimator, in_store, k, tail, rows_per_task)
         return _predicted(client, job, folder, callback)
+
+
+def _are_loose_texts(rows: Any) -> bool:
+    """Whether rows are texts that are in no store."""
+    if isinstance(rows, Dataset):
+        return rows.texts is not None and rows.store is None
+    return are_texts(rows)
 
 
 def _predicted(
@@ -312,8 +329,55 @@ class _Opened(NamedTuple):
 
 @lru_cache(maxsize=1)  # a process works for one model at a time
 def _opened(path: str, expected: str, store: StoreLocation) -> _Opened:
+    return _Opened(_model(path, expected), open_located(store))
+
+
+@lru_cache(maxsize=1)
+def _model(path: str, expected: str) -> Estimator:
     check_model(path, expected)
-    return _Opened(load(path), open_located(store))
+    return load(path)
+
+
+class _Found(NamedTuple):
+    """The best labels of some rows."""
+
+    columns: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class _TextsTask:
+    """Predicts for a chunk of texts."""
+
+    path: str
+    checksum: str
+    k: int
+    tail: float
+
+    def __call__(self, texts: Packed, control: Control) -> _Found:
+        with _opening:
+            estimator = _model(self.path, self.checksum)
+        rows = fitted_text(estimator).rows(unpacked_texts(texts))
+        model = classifier_of(estimator).model_
+        return _Found(*model.top_columns(rows, self.k, tail=self.tail, n_jobs=1))
+
+    def answers(
+        self, client: Client, rows: Any, at_once: int, callback: ProgressCallback | None
+    ) -> _Found:
+        """Those for all texts, which are read while workers predict for earlier ones."""
+        chunks = map(packed_texts, in_chunks(texts_of(client, rows), at_once))
+        found, done = list[_Found](), 0
+        with exchange(client, [partial(check_model, self.path, self.checksum)]) as folder:
+            executor = DaskExecutor(client, folder)
+            for some in executor.stream(self, chunks, name="prediction chunk"):
+                found.append(some)
+                done += len(some.columns)
+                if callback is not None:
+                    callback(done, 0)
+        if not found:
+            raise ValueError("There must be at least one text to predict for. Got none.")
+        columns, scores = (np.concatenate([some[i] for some in found]) for i in (0, 1))
+        return _Found(columns, scores)
 
 
 @dataclass(frozen=True)

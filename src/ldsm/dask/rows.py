@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..text import TextTagger
 from ..text.corpus import Pair, in_chunks, read_pairs, read_texts
 from .partitions import documents, is_collection, partitions
 from .tasks import ClusterError
-from .workers import share_hint
+from .workers import Check, check_workers, sees_folder, share_hint
 
 _TEXTS_AT_ONCE = 4096
 
@@ -84,6 +84,19 @@ def stored(
             raise
 
 
+@contextmanager
+def exchange(client: Client, checks: Sequence[Check]) -> Iterator[str]:
+    """A temporary folder that all workers see; a ClusterError if not, or if another check fails."""
+    with tempfile.TemporaryDirectory(prefix="ldsm-rows-") as folder, sees_folder(folder) as shared:
+        try:
+            check_workers(client, [*checks, shared])
+        except ClusterError as error:
+            if repr(folder) in str(error):
+                raise ClusterError(f"{error} {share_hint('predictions')}") from error
+            raise
+        yield folder
+
+
 def _chunks(
     client: Client, model: Estimator, rows: Any, labels: Any, labelled: bool
 ) -> Iterator[Dataset]:
@@ -117,8 +130,13 @@ def _documents(client: Client, rows: Any, labels: Any, labelled: bool) -> Iterat
             if is_collection(rows)
             else read_pairs(rows, labels)
         )
+    return ((text, []) for text in texts_of(client, rows))
+
+
+def texts_of(client: Client, rows: Any) -> Iterator[str]:
+    """Texts one after the other."""
     texts = (text for (some,) in partitions(client, rows) for text in some)
-    return ((text, []) for text in read_texts(texts if is_collection(rows) else rows))
+    return read_texts(texts if is_collection(rows) else rows)
 
 
 def _matrices(client: Client, X: Any, Y: Any) -> Iterator[tuple[Any, Any]]:

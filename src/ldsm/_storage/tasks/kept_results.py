@@ -65,14 +65,21 @@ class KeepingExecutor(Executor):
         return self.inner.in_memory
 
     def stream(
-        self, task: Task[Part, Result], parts: Iterable[Part], *, name: str | None = None
+        self,
+        task: Task[Part, Result],
+        parts: Iterable[Part],
+        *,
+        name: str | None = None,
+        in_memory: int | None = None,
     ) -> Iterator[Result]:
         if not _is_kept(task):
-            yield from self.inner.stream(task, parts, name=name)
+            yield from self.inner.stream(task, parts, name=name, in_memory=in_memory)
             return
         keeping = self._keeping(task, name)
         numbered = (Numbered(number, part) for number, part in enumerate(parts))
-        for number, _ in enumerate(self.inner.stream(keeping, numbered, name=name)):
+        for number, _ in enumerate(
+            self.inner.stream(keeping, numbered, name=name, in_memory=in_memory)
+        ):
             yield keeping.result(number)
 
     def map(
