@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 import ldsm
 from ldsm import LdSMClassifier, TextTagger, datasets, metrics
 from ldsm._features.blocks import MAIN, SUB_WORDS
-from ldsm._model import thresholds
+from ldsm._model.sets import thresholds
 from ldsm.datasets import Dataset, Strings
 from ldsm.text import default_vectorizer
 from ldsm.text import fitted as fitted_module
