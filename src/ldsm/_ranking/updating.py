@@ -1,8 +1,8 @@
 """Update a second stage with new rows.
 
-Its parts learn by themselves, matchers first. The blend is refitted if there are enough new rows,
-which the stage has not seen so far, and if their labels are distributed as usual. Then the matches
-of names are counted, too.
+Its parts learn by themselves, matchers first. If there are enough new rows, which the stage has not
+seen so far, and if their labels are distributed as usual, the blend is fitted to them, and its
+coefficients move towards that fit. Then the matches of names are counted, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .._matching.part import HELD_OUT_ROWS, HELD_OUT_SHARE, Scorer, Update, held
 from .._matching.shortlists import Shortlists
 from .._matching.training_lists import shared
 from .._trees.forest import Forest
-from .blend import Blend, fit_blend
+from .blend import Blend, fit_blend, rounded
 from .stage import SecondStage
 from .training import blend_weights, can_blend
 
@@ -112,9 +112,10 @@ def _refitted(
         return None
     rows = useful[np.flatnonzero(held_out_rows(len(useful), seed, share=1.0))]
     x, y = new.x.take(rows), new.y.take(rows)
+    blend = replace(stage.blend, count_share=1.0)
     # Counts as the blend will see them. New labels take no part.
     counts = np.where(new.known, new.counts, 0)
-    plain = replace(stage, label_counts=counts, blend=replace(stage.blend, count_share=1.0))
+    plain = replace(stage, label_counts=counts, blend=blend)
     lists = match(plain, x)
     truth = shared(lists, y)
     names, odds = stage.names, None
@@ -131,4 +132,9 @@ def _refitted(
     fitted = fit_blend(
         stage.blend.kind, pairs[used], truth[used], weights[used], **stage.blend.formula
     )
-    return replace(plain.blend, coefficients=fitted.coefficients), names
+    # The blend's many coefficients vary with the rows they are fitted to. The means of two fits,
+    # each with the weight of its rows, are nearly those of a fit to all of these rows.
+    n_before = min(HELD_OUT_SHARE * new.n_before, HELD_OUT_ROWS)
+    share = 1.0 if new.prior == "batch" else len(rows) / (len(rows) + n_before)
+    before, after = (np.array(fit.coefficients) for fit in (blend, fitted))
+    return replace(blend, coefficients=rounded(before + share * (after - before))), names
