@@ -3,7 +3,8 @@
     python benchmarks/same_bits.py [--rows 1500] [--kills 20] [--quick]
 
 The whole default system on samples of Reuters (texts), EURLEX57K (texts), Debtags (texts with a
-vocabulary) and Mediamill (dense), from the folder LDSM_DATA: with 1 and 2 threads, joblib's
+vocabulary, also with an encoder) and Mediamill (dense, also as embeddings in a store), from the
+folder LDSM_DATA: with 1 and 2 threads, joblib's
 processes, 1 to 3 Dask workers and a memory_limit. Then, on the first set: fits that are killed and
 resumed, and Dask fits that lose a worker, the driver or the scheduler and are called again. Each
 happens once a random number of files is in the checkpoint, so at a random stage. All fingerprints
@@ -13,6 +14,7 @@ the tables are printed.
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import signal
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
+import numpy as np
 from distributed import Client
 from distributed.utils import get_mp_context
 
@@ -41,8 +44,9 @@ from ldsm.dask.connection import connected
 
 FOLDER = Path(os.environ.get("LDSM_DATA", "../shared/data"))
 TEXTS = {name: f"{name}_train.jsonl.gz" for name in ("reuters", "eurlex57k", "debtags")}
-SETS = (*TEXTS, "mediamill")
-QUICK = ("quick",)
+ENCODED, EMBEDDED = "debtags, encoder", "mediamill, embeddings"
+SETS = (*TEXTS, "mediamill", ENCODED, EMBEDDED)
+QUICK = ("quick", "quick, embeddings")
 LIMIT = 256 << 20
 LONGEST_SECONDS = 600  # of one fit
 LONGEST_PART_SECONDS = 0.5
@@ -57,9 +61,15 @@ class Rows(NamedTuple):
     labels: Any
     options: dict[str, Any]
     of_texts: bool
+    encoder: Any = None
 
     @classmethod
     def of(cls, name: str, n_rows: int) -> Rows:
+        if name == ENCODED:
+            return cls.of("debtags", n_rows)._replace(encoder=letters)
+        if name.endswith(", embeddings"):
+            plain = cls.of(name.partition(",")[0], n_rows)
+            return cls(stored(plain.data, plain.labels), None, {}, False)
         if name in TEXTS:
             documents = islice(datasets.iter_jsonl(FOLDER / TEXTS[name]), n_rows)
             texts, tags = map(list, zip(*documents, strict=True))
@@ -75,7 +85,7 @@ class Rows(NamedTuple):
 
     def model(self, **changes: Any) -> LdSMClassifier | TextTagger:
         classifier = LdSMClassifier(random_state=0, **changes)
-        return TextTagger(classifier) if self.of_texts else classifier
+        return TextTagger(classifier, encoder=self.encoder) if self.of_texts else classifier
 
     def fit(self, folder: str | None = None, **changes: Any) -> str:
         model = self.model(**changes)
@@ -85,6 +95,20 @@ class Rows(NamedTuple):
     def fit_on(self, client: Client, folder: str) -> str:
         fitted = ldsm.dask.fit(client, self.data, self.labels, self.model(), folder, **self.options)
         return str(fitted.fingerprint_)
+
+
+def letters(texts: list[str]) -> Any:
+    """A stand-in for an encoder: how often texts have each letter."""
+    return np.array([[text.count(c) for c in "abcdefghijklmnopqrstuvwxyz"] for text in texts]) + 0.1
+
+
+def stored(X: Any, Y: Any) -> datasets.Dataset:
+    """Rows with their features as embeddings, opened from a store that ends with the program."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = os.path.join(folder.name, "rows")
+    datasets.Dataset(X, Y, embeddings=X.toarray()).save(path)
+    return datasets.open_store(path)
 
 
 def main() -> None:
