@@ -75,6 +75,40 @@ nb::object scores(nb::handle meaning, const Rows& values, In<int64_t> list_indpt
     return hand_over(std::move(out));
 }
 
+nb::tuple sums(const Rows& values, In<int64_t> indptr, In<int32_t> labels, In<int32_t> slot,
+               int64_t n_slots, Cancel cancel) {
+    check_aligned(values, "The dense rows");
+    check_aligned(slot, "slot");
+    const auto n_rows = static_cast<int64_t>(values.shape(0));
+    const auto width = static_cast<int64_t>(values.shape(1));
+    const auto n_labels = static_cast<int32_t>(slot.size());
+    check_offsets(indptr, labels.size(), "The row offsets of the labels");
+    check_range(labels, n_labels, "The labels");
+    check_equal(n_rows, static_cast<int64_t>(indptr.size()) - 1,
+                "Dense rows and labels must have the same number of rows");
+    if (n_slots < 0 || n_slots > INT32_MAX) refuse("n_slots must not be negative.");
+    for (size_t i = 0; i < slot.size(); ++i)
+        if (slot.data()[i] < -1 || slot.data()[i] >= n_slots)
+            refuse("slot must lie in [-1, ", n_slots, "). Got ", slot.data()[i], ".");
+    std::vector<int64_t> n_rows_of(slot.size());
+    for (size_t i = 0; i < labels.size(); ++i) ++n_rows_of[static_cast<size_t>(labels.data()[i])];
+    const auto most = std::max_element(n_rows_of.begin(), n_rows_of.end());
+    const LabelRows by_row{indptr.data(), labels.data(), n_rows, n_labels};
+    Monitor monitor = make_monitor(cancel);
+    std::vector<int64_t> counts(static_cast<size_t>(n_slots));
+    const auto summed = [&]<typename Sum>(Sum) {
+        std::vector<Sum> out(static_cast<size_t>(n_slots * width));
+        without_gil([&] {
+            sum_by_label({values.data(), n_rows}, width, by_row, slot.data(), out.data(),
+                         counts.data(), monitor);
+        });
+        return hand_over(std::move(out), static_cast<size_t>(width));
+    };
+    const bool narrow = most == n_rows_of.end() || *most < (int64_t{1} << 16);
+    nb::object out = narrow ? summed(int32_t{}) : summed(int64_t{});
+    return nb::make_tuple(out, hand_over(std::move(counts)));
+}
+
 }  // namespace
 
 void bind_meaning(nb::module_& m) {
@@ -85,6 +119,9 @@ void bind_meaning(nb::module_& m) {
     m.def("meaning_scores", &scores, "meaning"_a, as_is("rows"), as_is("list_indptr"),
           as_is("list_labels"), as_is("cancel") = nb::none(), "simd"_a = "auto",
           "The scores of listed labels by their vectors.");
+    m.def("sums_by_label", &sums, as_is("rows"), as_is("indptr"), as_is("labels"), as_is("slot"),
+          "n_slots"_a, as_is("cancel") = nb::none(),
+          "The sum of the dense rows of each wanted label, and their number: (sums, counts).");
 }
 
 }  // namespace ldsm::bindings

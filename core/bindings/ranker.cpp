@@ -130,15 +130,16 @@ nb::tuple pairs(const std::vector<CheckedLabels>& chunks, const CheckedLabels& y
 
 nb::tuple ranker(const CheckedFeatures& features, const CheckedPairs& pairs,
                  const CheckedRankerParams& settings, uint64_t seed, Mask held_out,
-                 const CheckedRankerStart* start, Cancel cancel) {
+                 const CheckedRankerStart* start, Cancel cancel, const std::string& simd) {
     const FeatureRows& x = features.view();
     const PairsView& view = pairs.of(x);
     const RankerParams& params = settings.params;
     const uint8_t* held = checked_mask(held_out, x, "held_out");
     const RankerStart* from = start == nullptr ? nullptr : start->of(x, view);
     Monitor monitor = make_monitor(cancel);
-    Ranker out =
-        without_gil([&] { return train_ranker(x, view, held, params, from, seed, monitor); });
+    const Kernels& kernels = select_kernels(simd);
+    Ranker out = without_gil(
+        [&] { return train_ranker(x, view, held, params, from, seed, kernels, monitor); });
     return nb::make_tuple(vectors_out(std::move(out.vectors), {x.n_features, params.form.compress}),
                           hand_over(std::move(out.held_out_margins)));
 }
@@ -182,7 +183,7 @@ void bind_ranker(nb::module_& m) {
         "have the label). The lists are chunks of consecutive rows.");
     m.def("train_ranker", &ranker, "x"_a, "pairs"_a, "params"_a, nb::kw_only(), "seed"_a,
           as_is("held_out") = nb::none(), "start"_a.none() = nb::none(),
-          as_is("cancel") = nb::none(),
+          as_is("cancel") = nb::none(), "simd"_a = "auto",
           "One linear classifier per label: ((offsets, features, weights, units), held-out "
           "margins).");
     m.def("train_centroids", &centroids, "x"_a, "pairs"_a, nb::kw_only(),

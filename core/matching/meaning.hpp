@@ -47,4 +47,11 @@ LabelLists rank_by_meaning(const MeaningView& vectors, const DenseRows& rows, in
 void meaning_scores(const MeaningView& vectors, const DenseRows& rows, const LabelRows& lists,
                     float* scores, const Kernels& kernels, Monitor& monitor);
 
+// For each wanted label the sum of its rows, and how many of them are not rows of zeros. `slot`: by
+// label, its place among the wanted ones, -1 for others. The rows are read once, in their order.
+// A `Sum` of 32 bits holds fewer than 2^16 rows.
+template <typename Sum>
+void sum_by_label(const DenseRows& rows, int64_t width, const LabelRows& labels,
+                  const int32_t* slot, Sum* sums, int64_t* counts, Monitor& monitor);
+
 }  // namespace ldsm

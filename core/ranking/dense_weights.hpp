@@ -24,8 +24,10 @@ class DenseWeights {
         : form_{n_features, form.compress},
           prune_(form.prune),
           least_share_(form.least_share),
-          values_(static_cast<size_t>(n_features) + 1, 0.0f),
+          values_(static_cast<size_t>(n_features) + 1 + kSpare, 0.0f),
           touched_(values_.size() / 64 + 1, 0) {}
+
+    static constexpr int64_t kSpare = 16;  // zeros behind the weights
 
     float* data() { return values_.data(); }
     void touch(int32_t feature) { touched_[feature >> 6] |= uint64_t{1} << (feature & 63); }

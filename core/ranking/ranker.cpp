@@ -23,10 +23,7 @@ constexpr int64_t kFirstLook = 4;
 // would cost a walk through the page tables.
 class GatheredRows {
   public:
-    struct Entry {
-        int32_t feature;
-        float value;
-    };
+    GatheredRows(int32_t, const Kernels&) {}
 
     void clear() {
         offsets_.assign(1, 0);
@@ -36,35 +33,89 @@ class GatheredRows {
         x.each(row, [&](int32_t feature, float value) { entries_.push_back({feature, value}); });
         offsets_.push_back(static_cast<int64_t>(entries_.size()));
     }
-    const Entry* begin(int32_t i) const { return entries_.data() + offsets_[i]; }
-    const Entry* end(int32_t i) const { return entries_.data() + offsets_[i + 1]; }
-
+    template <typename Take>
+    void each(int32_t i, Take&& take) const {
+        for (const Entry* e = begin(i); e < end(i); ++e) take(e->feature, e->value);
+    }
     float product(int32_t i, const float* weights) const {
         const Entry* e = begin(i);
         return sum_of(end(i) - e, [=](int64_t at) { return e[at].value * weights[e[at].feature]; });
     }
-
+    void add_to(int32_t i, float* weights, float change) const {
+        each(i, [=](int32_t feature, float value) { weights[feature] += change * value; });
+    }
     void prefetch(int32_t i) const {
         constexpr int64_t kEntriesPerLine = 64 / sizeof(Entry);
         for (const Entry* e = begin(i); e < end(i); e += kEntriesPerLine) __builtin_prefetch(e);
     }
 
   private:
+    struct Entry {
+        int32_t feature;
+        float value;
+    };
+    const Entry* begin(int32_t i) const { return entries_.data() + offsets_[i]; }
+    const Entry* end(int32_t i) const { return entries_.data() + offsets_[i + 1]; }
+
     std::vector<Entry> entries_;
     std::vector<int64_t> offsets_;
 };
 
+// The same for rows that have most features: a value for each, without numbers of features. Sums
+// run in 16 partial sums, because four would be a long chain of additions.
+class FullRows {
+  public:
+    FullRows(int32_t n_features, const Kernels& kernels)
+        : width_(n_features),
+          stride_((n_features + kLanes - 1) / kLanes * kLanes),
+          kernels_(kernels) {}
+
+    void clear() { values_.clear(); }
+    void add(const UnitRows& x, int64_t row) {
+        const size_t start = values_.size();
+        values_.resize(start + static_cast<size_t>(stride_), 0.0f);
+        x.each(row, [&](int32_t feature, float value) { values_[start + feature] = value; });
+    }
+    template <typename Take>
+    void each(int32_t i, Take&& take) const {
+        const float* values = row(i);
+        for (int32_t f = 0; f < width_; ++f)
+            if (values[f] != 0) take(f, values[f]);
+    }
+    // `weights` has a few more numbers than there are features.
+    float product(int32_t i, const float* weights) const {
+        return kernels_.full_product(row(i), weights, stride_);
+    }
+    void add_to(int32_t i, float* weights, float change) const {
+        kernels_.full_add(weights, row(i), change, stride_);
+    }
+    void prefetch(int32_t i) const {
+        for (int64_t at = 0; at < stride_; at += kLanes) __builtin_prefetch(row(i) + at);
+    }
+
+  private:
+    static constexpr int64_t kLanes = DenseWeights::kSpare;
+    const float* row(int32_t i) const { return values_.data() + i * stride_; }
+
+    int32_t width_;
+    int64_t stride_;
+    const Kernels& kernels_;
+    std::vector<float> values_;
+};
+
 // Most rows without a label are classified correctly without being learned from. They stay in X;
 // only those that the weights get wrong are copied and join the descent.
+template <typename Rows>
 class LabelTrainer {
   public:
     LabelTrainer(const FeatureRows& x, const uint8_t* held_out, const RankerParams& params,
-                 Monitor& monitor)
+                 const Kernels& kernels, Monitor& monitor)
         : x_(x),
           held_out_(held_out),
           params_(params),
           monitor_(monitor),
           weights_(x.n_features, params.form),
+          rows_(x.n_features, kernels),
           stored_(static_cast<size_t>(x.n_features) + 1, 0.0f) {}
 
     // Starts from the weights of a label, which resist more if they come from more rows.
@@ -133,14 +184,12 @@ class LabelTrainer {
         stepped_.push_back(0);
         // The constant 1, and the unit row.
         const auto i = static_cast<int32_t>(curvature_.size());
-        const bool empty = rows_.begin(i) == rows_.end(i);
         if (squares_ == nullptr) {
-            curvature_.push_back(empty ? 1 : 2);
+            curvature_.push_back(x_.length(row) == 0 ? 1 : 2);
             return;
         }
         float sum = ease_of_constant();
-        for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
-            sum += e->value * e->value * ease(e->feature);
+        rows_.each(i, [&](int32_t feature, float value) { sum += value * value * ease(feature); });
         curvature_.push_back(sum);
     }
 
@@ -178,7 +227,7 @@ class LabelTrainer {
     void touch_weights() {
         for (int32_t i = 0; i < static_cast<int32_t>(sign_.size()); ++i)
             if (stepped_[i])
-                for (auto e = rows_.begin(i); e < rows_.end(i); ++e) weights_.touch(e->feature);
+                rows_.each(i, [&](int32_t feature, float) { weights_.touch(feature); });
         weights_.touch(x_.n_features());
     }
 
@@ -229,13 +278,13 @@ class LabelTrainer {
         const float change = (alpha_[i] - before) * sign_[i];
         float* weights = weights_.data();
         if (squares_ == nullptr) {
-            for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
-                weights[e->feature] += change * e->value;
+            rows_.add_to(i, weights, change);
             weights[x_.n_features()] += change;
             return;
         }
-        for (auto e = rows_.begin(i); e < rows_.end(i); ++e)
-            weights[e->feature] += change * e->value * ease(e->feature);
+        rows_.each(i, [&](int32_t feature, float value) {
+            weights[feature] += change * value * ease(feature);
+        });
         weights[x_.n_features()] += change * ease_of_constant();
     }
 
@@ -247,10 +296,10 @@ class LabelTrainer {
     float firmness_ = 0;
     float rows_before_ = 0;
     DenseWeights weights_;
+    Rows rows_;
     std::vector<float> stored_;  // the weights as they are stored; all zero between uses
     std::vector<int64_t> held_;  // pairs of rows held out
     std::vector<int32_t> waiting_;
-    GatheredRows rows_;
     // Of the gathered rows:
     std::vector<int32_t> active_;
     std::vector<float> sign_;
@@ -259,13 +308,15 @@ class LabelTrainer {
     std::vector<uint8_t> stepped_;  // rows that have changed the weights
 };
 
-}  // namespace
+// Rows with at least this share of the features are laid out in full.
+constexpr double kFullShare = 0.5;
 
-Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
-                    const RankerParams& params, const RankerStart* start, uint64_t seed,
-                    Monitor& monitor) {
+template <typename Rows>
+Ranker trained(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
+               const RankerParams& params, const RankerStart* start, uint64_t seed,
+               const Kernels& kernels, Monitor& monitor) {
     Ranker out;
-    LabelTrainer trainer(x, held_out, params, monitor);
+    LabelTrainer<Rows> trainer(x, held_out, params, kernels, monitor);
     const uint64_t key = mix(seed ^ 0x72616E6B6572ULL);
     for (int64_t label = 0; label < pairs.n_labels; ++label) {
         const int64_t first = pairs.offsets[label];
@@ -276,6 +327,17 @@ Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t*
         monitor.report(label + 1);
     }
     return out;
+}
+
+}  // namespace
+
+Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
+                    const RankerParams& params, const RankerStart* start, uint64_t seed,
+                    const Kernels& kernels, Monitor& monitor) {
+    const auto n_values = static_cast<double>(x.indptr[x.n_rows] - x.indptr[0]);
+    const double all = static_cast<double>(x.n_rows) * x.n_features;
+    const auto train = n_values >= kFullShare * all ? trained<FullRows> : trained<GatheredRows>;
+    return train(x, pairs, held_out, params, start, seed, kernels, monitor);
 }
 
 }  // namespace ldsm

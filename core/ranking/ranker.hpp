@@ -10,6 +10,7 @@
 #include "common/weight_codec.hpp"
 #include "ranking/dense_weights.hpp"
 #include "ranking/label_pairs.hpp"
+#include "simd/kernels.hpp"
 
 namespace ldsm {
 
@@ -42,6 +43,6 @@ struct Ranker {
 // end, held out or not. `start`: or null.
 Ranker train_ranker(const FeatureRows& x, const PairsView& pairs, const uint8_t* held_out,
                     const RankerParams& params, const RankerStart* start, uint64_t seed,
-                    Monitor& monitor);
+                    const Kernels& kernels, Monitor& monitor);
 
 }  // namespace ldsm

@@ -83,10 +83,15 @@ struct FeatureMap {
 using FindPlaces = void (*)(const FeatureMap* maps, const uint32_t* feature, int64_t length,
                             int64_t n_stored, int32_t* places);
 
-// Products of the vectors of consecutive labels with up to 4 dense rows, label by label. They must
-// fit int32, and do so whatever the order in which they are added up.
+// Products of the vectors of consecutive labels with up to 4 dense rows, row by row. They must fit
+// int32, and do so whatever the order in which they are added up.
 using DenseProducts = void (*)(const int8_t* codes, int64_t n_labels, int64_t width,
                                const int16_t* const* rows, int64_t n_rows, int32_t* products);
+
+// The product of a full row with weights, and weights plus a multiple of a full row. The length is
+// a multiple of 16.
+using FullProduct = float (*)(const float* values, const float* weights, int64_t length);
+using FullAdd = void (*)(float* weights, const float* values, float change, int64_t length);
 
 // Where a row goes: every direction with a margin above 0.5, else the largest (lowest number
 // first).
@@ -107,6 +112,8 @@ struct Kernels {
     RowMargins margins[kMaxArity + 1];
     FindPlaces find_places;
     DenseProducts dense_products;
+    FullProduct full_product;
+    FullAdd full_add;
 
     const TrainRows& train(Optimizer optimizer) const {
         return optimizer == Optimizer::kNag ? nag : sgd;

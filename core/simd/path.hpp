@@ -80,6 +80,8 @@ inline Kernels make_kernels() {
         k.margins[m] = m == 2 ? row_margins<2> : m <= 4 ? row_margins<4> : row_margins<8>;
     k.find_places = find_places;
     k.dense_products = dense_products;
+    k.full_product = full_product;
+    k.full_add = full_add;
     return k;
 }
 

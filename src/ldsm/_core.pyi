@@ -218,6 +218,14 @@ def meaning_scores(
     cancel: Ints | None = None,
     simd: str = "auto",
 ) -> Floats: ...
+def sums_by_label(
+    rows: NDArray[np.int16],
+    indptr: Offsets,
+    labels: Ints,
+    slot: Ints,
+    n_slots: int,
+    cancel: Ints | None = None,
+) -> tuple[NDArray[Any], Offsets]: ...
 
 class Matchers:
     """What finds labels besides the trees."""
@@ -311,6 +319,7 @@ def train_ranker(
     held_out: Bytes | None = None,
     start: RankerStart | None = None,
     cancel: Ints | None = None,
+    simd: str = "auto",
 ) -> tuple[Vectors, Floats]: ...
 def train_centroids(
     x: CheckedFeatures,

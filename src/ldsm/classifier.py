@@ -24,6 +24,7 @@ from ._model.inputs import (
     as_matrix,
     labelled_rows,
     new_rows,
+    own_label_embeddings,
     rows_of_one_label,
     rows_to_learn,
     sparse_rows,
@@ -96,7 +97,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probability; or, as in the paper, divided by the sum of the leaf's label counts.
     standardize : bool or "auto", default="auto"
         Standardise the features in every node with the mean and standard deviation of its rows.
-        "auto": if at least half of X is non-zero.
+        "auto": if at least half of X is non-zero; with a linear second stage only if most columns
+        have a mean beyond their standard deviation.
     subsample : float in (0, 1] or "auto", default="auto"
         Share of the rows, drawn without replacement, that each tree is grown on. "auto": 0.7 with
         a second stage, which learns from out-of-bag rows (0.5 if `effort` is "fast"), else 1. If
@@ -373,6 +375,8 @@ class LdSMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = self.get_params(deep=False)
         check_params(settings, type(self).__name__)
         check_can_learn(model)
+        if label_embeddings is None:
+            label_embeddings = own_label_embeddings(model, X)
         with out_of_memory("learn new rows"):
             x, labels = rows_to_learn(self, model, X, y, classes, embeddings)
             new = learned(

@@ -5,12 +5,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import ldsm
 from ldsm import LdSMClassifier
+from ldsm._arrays.dense_rows import DenseRows
+from ldsm._execution.memory import is_mapped
+from ldsm.datasets import Dataset, open_store
+from ldsm.evaluation import Evaluation
 
 N_LABELS, N_TRAIN = 25, 900
 RNG = np.random.default_rng(0)
@@ -117,6 +122,79 @@ def test_explained() -> None:
     assert found[0].shares["meaning"] > found[-1].shares["meaning"]
     assert len(clf.explain(X[[row]])) == 4  # trees read X alone
     assert clf.decision_path(X[[row]])[0].shape[0] == 1
+
+
+def test_same_model_from_a_store(tmp_path: Any) -> None:
+    """With any number of threads or processes, with and without a limit and a checkpoint."""
+    names = dict(enumerate(CENTRES))
+    data = Dataset(X[TRAIN], Y[TRAIN], embeddings=EMBEDDINGS[TRAIN], label_embeddings=names)
+    data.save(tmp_path / "rows")
+    store = open_store(tmp_path / "rows")
+    expected = fitted(names=names).fit(
+        X[TRAIN], sp.csr_array(Y[TRAIN]), embeddings=EMBEDDINGS[TRAIN], label_embeddings=names
+    )
+    for params in ({}, {"n_jobs": 2}, {"n_jobs": 2, "memory_limit": 1 << 20}):
+        clf = LdSMClassifier(4, **params).fit(store)
+        assert clf.fingerprint_ == expected.fingerprint_, params
+    folder = tmp_path / "parts"
+    for _ in range(2):
+        clf = LdSMClassifier(4).fit(store, checkpoint_dir=folder)
+        assert clf.fingerprint_ == expected.fingerprint_
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert LdSMClassifier(4).fit(store).fingerprint_ == expected.fingerprint_
+    test = Dataset(X[TEST], Y[TEST], embeddings=EMBEDDINGS[TEST])
+    assert clf.score(test) == expected.score(X[TEST], Y[TEST], **ASKED)
+    assert Evaluation(clf, test).scores((1,)).ranking["precision@1"] == clf.score(test)
+
+
+def test_fit_reads_embeddings_in_pieces(tmp_path: Any, monkeypatch: Any) -> None:
+    """Never are all of them copied."""
+    many = np.tile(EMBEDDINGS[TRAIN], (20, 1))
+    data = Dataset(sp.vstack([X[TRAIN]] * 20), np.tile(Y[TRAIN], (20, 1)), embeddings=many)
+    data.save(tmp_path / "rows")
+    store, taken = open_store(tmp_path / "rows"), []
+    of = DenseRows.__post_init__
+
+    def noted(rows: DenseRows) -> None:
+        if not is_mapped(rows.values):
+            taken.append(rows.n_rows)
+        of(rows)
+
+    monkeypatch.setattr(DenseRows, "__post_init__", noted)
+    clf = LdSMClassifier(2, memory_limit=1 << 20).fit(store)
+    assert "meaning" in clf.second_stage_.blend.kind
+    assert 0 < max(taken) < 0.2 * len(store)
+
+
+def test_learning_from_a_dataset() -> None:
+    rows, names = slice(600, N_TRAIN), {0: CENTRES[0]}
+    first = fitted(slice(0, 600))
+    clf = copy.copy(first).partial_fit(
+        X[rows], Y[rows], embeddings=EMBEDDINGS[rows], label_embeddings=names
+    )
+    data = Dataset(X[rows], Y[rows], embeddings=EMBEDDINGS[rows], label_embeddings=names)
+    assert (
+        copy.copy(first)
+        .partial_fit(data.X, Y[rows], embeddings=data.embeddings, label_embeddings=names)
+        .fingerprint_
+        == clf.fingerprint_
+    )
+    plain = LdSMClassifier(2).fit(X[:50], Y[:50])
+    assert plain.score(data) >= 0  # its embeddings are features that the model does not know
+    for call in (first.score, first.partial_fit, first.fit):
+        with pytest.raises(ValueError, match="The Dataset includes its embeddings"):
+            call(data, embeddings=EMBEDDINGS[rows])
+
+
+def test_more_trees_give_the_model_of_all_trees() -> None:
+    names = dict(enumerate(CENTRES))
+    rows = {"embeddings": EMBEDDINGS[TRAIN], "label_embeddings": names}
+    clf = LdSMClassifier(2, warm_start=True).fit(X[TRAIN], Y[TRAIN], **rows)
+    clf.set_params(n_estimators=4).fit(X[TRAIN], Y[TRAIN], **rows)
+    assert answers(clf) == answers(model())
+    assert (
+        clf.second_stage_.meaning.arrays().keys() == model().second_stage_.meaning.arrays().keys()
+    )
 
 
 # -- changes ------------------------------------------------------------------------------------

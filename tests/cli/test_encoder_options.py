@@ -51,6 +51,27 @@ def test_commands_with_an_encoder(ldsm):
     assert reported.code == 0, reported.err
 
 
+def test_texts_encoded_once(ldsm):
+    """Stores with embeddings take the place of texts, and commands on them need no encoder."""
+    made = ldsm("convert", "train.jsonl", "train", "--vectorize", "--encoder", "tiny")
+    assert made.code == 0, made.err
+    train = ("--validation", 0.1, "--n-estimators", 4, "--json")
+    stored = ldsm("train", "train", "-o", "s.ldsm", *train)
+    assert stored.code == 0, stored.err
+    assert stored.json["validation"]["precision@1"] > 0.6
+    whole = ldsm("train", "train", "-o", "w.ldsm", "--n-estimators", 4, "--json").json
+    direct = ("train", "train.jsonl", "-o", "d.ldsm", "--encoder", "tiny", "--n-estimators", 4)
+    assert ldsm(*direct, "--json").json["fingerprint"] == whole["fingerprint"]
+    like = ("--vectorize", "--like", "w.ldsm")
+    assert "with --encoder" in ldsm("convert", "test.jsonl", "test", *like).err
+    assert ldsm("convert", "test.jsonl", "test", *like, "--encoder", "tiny").code == 0
+    asked = ldsm("evaluate", "w.ldsm", "test.jsonl", "--encoder", "tiny", "--json")
+    assert ldsm("evaluate", "w.ldsm", "test", "--json").out == asked.out
+    assert ldsm("learn", "w.ldsm", "test", "-o", "l.ldsm").code == 0
+    refused = ldsm("convert", "test", "test.svm")
+    assert refused.code != 0 and "cannot hold the embeddings of test" in refused.err
+
+
 @pytest.mark.long
 def test_same_on_a_cluster(ldsm):
     asked = ("predict", "m.ldsm", "test.jsonl", "--encoder", "tiny")
@@ -78,6 +99,7 @@ def test_inspect_needs_no_encoder(ldsm):
         (("predict", "m.ldsm", "w1 w2", "--encoder", "other"), "Those of 'other' have 4"),
         (("predict", "m.ldsm", "w1 w2", "--encoder", "nowhere"), "nowhere.* does not exist"),
         (("predict", "m.ldsm", "w1 w2", "--encoder", "test.jsonl"), "folder or an .onnx file"),
+        (("convert", "train.jsonl", "t", "--encoder", "tiny"), "without --vectorize, texts are"),
         (
             ("train", "features.txt", "-o", "n.ldsm", "--encoder", "tiny"),
             "features.txt holds features, not texts",

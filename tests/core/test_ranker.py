@@ -175,6 +175,30 @@ def test_classifiers_match_liblinear(every: int, kind: str) -> None:
     assert waited <= 5 if kind == "noise" else waited >= 50
 
 
+@pytest.mark.parametrize("every", [0, 3])
+@pytest.mark.parametrize("empty", [0.0, 0.3])
+def test_full_rows_match_liblinear(every: int, empty: float) -> None:
+    """Rows that have most features are laid out in another way, alike on all SIMD paths."""
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(N_ROWS, N_FEATURES)) * (rng.random((N_ROWS, N_FEATURES)) >= empty)
+    values[3] = 0
+    x, (offsets, rows, positive) = sp.csr_array(values), all_pairs()
+    held = (np.arange(N_ROWS) % every == 0) if every else np.zeros(N_ROWS, bool)
+    mask = held.astype(np.uint8) if every else None
+    data = (checked(x), offsets, rows, positive)
+    vectors, margins = train_ranker(*data, held_out=mask, **EXACT)
+    for label, weights in enumerate(dense(vectors)):
+        mine = slice(offsets[label], offsets[label + 1])
+        own, marks = unit(x)[rows[mine]], positive[mine]
+        learned = rows_learned_from(own, marks, held[rows[mine]], EXACT["cost"])
+        twin = liblinear(own[learned], marks[learned], EXACT["cost"])
+        np.testing.assert_allclose(weights, twin, atol=2e-5)
+    plain, found = train_ranker(*data, held_out=mask, simd="portable", **EXACT)
+    assert np.array_equal(found, margins)
+    for one, other in zip(plain, vectors, strict=True):
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("compress", [False, True])
 def test_label_ranges_same_bits(compress: bool) -> None:
     x, (offsets, rows, positive) = make_rows(), all_pairs()

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import dask.array
 import dask.bag
@@ -18,6 +19,7 @@ from dask_clusters import cluster, local_scores, small
 from ldsm import TextTagger, datasets
 from ldsm._execution.executor import watching
 from text_corpus import make_corpus
+from tiny_encoders import encode, texts_and_tags
 
 pytestmark = pytest.mark.not_under("address", "thread", reason="works against a clock")
 
@@ -104,6 +106,49 @@ def test_arrays_in_blocks(client):
     ):
         with pytest.raises(ValueError, match=message):
             ldsm.dask.fit(client, X, Y, small())
+
+
+def test_embeddings_of_stores_and_arrays(client, tmp_path):
+    data = datasets.make_xmc(700, 60, 12, seed=0)
+    own = data.Y @ np.random.default_rng(0).normal(size=(12, 8))
+    with_own = replace(data, embeddings=own)
+    with_own.save(tmp_path / "rows")
+    expected = small().fit(with_own)
+    assert "meaning" in expected.second_stage_.blend.kind
+    again = ldsm.dask.fit(client, tmp_path / "rows", model=small(memory_limit=1 << 20))
+    assert again.fingerprint_ == expected.fingerprint_
+    rows, labels, vectors = (
+        dask.array.from_array(part, chunks=(250, part.shape[1]))
+        for part in (data.X.toarray(), data.Y.toarray(), own)
+    )
+    found = ldsm.dask.fit(client, rows, labels, small(), embeddings=vectors)
+    assert found.fingerprint_ == expected.fingerprint_
+    with pytest.raises(ValueError, match="embeddings of an array of Dask must be one, too"):
+        ldsm.dask.fit(client, rows, labels, small(), embeddings=own)
+    again.save(tmp_path / "m.ldsm")
+    answers = ldsm.dask.predict(client, tmp_path / "m.ldsm", tmp_path / "rows", 3)
+    for part, whole in zip(answers, again.predict_topk(data.X, 3, embeddings=own), strict=True):
+        assert np.array_equal(part, whole)
+    measured = ldsm.dask.evaluate(client, tmp_path / "m.ldsm", with_own, (1,))
+    assert measured["precision@1"] == pytest.approx(again.score(with_own))
+    with pytest.raises(ValueError, match="embeddings must be given"):
+        ldsm.dask.predict(client, tmp_path / "m.ldsm", data.X)
+
+
+def test_answers_by_an_encoder(client, tmp_path):
+    texts, tags = texts_and_tags(900)
+    new, new_tags = texts_and_tags(100, seed=1)
+    expected = TextTagger(small(), encoder=encode).fit(texts, tags)
+    found = ldsm.dask.fit(client, texts, tags, TextTagger(small(), encoder=encode))
+    assert found.fingerprint_ == expected.fingerprint_
+    found.save(model := tmp_path / "m.ldsm")
+    best = ldsm.dask.predict(client, model, new, 2, encoder=encode)
+    for part, whole in zip(best, expected.predict_topk(new, 2), strict=True):
+        assert np.array_equal(part, whole)
+    measured = ldsm.dask.evaluate(client, model, new, (1,), labels=new_tags, encoder=encode)
+    assert measured["precision@1"] == pytest.approx(expected.score(new, new_tags))
+    with pytest.raises(ValueError, match="needs its encoder, 'encode' .* Use encoder="):
+        ldsm.dask.predict(client, model, new)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def trained(executor):
     forest = LdSMClassifier(3, rerank=None, random_state=0).fit(data).forest_
     training = Training(rows, {"effort": "balanced"}, 0, executor, compress=True)
     oob = OutOfBag(forest, rows.blocks, 0, 0.8, executor, executor, training.folds)
-    matching = match_training_rows(oob, training, with_others=True)
+    matching = match_training_rows(oob, training, with_others=True, known={})
     assert "index" in matching.matchers.trained
     pairs = ListedPairs.from_lists(matching.lists, y, 0)
     assert len(pairs.ranges()) > 10 and len(matching.lists) == 3

@@ -91,7 +91,11 @@ def main(every: int) -> dict:
         X = sp.random_array((40, 12), density=0.4, random_state=rng, dtype=np.float32, format="csr")
         Y = sp.csr_array((rng.random((40, 4)) < 0.4).astype(np.int8))
         names = {"feature_names": [f"f{i}" for i in range(12)], "label_names": list("abcd")}
-        save_store(Dataset(X, Y, **names), good)
+        vectors = {
+            "embeddings": rng.normal(size=(40, 3)),
+            "label_embeddings": {name: rng.normal(size=3) for name in "ac"},
+        }
+        save_store(Dataset(X, Y, **names, **vectors), good)
         meta = json.loads((good / "meta.json").read_text())
         meta.pop("identity")
         ask(good, True)

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 import naive
 from ldsm import _core
-from ldsm._arrays.labels import label_arrays
-from ldsm._features.dense import UNIT, DenseRows, LabelVectors, dense_rows
+from ldsm._arrays.dense_rows import UNIT, DenseRows, LabelVectors, dense_rows
+from ldsm._arrays.labels import LabelArrays, label_arrays
 from ldsm._matching.meaning import Meaning
-from ldsm._matching.space import RIDGE, NameMap, Space
+from ldsm._matching.space import RIDGE, LabelledRows, NameMap, Space
 from ldsm._trees.columns import Moved, NewColumns
 
 N_ROWS, N_LABELS = 60, 11
@@ -34,8 +34,14 @@ def problem(seed: int, width: int = 6) -> tuple[DenseRows, Any, LabelVectors]:
     return dense_rows(values, N_ROWS), y, LabelVectors(numbers, names)
 
 
+def shown(rows: DenseRows, y: Any) -> LabelledRows:
+    own = sp.csr_array(y)
+    indptr, indices = own.indptr.astype(np.int64), own.indices.astype(np.int32)
+    return LabelledRows(rows, LabelArrays(indptr, indices, np.arange(y.shape[1]), "sparse"))
+
+
 def trained(rows: DenseRows, y: Any, names: LabelVectors | None) -> Meaning:
-    return Meaning.of(Space.of(rows), sp.csr_array(y.T), rows, names)
+    return Meaning.of(Space.of(rows), shown(rows, y), names)
 
 
 def twin(rows: DenseRows, y: Any, names: LabelVectors | None) -> naive.NaiveMeaning:
@@ -110,6 +116,39 @@ def test_rankings_do_not_depend_on_the_batch(batch: int) -> None:
     assert lengths.tolist() == np.diff(offsets).tolist()
 
 
+def test_held_out_rows_are_left_out() -> None:
+    rows, y, names = problem(3)
+    held = np.array([2, 7, 20, 41])
+    space, whole = Space.of(rows), shown(rows, y)
+    kept = np.setdiff1d(np.arange(N_ROWS), held)
+    expected = Meaning.of(space, shown(rows.take(kept), y[kept]), names, 2)
+    found = Meaning.of(space, whole, names, 2).relearned(space, whole.without(held), names, 2)
+    for name, array in found.arrays().items():
+        assert np.array_equal(array, expected.arrays()[name]), name
+    part, every = NameMap.of(space, whole.without(held), names), NameMap.of(space, whole, names)
+    wanted = NameMap.of(space, shown(rows.take(kept), y[kept]), names)
+    assert part is not None and every is not None and wanted is not None
+    assert np.array_equal(part.slope, wanted.slope)
+    assert not np.array_equal(every.slope, wanted.slope)
+
+
+def test_sums_of_labels() -> None:
+    rows, y, _ = problem(0)
+    labels = np.array([9, 2, 3])
+    sums, counts = shown(rows, y).sums(labels)
+    assert np.array_equal(sums, y[:, labels].T @ rows.values.astype(np.int64))
+    assert counts.tolist() == np.delete(y, 7, axis=0)[:, labels].sum(axis=0).tolist()
+    many = 70_000  # rows, whose sum needs more than 32 bits
+    largest = DenseRows(np.full((many, 1), -UNIT, dtype=np.int16))
+    assert shown(largest, np.ones((many, 1))).sums(np.array([0]))[0].tolist() == [[-UNIT * many]]
+    own, slot = shown(rows, y).y, np.full(N_LABELS, -1, dtype=np.int32)
+    slot[4] = 2
+    with pytest.raises(ValueError, match=r"slot must lie in \[-1, 2\). Got 2"):
+        _core.sums_by_label(rows.values, own.indptr, own.indices, slot, 2)
+    with pytest.raises(ValueError, match="same number of rows. Got 59 and 60"):
+        _core.sums_by_label(rows.values[1:], own.indptr, own.indices, slot, 3)
+
+
 def test_whitened_vectors_are_those_of_ridge_regression() -> None:
     rows, y, _ = problem(3)
     meaning = trained(rows, y, None)
@@ -154,14 +193,14 @@ def test_learned_vectors_are_those_of_all_rows() -> None:
     y[7] = 0  # a row without a meaning counts for nothing here, but does in the label counts
     first, later = slice(0, 40), np.arange(40, N_ROWS)
     space = Space.of(rows.rows(0, 40))
-    before = Meaning.of(space, sp.csr_array(y[first].T), rows.rows(0, 40), names)
+    before = Meaning.of(space, shown(rows.rows(0, 40), y[first]), names)
     labels = label_arrays(sp.csr_array(y[later]))
     counts = y[first].sum(axis=0).astype(np.int64)
     blocks = SimpleNamespace(dense=rows.take(later))
     batch = SimpleNamespace(x=blocks, y=labels, counts_before=counts)
     new: Any = SimpleNamespace(new=batch, min_rows=1)
     after = before.learned("meaning", new)
-    expected = Meaning.of(space, sp.csr_array(y.T), rows, names)
+    expected = Meaning.of(space, shown(rows, y), names)
     for one, other in ((after, expected), (expected, after)):
         unit = one.units[:, None]
         rounding = 1.1 * (before.units[:, None] + unit)
@@ -173,11 +212,11 @@ def test_learned_vectors_are_those_of_all_rows() -> None:
 
 def test_labels_of_few_rows_are_known_by_their_names() -> None:
     rows, y, names = problem(1)
-    groups, space = sp.csr_array(y.T), Space.of(rows)
+    space = Space.of(rows)
     counts = np.delete(y, 7, axis=0).sum(axis=0)
     least = int(np.median(counts)) + 2
-    found, whole = (Meaning.of(space, groups, rows, names, n) for n in (least, 1))
-    alone = Meaning.of(space, groups[:, :0], rows.rows(0, 0), names)
+    found, whole = (Meaning.of(space, shown(rows, y), names, n) for n in (least, 1))
+    alone = Meaning.of(space, shown(rows, 0 * y), names)
     few = counts < least
     assert few[names.labels].any() and few.sum() > few[names.labels].sum()
     assert np.array_equal(found.codes[few], alone.codes[few])
@@ -188,8 +227,7 @@ def test_labels_of_few_rows_are_known_by_their_names() -> None:
         counts_before=counts,
     )
     new: Any = SimpleNamespace(new=batch, min_rows=least)
-    shown = y[8] > 0
-    assert (shown & (counts + 1 < least)).any()
+    assert ((y[8] > 0) & (counts + 1 < least)).any()
     after = found.learned("meaning", new)
     assert np.array_equal(after.codes[counts + 1 < least], found.codes[counts + 1 < least])
 
@@ -202,14 +240,12 @@ def test_means_are_predicted_from_names() -> None:
     # Rows lie elsewhere than names: turned, shifted, and apart from each other.
     turned = given.values @ rng.normal(size=(width, width)) / UNIT
     rows = dense_rows(y @ turned + 2 + 0.1 * rng.normal(size=(n_rows, width)), n_rows)
-    names, groups = LabelVectors(np.arange(n_labels), given), sp.csr_array(y.T)
-    space = Space.of(rows)
+    names, space = LabelVectors(np.arange(n_labels), given), Space.of(rows)
     hidden = np.arange(n_labels) % 3 == 0
-    shown = groups.multiply(~hidden[:, None]).tocsr()
-    found = NameMap.of(space, shown, rows, names)
+    found = NameMap.of(space, shown(rows, y * ~hidden), names)
     assert found is not None
     # The same regression with NumPy.
-    means, _ = space.deviations(groups, rows)
+    means = space.deviations(*shown(rows, y).sums(np.arange(n_labels)))
     e, m = given.values[~hidden] / UNIT, means[~hidden]
     e0, m0 = e.mean(axis=0), m.mean(axis=0)
     covariance = (e - e0).T @ (e - e0) / len(e)
@@ -220,7 +256,7 @@ def test_means_are_predicted_from_names() -> None:
     # It is closer to the means of hidden labels than their names are.
     error = np.square(found.predicted(given)[hidden] - means[hidden]).sum()
     assert error < 0.3 * np.square(given.values[hidden] / UNIT - space.mean - means[hidden]).sum()
-    assert NameMap.of(space, groups[:, :0], rows.rows(0, 0), names) is None
+    assert NameMap.of(space, shown(rows, 0 * y), names) is None
 
 
 def test_names_of_labels_that_are_new() -> None:

@@ -34,7 +34,7 @@ MENTIONED = {
 def with_embeddings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X, Y = make_problem(0, "weights", n_rows=200, n_features=20, n_labels=8)
     settings: dict[str, Any] = {"rerank": "linear", "random_state": 3, "standardize": True}
-    clf = LdSMClassifier(3, **settings).fit(X, Y, embeddings=X[:, :6])
+    clf = LdSMClassifier(3, **settings).fit(X, Y, embeddings=Y)
     assert "meaning" in clf.second_stage_.parts
     path = tmp_path_factory.mktemp("whole") / "with_embeddings.ldsm"
     clf.save(path)

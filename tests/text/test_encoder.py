@@ -1,6 +1,7 @@
 """Encoders beside words: what they add, that models keep, learn and name them, and bad output."""
 
 import pickle
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 
 import ldsm
 from ldsm import LdSMClassifier, TextTagger
-from ldsm._features.dense import UNIT
+from ldsm._arrays.dense_rows import UNIT
 from ldsm._storage import container
-from ldsm.datasets import Dataset
+from ldsm.datasets import Dataset, open_store
 from ldsm.text.encoders.encoder import BATCH, PROBES, Encoder
-from ldsm.text.training import vectorized_by
+from ldsm.text.training import vectorized, vectorized_by
+from ldsm.text.vectorizer import WORD_DEFAULTS, word_vectorizer
 from saved_states import tagger_state
 from tiny_encoders import N_MEANINGS, WIDTH, encode, texts_and_tags, write_onnx
 
@@ -208,13 +210,62 @@ def test_learning_new_texts_and_tags():
     assert np.mean(["new" in dict(row) for row in found]) > 0.8
 
 
-def test_features_made_earlier_are_refused():
+def test_features_made_earlier_without_embeddings_are_refused():
     made = vectorized_by(tagger().features_)(Dataset.from_texts(NEW, NEW_TAGS))
     for call in (tagger().predict, pickle.loads(pickle.dumps(tagger())).partial_fit):
-        with pytest.raises(ValueError, match="needs texts for its encoder, 'encode'"):
+        with pytest.raises(ValueError, match="needs texts for its encoder, 'encode', or their"):
             call(made)
-    with pytest.raises(ValueError, match="already vectorized: encoder must be None"):
+    with pytest.raises(ValueError, match="already vectorized, without an encoder: encoder must be"):
         TextTagger(encoder=encode).fit(made)
+    foreign = replace(made, embeddings=encode(NEW))
+    with pytest.raises(ValueError, match="must come with their encoder's form"):
+        TextTagger().fit(foreign)
+
+
+def test_same_model_from_texts_encoded_earlier(tmp_path):
+    """A store with embeddings takes the place of the texts and of the encoder."""
+    own = Encoder.of(encode).fitted()
+    pairs = zip(TEXTS, TAGS, strict=True)
+    made = vectorized(pairs, word_vectorizer(WORD_DEFAULTS), with_parts=lambda n: True, encoder=own)
+    made.save(tmp_path / "train")
+    store = open_store(tmp_path / "train")
+    for params in ({}, {"n_jobs": 2, "memory_limit": 1 << 20}):
+        model = TextTagger(LdSMClassifier(4, **params)).fit(store)
+        assert model.fingerprint_ == tagger().fingerprint_
+    asked = vectorized_by(tagger().features_, own)(Dataset.from_texts(NEW, NEW_TAGS))
+    assert model.score(asked) == tagger().score(NEW, NEW_TAGS)
+    texts, tags = [f"w{i} x{i}" for i in range(60)], [["new", "t1"]] * 60
+    more = vectorized_by(tagger().features_, own)(Dataset.from_texts(texts, tags))
+    learned = pickle.loads(pickle.dumps(model)).partial_fit(more)
+    place = learned.classes_.tolist().index("new")
+    assert learned.classifier_.second_stage_.meaning.units[place] > 0
+    again = TextTagger(LdSMClassifier(4), encoder=encode).fit(store)
+    assert again.predict(NEW[:3]) == tagger().predict(NEW[:3])
+    with pytest.raises(ValueError, match="needs its encoder, 'encode'"):
+        model.predict(NEW)
+
+
+def test_embeddings_of_another_encoder_are_refused():
+    other = Encoder(lambda texts: -encode(texts)[:, ::-1], "other").fitted()
+    made = vectorized_by(tagger().features_, other)(Dataset.from_texts(NEW, NEW_TAGS))
+    with pytest.raises(ValueError, match="trained with another encoder, 'encode': 'other' gives"):
+        tagger().predict(made)
+    with pytest.raises(ValueError, match="another encoder, 'encode': 'other' gives"):
+        TextTagger(encoder=encode).fit(made)
+
+
+def test_rare_tags_take_their_vectors_along():
+    made = vectorized(
+        zip([*TEXTS, "w1 w2"], [*TAGS, ["a rare one"]], strict=True),
+        word_vectorizer(WORD_DEFAULTS),
+        with_parts=lambda n: True,
+        encoder=Encoder.of(encode).fitted(),
+    )
+    model = TextTagger(LdSMClassifier(2), min_tag_count=2).fit(made)
+    whole = TextTagger(LdSMClassifier(2), encoder=encode, min_tag_count=2)
+    whole.fit([*TEXTS, "w1 w2"], [*TAGS, ["a rare one"]])
+    assert model.rare_tags_ == {"a rare one": 1}
+    assert model.fingerprint_ == whole.fingerprint_
 
 
 def bad(change, after=0):

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.frozen_arrays import FrozenArrays
+from .._execution.memory import empty_beside
+from .features import FeatureArrays
+from .frozen_arrays import FrozenArrays
 
 UNIT = 2**14  # the length of a row
 MOST_DIMENSIONS = 4096  # as in the core
 _FINE = 2**20  # the largest number of a row is rounded to this before the row is scaled
+_LONGEST = UNIT + 64  # as in the core
 _CHUNK = 4096  # rows converted to float64 together
-_COLUMNS = 64  # likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,16 @@ class DenseRows(FrozenArrays):
     @property
     def width(self) -> int:
         return int(self.values.shape[1])
+
+    @property
+    def are_short(self) -> bool:
+        """Whether no row is longer than rounding makes it, as products in 32 bits need."""
+        return all(
+            bool(((part.values.astype(np.int64) ** 2).sum(axis=1) <= _LONGEST**2).all())
+            for part in (
+                self.rows(start, start + _CHUNK) for start in range(0, self.n_rows, _CHUNK)
+            )
+        )
 
     def rows(self, start: int, stop: int) -> DenseRows:
         """A view of some consecutive rows."""
@@ -53,21 +65,24 @@ class DenseRows(FrozenArrays):
         """The rows of several parts, one after the other."""
         return cls(np.concatenate([part.values for part in parts]))
 
-    def sums(self, groups: Any) -> NDArray[np.float64]:
-        """Sums of rows: a whole number for each group, a sparse row of ones, and dimension."""
-        out = np.empty((groups.shape[0], self.width))
-        for start in range(0, self.width, _COLUMNS):
-            part = slice(start, start + _COLUMNS)
-            out[:, part] = groups @ self.values[:, part].astype(np.float64)
-        return out
-
-    def products(self) -> NDArray[np.float64]:
-        """The sum over the rows of the products of their numbers: dimensions x dimensions."""
-        out = np.zeros((self.width, self.width))
+    def moments(self) -> Moments:
+        """Of the rows that are not zeros; the rows are read once, some at a time."""
+        n, total = 0, np.zeros(self.width)
+        products = np.zeros((self.width, self.width))
         for start in range(0, self.n_rows, _CHUNK):
             wide = self.values[start : start + _CHUNK].astype(np.float64)
-            out += wide.T @ wide  # exact below 2**53: up to 2**25 rows
-        return out
+            n += int(np.count_nonzero(wide.any(axis=1)))
+            total += wide.sum(axis=0)
+            products += wide.T @ wide  # exact below 2**53: up to 2**25 rows
+        return Moments(n, total, products)
+
+
+class Moments(NamedTuple):
+    """Exact sums over rows."""
+
+    n: int
+    total: NDArray[np.float64]
+    products: NDArray[np.float64]  # of each two dimensions
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +97,26 @@ class LabelVectors:
         own = np.flatnonzero(chosen[self.labels])
         return LabelVectors(self.labels[own], self.rows.take(own))
 
+    def in_columns(self, column: NDArray[np.int64]) -> LabelVectors:
+        """The same for labels that have other numbers; -1 for those that are left out."""
+        kept = np.flatnonzero(column[self.labels] >= 0)
+        order = kept[np.argsort(column[self.labels[kept]])]
+        return LabelVectors(column[self.labels[order]], self.rows.take(order))
+
+    def by_name(self, names: Sequence[Any]) -> dict[Any, NDArray[np.int16]]:
+        """The vectors of labels by their names, as `label_vectors` takes them."""
+        return {names[label]: row for label, row in zip(self.labels, self.rows.values, strict=True)}
+
 
 def dense_rows(
     given: Any, n_rows: int, *, width: int | None = None, name: str = "embeddings"
 ) -> DenseRows:
-    """The rows of a matrix of numbers; a ValueError names the argument and what is wrong."""
-    values = given if isinstance(given, np.ndarray) else np.asarray(given)
+    """The rows of a matrix of numbers; a ValueError names the argument and what is wrong.
+
+    Rows that were made so before, such as those of a store, are returned as they are.
+    """
+    made = given if isinstance(given, DenseRows) else None
+    values = made.values if made is not None else np.asarray(given)
     if values.ndim != 2 or values.dtype.kind not in "fiu":
         found = f"{values.ndim} dimensions of type {values.dtype}"
         raise ValueError(f"{name} must be a matrix of numbers, a row for each of X. Got {found}.")
@@ -104,6 +133,8 @@ def dense_rows(
             f"{name} must have the {width:,} columns that the model was trained with. "
             f"Got {values.shape[1]:,}."
         )
+    if made is not None:
+        return made
     out = np.empty(values.shape, dtype=np.int16)
     for start in range(0, n_rows, _CHUNK):
         part = values[start : start + _CHUNK].astype(np.float64)
@@ -111,6 +142,16 @@ def dense_rows(
             row = start + int(np.argmin(np.isfinite(part).all(axis=1)))
             raise ValueError(f"{name} must be finite. Got NaN or infinity in row {row}.")
         out[start : start + _CHUNK] = _scaled(part)
+    return DenseRows(out)
+
+
+def rows_of_features(x: FeatureArrays) -> DenseRows:
+    """Rows of features as dense rows; in a file if the features lie in one."""
+    width = x.n_features
+    out = empty_beside(x.values, x.n_rows * width, np.int16).reshape(x.n_rows, width)
+    for start in range(0, x.n_rows, _CHUNK):
+        part = x.rows(start, min(start + _CHUNK, x.n_rows)).matrix()
+        out[start : start + _CHUNK] = _scaled(part.toarray().astype(np.float64))
     return DenseRows(out)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.dense_rows import DenseRows, rows_of_features
 from .._arrays.features import FeatureArrays
 from .._execution.threads import state_of
-from .dense import DenseRows
 
 # In the order of their columns where one matrix holds them all: in a file, and in the `X` of the
 # classifier inside a tagger.
@@ -44,13 +44,14 @@ class Layout:
 
     widths: tuple[int, ...]  # in the order of BLOCKS
     dense: int = 0  # dimensions of the dense block
+    from_main: bool = False  # whether the dense block is the main one in another form
 
     def __getstate__(self) -> dict[str, Any]:
         return state_of(self, "_present")
 
     @classmethod
-    def of(cls, *, dense: int = 0, **widths: int) -> Layout:
-        return cls(tuple(widths.get(name, 0) for name in BLOCKS), dense)
+    def of(cls, *, dense: int = 0, from_main: bool = False, **widths: int) -> Layout:
+        return cls(tuple(widths.get(name, 0) for name in BLOCKS), dense, from_main)
 
     def __getitem__(self, block: str) -> int:
         return self.dense if block == DENSE else self.widths[BLOCKS.index(block)]
@@ -66,12 +67,13 @@ class Layout:
     def widened(self, block: str, more: int) -> Layout:
         """With more features in one block."""
         widths = {name: self[name] + more * (name == block) for name in BLOCKS}
-        return Layout.of(**widths, dense=self.dense)
+        return Layout.of(**widths, dense=self.dense, from_main=self.from_main)
 
     def split(self, x: FeatureArrays) -> Blocks:
         """The blocks of rows that hold all of them side by side."""
         widths = self._present
-        return Blocks(dict(zip(widths, x.split([*widths.values()]), strict=True)))
+        blocks = Blocks(dict(zip(widths, x.split([*widths.values()]), strict=True)))
+        return blocks.with_main_as_dense() if self.from_main else blocks
 
     @cached_property
     def _present(self) -> dict[str, int]:
@@ -81,6 +83,8 @@ class Layout:
     def with_main(self, x: FeatureArrays) -> Blocks:
         """Rows with features of the main block only, of which `x` may have the first ones."""
         rows = FeatureArrays(x.indptr, x.indices, x.values, self[MAIN])
+        if self.from_main:
+            return Blocks.of(rows).with_main_as_dense()
         others = {name: _without_features(x, self[name]) for name in BLOCKS[1:] if self[name]}
         dense = np.zeros((x.n_rows, self.dense), dtype=np.int16)
         return Blocks({MAIN: rows, **others}, DenseRows(dense) if self.dense else None)
@@ -92,6 +96,7 @@ class Blocks:
 
     arrays: Mapping[str, FeatureArrays]
     dense: DenseRows | None = None
+    from_main: bool = False  # whether the dense block is the main one in another form
 
     @classmethod
     def of(cls, main: FeatureArrays) -> Blocks:
@@ -111,7 +116,8 @@ class Blocks:
     @property
     def layout(self) -> Layout:
         widths = {name: block.n_features for name, block in self.arrays.items()}
-        return Layout.of(**widths, dense=0 if self.dense is None else self.dense.width)
+        dense = 0 if self.dense is None else self.dense.width
+        return Layout.of(**widths, dense=dense, from_main=self.from_main)
 
     @property
     def n_features(self) -> int:
@@ -125,6 +131,10 @@ class Blocks:
     def with_dense(self, dense: DenseRows | None) -> Blocks:
         """The same rows with another dense block."""
         return replace(self, dense=dense)
+
+    def with_main_as_dense(self) -> Blocks:
+        """The same rows with a dense block that holds the features of the main one."""
+        return replace(self, dense=rows_of_features(self.main), from_main=True)
 
     def read_by(self, part: str) -> Any:
         """What a part of a model reads; rows without features if its blocks are missing.
@@ -184,16 +194,18 @@ class Blocks:
         arrays = {
             name: _without_features(block, block.n_features) for name, block in self.arrays.items()
         }
-        return Blocks(arrays, None if self.dense is None else self.dense.without_features())
+        dense = None if self.dense is None else self.dense.without_features()
+        return replace(self, arrays=arrays, dense=dense)
 
     def apart_from(self, X: Any) -> Blocks:
         """See `FeatureArrays.apart_from`."""
         arrays = {name: block.apart_from(X) for name, block in self.arrays.items()}
-        return Blocks(arrays, self.dense)
+        return replace(self, arrays=arrays)
 
     def _each(self, change: Callable[[Any], Any]) -> Blocks:
         arrays = {name: change(block) for name, block in self.arrays.items()}
-        return Blocks(arrays, None if self.dense is None else change(self.dense))
+        dense = None if self.dense is None else change(self.dense)
+        return replace(self, arrays=arrays, dense=dense)
 
 
 def stacked(chunks: Sequence[Blocks]) -> Blocks:
@@ -205,7 +217,8 @@ def stacked(chunks: Sequence[Blocks]) -> Blocks:
         for name in chunks[0].arrays
     }
     dense = [chunk.dense for chunk in chunks if chunk.dense is not None]
-    return Blocks(arrays, DenseRows.stacked(dense) if dense else None)
+    whole = DenseRows.stacked(dense) if dense else None
+    return replace(chunks[0], arrays=arrays, dense=whole)
 
 
 def _without_features(x: FeatureArrays, n_features: int) -> FeatureArrays:

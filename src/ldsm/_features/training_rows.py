@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
+from .._arrays.dense_rows import LabelVectors
 from .._arrays.features import FeatureArrays
 from .._arrays.labels import LabelArrays
 from .._storage.strings import Strings
 from ..datasets.dataset import StoreLocation, SubWordForm, TextForm
 from .blocks import Blocks, Layout
-from .dense import LabelVectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,9 @@ class TrainingRows:
         sparse = rows_fingerprint(self.blocks.arrays.values(), self.y)
         if self.blocks.dense is None:
             return sparse
-        return hashlib.sha256(sparse.encode() + self.blocks.dense.values.tobytes()).hexdigest()
+        digest = hashlib.sha256(sparse.encode())
+        digest.update(np.ascontiguousarray(self.blocks.dense.values).view(np.uint8).data)
+        return digest.hexdigest()
 
 
 def rows_fingerprint(blocks: Iterable[FeatureArrays], y: LabelArrays) -> str:

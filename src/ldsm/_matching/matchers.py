@@ -157,6 +157,7 @@ class TrainedMatchers:
     trained: Mapping[str, TrainedMatcher[Any]] = field(default_factory=dict)
     match_names: bool = True  # whether names find labels, or only score those that others find
     telling_sub_words: NDArray[np.uint8] | None = None  # 1 for each that counts as evidence
+    undecided: tuple[str, ...] = ()  # those that are used only if their scores improve the blend
 
     def plus(self, name: str, trained: TrainedMatcher[Any]) -> TrainedMatchers:
         return replace(self, trained={**self.trained, name: trained})

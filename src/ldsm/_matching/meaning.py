@@ -11,14 +11,13 @@ number by number: the same bits in any order, on any machine.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arrays.matrices import label_csr
-from .._features.dense import UNIT, DenseRows, LabelVectors
+from .._arrays.dense_rows import UNIT, DenseRows, LabelVectors
 from .._storage.fields import Array, Sizes, Table
 from .._trees.columns import Moved
 from .part import (
@@ -35,7 +34,16 @@ from .part import (
     Update,
 )
 from .shortlists import Shortlists
-from .space import BITS, LABELS, STEP, Floats, NameMap, Space, mirrored, rounded
+from .space import (
+    BITS,
+    STEP,
+    Floats,
+    LabelledRows,
+    NameMap,
+    Space,
+    mirrored,
+    rounded,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -67,6 +75,7 @@ class Meaning(Matcher):
     )
     OWNER: ClassVar = "label"
     ALL_ROWS: ClassVar = False
+    MUST_GAIN: ClassVar = True
 
     @classmethod
     def train(cls, name: str, training: Training) -> TrainedMatcher[Meaning] | None:
@@ -76,55 +85,74 @@ class Meaning(Matcher):
             return None
         space, names = Space.of(rows), data.label_vectors
         least = training.settings["tail_min_rows"]
-
-        def trained(groups: Any, rows: DenseRows) -> Meaning:
-            meaning = cls.of(space, groups, rows, names, least)
-            if names is None:
-                return meaning
-            alone = names.among(data.y.counts < least)
-            if len(alone.labels) == 0:
-                return meaning
-            return meaning.by_names(alone, NameMap.of(space, groups, rows, names, least))
-
-        return HeldOut(trained(_groups(training), rows), trained(*_kept_rows(training)))
+        shown = LabelledRows(rows, data.y)
+        kept = shown.without(training.held_rows)
+        whole = cls.of(space, shown, names, least)
+        others = whole.relearned(space, kept, names, least)
+        if names is None:
+            return HeldOut(whole, others)
+        alone = names.among(data.y.counts < least)
+        if len(alone.labels) == 0:
+            return HeldOut(whole, others)
+        return HeldOut(
+            whole.by_names(alone, NameMap.of(space, shown, names, least)),
+            others.by_names(alone, NameMap.of(space, kept, names, least)),
+        )
 
     @classmethod
     def of(
-        cls,
-        space: Space,
-        groups: Any,
-        rows: DenseRows,
-        names: LabelVectors | None,
-        min_rows: int = 1,
+        cls, space: Space, shown: LabelledRows, names: LabelVectors | None, min_rows: int = 1
     ) -> Meaning:
-        """The vectors of labels from their rows, for each a sparse row of ones, and names.
+        """The vectors of labels from their rows and names.
 
         Rows of a label with fewer than `min_rows` do not count.
         """
-        n_labels, width = groups.shape[0], rows.width
-        codes = np.zeros((n_labels, width), dtype=np.int8)
+        n_labels, width = shown.y.n_labels, shown.rows.width
+        lower = space.precision[np.tril_indices(width)].astype(np.float32)
         units, biases = np.zeros((2, n_labels), dtype=np.float32)
-        for first in range(0, n_labels, LABELS):
-            part = slice(first, first + LABELS)
-            means, sizes = space.deviations(groups[part], rows)
-            sizes[sizes < min_rows] = 0
-            means *= sizes
-            named = np.zeros(len(sizes), dtype=bool)
+        codes = np.zeros((n_labels, width), dtype=np.int8)
+        empty = cls(codes, units, biases, space.mean.astype(np.float32), lower)
+        return empty._of_rows(space, shown, np.arange(n_labels), names, min_rows)
+
+    def relearned(
+        self, space: Space, kept: LabelledRows, names: LabelVectors | None, min_rows: int = 1
+    ) -> Self:
+        """The same from the rows that are kept: other vectors for labels of the others."""
+        assert kept.apart_from is not None
+        labels = np.flatnonzero(kept.apart_from.y.counts)
+        return self._of_rows(space, kept, labels, names, min_rows)
+
+    def _of_rows(
+        self,
+        space: Space,
+        shown: LabelledRows,
+        labels: NDArray[np.int64],
+        names: LabelVectors | None,
+        min_rows: int,
+    ) -> Self:
+        """With vectors of these labels, ascending, that are made of rows and names."""
+        arrays = {name: array.copy() for name, array in self.arrays().items()}
+        for place, sums, counts in shown.each(labels):
+            part = labels[place]
+            counts[counts < min_rows] = 0
+            means = space.deviations(sums, counts) * counts[:, None]
+            named = np.zeros(len(part), dtype=bool)
             if names is not None:
-                chosen = np.flatnonzero((names.labels >= first) & (names.labels < part.stop))
-                own = names.labels[chosen] - first
-                means[own] += NAME_ROWS * (names.rows.values[chosen] / UNIT - space.mean)
-                named[own] = True
-            means = rounded(means / (sizes + NAME_ROWS))
+                at = np.searchsorted(names.labels, part)
+                at[at == len(names.labels)] = 0
+                named = names.labels[at] == part if len(names.labels) else named
+                own = names.rows.values[at[named]] / UNIT
+                means[named] += NAME_ROWS * (own - space.mean)
+            means = rounded(means / (counts + NAME_ROWS)[:, None])
             vectors = means @ space.precision
-            vectors[(sizes[:, 0] == 0) & ~named] = 0
-            codes[part], units[part] = _encoded(vectors)
+            vectors[(counts == 0) & ~named] = 0
+            codes, units = _encoded(vectors)
             # Codes and means are whole numbers of their steps: these sums are exact in any order.
             middle = np.rint((space.mean + means / 2) / (STEP / 2))
-            sums = np.einsum("ij,ij->i", codes[part].astype(np.float64), middle)
-            biases[part] = sums * (STEP / 2) * (units[part].astype(np.float64) * UNIT)
-        lower = space.precision[np.tril_indices(width)].astype(np.float32)
-        return cls(codes, units, biases, space.mean.astype(np.float32), lower)
+            products = np.einsum("ij,ij->i", codes.astype(np.float64), middle)
+            arrays["codes"][part], arrays["units"][part] = codes, units
+            arrays["biases"][part] = products * (STEP / 2) * (units.astype(np.float64) * UNIT)
+        return type(self)(**arrays)
 
     def check(self, name: str, sizes: Sizes, *, verify: bool) -> None:
         width = len(self.mean)
@@ -166,10 +194,9 @@ class Meaning(Matcher):
         """With the means of labels moved towards new rows; the space stays as it was."""
         rows, y, counts = update.new.x.dense, update.new.y, update.new.counts_before
         assert rows is not None
-        labels = np.flatnonzero(y.counts)
-        groups = label_csr(y.indptr, y.indices, y.n_labels).T.tocsr()[labels]
-        space = self._space
-        means, more = space.deviations(groups, rows)
+        labels, space = np.flatnonzero(y.counts), self._space
+        sums, n_new = LabelledRows(rows, y).sums(labels)
+        means, more = space.deviations(sums, n_new), n_new[:, None].astype(np.float64)
         # The vector of a label with too few rows so far does not include them.
         known = np.where(counts < update.min_rows, 0, counts)[labels][:, None]
         more[known + more < update.min_rows] = 0
@@ -200,11 +227,11 @@ class Meaning(Matcher):
 
     def of_names(self, training: Training) -> Self:
         """With such vectors of all labels, as if none had rows; held-out rows are left out."""
-        names = training.data.label_vectors
-        assert names is not None
-        least = training.settings["tail_min_rows"]
-        places = NameMap.of(self._space, *_kept_rows(training), names, least)
-        return self.by_names(names, places)
+        data, least = training.data, training.settings["tail_min_rows"]
+        names, rows = data.label_vectors, data.blocks.dense
+        assert names is not None and rows is not None
+        kept = LabelledRows(rows, data.y).without(training.held_rows)
+        return self.by_names(names, NameMap.of(self._space, kept, names, least))
 
     @property
     def _space(self) -> Space:
@@ -221,19 +248,6 @@ class Meaning(Matcher):
         products = _products(decoded, self.mean.astype(np.float64))
         arrays["biases"][labels] = (products + squares / 2)[:, 0]
         return type(self)(**arrays)
-
-
-def _groups(training: Training) -> Any:
-    """For each label a sparse row with a one for each of its rows."""
-    y = training.data.y
-    return label_csr(y.indptr, y.indices, y.n_labels).T.tocsr()
-
-
-def _kept_rows(training: Training) -> tuple[Any, DenseRows]:
-    """The same without held-out rows, and the rows that are left."""
-    dense, kept = training.data.blocks.dense, np.flatnonzero(training.held_out == 0)
-    assert dense is not None
-    return _groups(training)[:, kept], dense.take(kept)
 
 
 def _encoded(vectors: Floats) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

@@ -154,6 +154,8 @@ class Matcher(Part):
     """A part that finds labels."""
 
     WORTH: ClassVar[float] = 1.0  # how many times as many true labels it must help to find
+    # Whether its scores must improve the blend if it finds no more labels than others.
+    MUST_GAIN: ClassVar[bool] = False
     IN_CORE: ClassVar[bool] = False  # whether the core ranks its labels and returns their scores
     # Whether it matches all training rows, or only held-out ones because all would take too long.
     ALL_ROWS: ClassVar[bool] = True

@@ -6,13 +6,16 @@ number by number: the same bits in any order, on any machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._features.dense import UNIT, DenseRows, LabelVectors
+from .. import _core
+from .._arrays.dense_rows import UNIT, DenseRows, LabelVectors
+from .._arrays.labels import LabelArrays
 
 Floats = NDArray[np.float64]
 
@@ -21,8 +24,43 @@ RIDGE = 0.03  # as a share of the mean variance
 # Means are rounded to multiples of a step, the inverse to 20 bits: then products are exact.
 STEP = 2.0**-19
 BITS = 20
-LABELS = 16_384  # worked on together
+LABELS = 16_384  # whose rows are summed together
+_TOGETHER = 512  # of these that are worked on at once
 _COARSE = 2.0**-16  # a step of means whose products are summed over all labels
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Dense rows with their labels, and perhaps which of them do not count."""
+
+    rows: DenseRows
+    y: LabelArrays
+    apart_from: LabelledRows | None = None
+
+    def without(self, rows: NDArray[np.int64]) -> LabelledRows:
+        """The same without some of the rows."""
+        return replace(self, apart_from=LabelledRows(self.rows.take(rows), self.y.take(rows)))
+
+    def sums(self, labels: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The sums of the rows of some labels, whole numbers; how many rows there are."""
+        slot = np.full(self.y.n_labels, -1, dtype=np.int32)
+        slot[labels] = np.arange(len(labels))
+        sums, counts = _core.sums_by_label(
+            self.rows.values, self.y.indptr, self.y.indices, slot, len(labels)
+        )
+        if self.apart_from is not None:
+            fewer, own = self.apart_from.sums(labels)
+            sums -= fewer
+            counts -= own
+        return sums, counts
+
+    def each(self, labels: NDArray[np.int64]) -> Iterator[tuple[slice, Any, Any]]:
+        """The same for a few labels at a time, whose numbers stay in the processor's cache."""
+        for start in range(0, len(labels), LABELS):
+            sums, counts = self.sums(labels[start : start + LABELS])
+            for at in range(0, len(sums), _TOGETHER):
+                part = slice(at, at + _TOGETHER)
+                yield slice(start + at, start + at + _TOGETHER), sums[part], counts[part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +72,22 @@ class Space:
 
     @classmethod
     def of(cls, rows: DenseRows) -> Space:
-        values = rows.values[rows.values.any(axis=1)]
-        rows = DenseRows(values)
-        n, width = max(1, rows.n_rows), rows.width
-        total = rows.values.sum(axis=0, dtype=np.int64).astype(np.float64)
-        mean = rounded(total / (n * UNIT))
-        share = total / n
-        covariance = rows.products() / n - share[:, None] * share
+        moments = rows.moments()
+        n, width = max(1, moments.n), rows.width
+        share = moments.total / n
+        covariance = moments.products / n - share[:, None] * share
         variance = sum(np.diag(covariance).tolist()) / width
         # Fewer rows than dimensions do not show how all of them vary.
         ridge = max(variance, 1.0) * (RIDGE + width / n)
         covariance[np.diag_indices(width)] += ridge
+        mean = rounded(moments.total / (n * UNIT))
         return cls(mean, mirrored(in_bits(inverse(covariance) * float(UNIT) ** 2)))
 
-    def deviations(self, groups: Any, rows: DenseRows) -> tuple[Floats, Floats]:
-        """The means of groups of rows, sparse rows of ones, less the mean of all; their sizes."""
-        telling = rows.values.any(axis=1)
-        sizes = np.asarray(groups @ telling.astype(np.float64))[:, None]
-        means = rows.sums(groups) / (UNIT * np.maximum(sizes, 1))
-        return np.where(sizes > 0, rounded(means - self.mean), 0.0), sizes
+    def deviations(self, sums: NDArray[Any], counts: NDArray[np.int64]) -> Floats:
+        """The means of some labels' rows, less the mean of all; zeros for a label without rows."""
+        means = rounded(sums / (UNIT * np.maximum(counts, 1))[:, None] - self.mean)
+        means[counts == 0] = 0
+        return means
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +104,16 @@ class NameMap:
 
     @classmethod
     def of(
-        cls, space: Space, groups: Any, rows: DenseRows, names: LabelVectors, min_rows: int = 1
+        cls, space: Space, shown: LabelledRows, names: LabelVectors, min_rows: int = 1
     ) -> NameMap | None:
-        """From the rows of labels, for each a sparse row of ones; None if none has both."""
-        width, n = rows.width, 0
+        """From the rows of labels; None if no label has rows and a name."""
+        width, n = shown.rows.width, 0
         name_sum, mean_sum = np.zeros((2, width))
         name_products, cross_products = np.zeros((2, width, width))
-        for start in range(0, len(names.labels), LABELS):
-            part = slice(start, start + LABELS)
-            means, sizes = space.deviations(groups[names.labels[part]], rows)
-            used = sizes[:, 0] >= min_rows
+        for part, sums, counts in shown.each(names.labels):
+            used = counts >= max(1, min_rows)
             own = names.rows.values[part][used].astype(np.float64)
-            theirs = np.rint(means[used] / _COARSE)
+            theirs = np.rint(space.deviations(sums[used], counts[used]) / _COARSE)
             n += len(own)
             name_sum += own.sum(axis=0)
             mean_sum += theirs.sum(axis=0)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.labels import LabelArrays
 from .._arrays.lists import pair_keys
-from .._trees.params import effort_of
+from .._trees.params import effort_of, is_dense
 from .evidence import long_runs
-from .feature_index import FeatureIndex
 from .matchers import MATCHERS, OutOfBag, TrainedMatchers
 from .names import Matches, NameIndex
 from .part import TrainedMatcher, Training
@@ -33,12 +33,19 @@ class Matching:
     unseen: Shortlists | None = None
 
 
-def n_found(oob: OutOfBag, training: Training, index: TrainedMatcher[FeatureIndex] | None) -> int:
-    """How many labels of some held-out rows are on shortlists by the trees and an index."""
-    matchers = TrainedMatchers()
-    if index is not None:
-        matchers = matchers.plus("index", index)
-    return _found(oob, training, SHORTLIST, matchers)
+# Matchers that find so many labels that fewer trees are needed.
+EARLY = ("index", "meaning")
+
+
+def trained_early(training: Training) -> dict[str, TrainedMatcher[Any]]:
+    """The matchers that decide how many trees are grown, where there is something to read."""
+    found = {name: MATCHERS[name].train(name, training) for name in EARLY}
+    return {name: trained for name, trained in found.items() if trained is not None}
+
+
+def n_found(oob: OutOfBag, training: Training, known: Mapping[str, TrainedMatcher[Any]]) -> int:
+    """How many labels of some held-out rows are on shortlists by the trees and other matchers."""
+    return _found(oob, training, SHORTLIST, TrainedMatchers(known))
 
 
 def _found(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> int:
@@ -51,15 +58,17 @@ def match_training_rows(
     training: Training,
     *,
     with_others: bool,
-    index: TrainedMatcher[FeatureIndex] | None = None,
+    known: Mapping[str, TrainedMatcher[Any]],
 ) -> Matching:
     """Shortlists of the training rows.
 
     With `with_others`, held-out rows decide which matchers besides the trees find more of their
-    labels, and whether longer lists find many more. The `index` is given if it is trained already.
+    labels, and whether longer lists find many more. Some are `known` already.
     """
     data = training.data
     worth_doubling = effort_of(training.settings).worth_doubling
+    if is_dense(data.blocks.main):
+        worth_doubling = ()  # linear classifiers of dense rows take long to learn from long lists
     longest = SHORTEST << len(worth_doubling)
 
     def found(length: int, matchers: TrainedMatchers) -> int:
@@ -71,11 +80,12 @@ def match_training_rows(
         return _matched(oob, training, SHORTLIST, matchers)
     most = found(longest, matchers)
     for name, kind in MATCHERS.items():
-        known = index if name == "index" else None
-        if (trained := known or kind.train(name, training)) is None:
+        if (trained := known.get(name) or kind.train(name, training)) is None:
             continue
         more = matchers.plus(name, trained)
         if (its := found(longest, more)) >= kind.WORTH * most:
+            if kind.MUST_GAIN and its == most:
+                more = replace(more, undecided=(*more.undecided, name))
             matchers, most = more, its
         elif name == "names":
             # They score the labels that others find.

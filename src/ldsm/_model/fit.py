@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -18,12 +18,12 @@ from .._arrays.matrices import label_csr
 from .._execution.chosen import stage_executor, tree_executor
 from .._execution.executor import Executor, ProgressCallback, ThreadExecutor
 from .._execution.memory import check_columns
+from .._features.blocks import Layout
 from .._features.training_rows import TrainingRows
-from .._matching.feature_index import FeatureIndex
 from .._matching.matchers import OutOfBag
 from .._matching.part import TrainedMatcher, Training
 from .._matching.shortlists import Shortlists
-from .._matching.training_lists import Matching, match_training_rows, n_found
+from .._matching.training_lists import Matching, match_training_rows, n_found, trained_early
 from .._ranking.training import Tested, train_second_stage
 from .._storage.paths import PathLike
 from .._storage.tasks.kept_results import KeepingExecutor
@@ -93,7 +93,7 @@ def fit_model(
         run.facts(grown, time.perf_counter() - started),
         data.feature_names,
         _threshold(run.training, matching, tested),
-        layout=data.blocks.layout,
+        layout=_layout(data.blocks.layout, tested),
     )
     oob_scores = None
     if matching is not None and settings["subsample"] != AUTO:
@@ -107,7 +107,8 @@ class _Grown:
 
     forest: Forest
     n_from_checkpoint: int
-    index: TrainedMatcher[FeatureIndex] | None = None  # if the number of trees depended on it
+    # Matchers that the number of trees depended on.
+    known: Mapping[str, TrainedMatcher[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,15 +174,15 @@ class _Run:
         former = None if self.former is None else self.former.forest
         n_trees, first = self._n_trees, former.n_trees if former else 0
         if n_trees is None:
-            index = FeatureIndex.train("index", self.training)
+            known = trained_early(self.training)
             forest, n_taken = grow_enough(
                 self.work,
                 self.tree_executor,
-                lambda some: n_found(self._out_of_bag(some), self.training, index),
+                lambda some: n_found(self._out_of_bag(some), self.training, known),
                 former=former,
                 callback=callback,
             )
-            return _Grown(forest, n_taken, index)
+            return _Grown(forest, n_taken, known)
         n_missing = max(0, n_trees - first)
         if former is not None and n_missing == 0:
             return _Grown(former, 0)
@@ -198,7 +199,7 @@ class _Run:
             self._out_of_bag(grown.forest),
             self.training,
             with_others=self._has_matchers,
-            index=grown.index,
+            known=grown.known,
         )
 
     @property
@@ -243,6 +244,12 @@ class _Run:
         if self.work.checkpoint is not None:
             facts["trees_from_checkpoint"] = grown.n_from_checkpoint
         return facts
+
+
+def _layout(layout: Layout, tested: Tested | None) -> Layout:
+    """Without a dense block that was made of the features and is not read."""
+    used = tested is not None and tested.stage.meaning is not None
+    return layout if used or not layout.from_main else replace(layout, dense=0, from_main=False)
 
 
 def _check_size(data: TrainingRows) -> None:

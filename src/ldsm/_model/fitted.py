@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays.chosen_labels import Allowed, chosen_columns
+from .._arrays.dense_rows import MOST_DIMENSIONS
 from .._arrays.labels import LABEL_FORMS, LabelForm
 from .._execution.chosen import stage_executor
 from .._execution.executor import Control, ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._execution.threads import CancelFlag, state_of
 from .._features.blocks import Blocks, Layout
-from .._features.dense import MOST_DIMENSIONS
 from .._matching.matchers import match
 from .._matching.shortlists import SHORTLIST, Shortlists
 from .._ranking.saved_form import stage_hashed
 from .._ranking.stage import SecondStage
 from .._storage.fields import (
+    FLAG,
     MAPPING,
     TEXT,
     Array,
@@ -67,6 +68,7 @@ MODEL = Table(
     Entry("n_indexed", _FEATURES, default=lambda model: model["n_matched"], since=2, hashed=False),
     Entry("n_ranked", _FEATURES, default=lambda model: model["n_features"], since=2, hashed=False),
     Entry("n_dense", whole(0, MOST_DIMENSIONS), default=0, since=3, hashed=False),
+    Entry("dense_from_main", FLAG, default=False, since=3),
     Entry("n_labels", whole(1, 2**31), hashed=False),
     Entry("label_form", one_of(*LABEL_FORMS)),
     Entry("label_dtype", TEXT, hashed=False),
@@ -159,7 +161,11 @@ class FittedModel:
 
     def fingerprint(self) -> str:
         """Hash of everything that determines a prediction."""
-        values = {**vars(self), **self.threshold_state}
+        values = {
+            **vars(self),
+            **self.threshold_state,
+            "dense_from_main": self.layout.from_main,
+        }
         if isinstance(self.threshold, np.ndarray):
             values["threshold"] = self.threshold.tolist()
         deciding = (

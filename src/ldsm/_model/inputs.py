@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from .._arrays.features import canonical_arrays, feature_arrays
+from .._arrays.dense_rows import MOST_DIMENSIONS, LabelVectors, dense_rows, label_vectors
+from .._arrays.features import FeatureArrays, canonical_arrays, feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, in_classes, known_labels, label_arrays
 from .._arrays.structure import check_structure
-from .._features.blocks import Blocks, Layout
-from .._features.dense import dense_rows, label_vectors
+from .._features.blocks import MAIN, Blocks, Layout
 from .._features.training_rows import TrainingRows, layout_of
 from .._storage.strings import Strings
-from ..datasets.dataset import Dataset
+from .._trees.params import is_dense, is_ranked
+from ..datasets.dataset import Dataset, TextForm
 
 if TYPE_CHECKING:
     from .fitted import FittedModel
@@ -49,6 +50,15 @@ def training_rows(
     store = X.store if isinstance(X, Dataset) else None
     form = X.text_form if isinstance(X, Dataset) else None
     synonyms = X.label_synonyms if isinstance(X, Dataset) else None
+    if isinstance(X, Dataset) and X.embeddings is not None:
+        if embeddings is not None or label_embeddings is not None:
+            raise ValueError(
+                "The Dataset includes its embeddings: embeddings and label_embeddings must be "
+                "omitted."
+            )
+        embeddings, label_embeddings = X.embeddings, X.label_embeddings
+        if classes is not None:
+            label_embeddings = _by_label(X)
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names)
     if classes is not None:
@@ -71,8 +81,17 @@ def training_rows(
         feature_names = Strings.pack(feature_names.tolist())
     sub_words = None if form is None else form.sub_words
     layout = layout_of(form, x.n_features) if former is None else former.layout
+    if embeddings is None and _may_be_vectors(x, layout, form):
+        ranked = is_ranked(estimator.get_params(deep=False), x.n_rows)
+        layout = replace(layout, dense=0, from_main=ranked)
     rows = TrainingRows(layout.split(x), labels, feature_names, store, sub_words, synonyms)
     return with_embeddings(rows, embeddings, label_embeddings)
+
+
+def _may_be_vectors(x: FeatureArrays, layout: Layout, form: TextForm | None) -> bool:
+    """Whether all features may be the vector of a row; held-out rows decide."""
+    alone = layout[MAIN] == layout.n_features and (not layout.dense or layout.from_main)
+    return form is None and alone and is_dense(x) and 2 <= x.n_features <= MOST_DIMENSIONS
 
 
 def with_embeddings(rows: TrainingRows, embeddings: Any, label_embeddings: Any) -> TrainingRows:
@@ -82,8 +101,10 @@ def with_embeddings(rows: TrainingRows, embeddings: Any, label_embeddings: Any) 
             raise ValueError("label_embeddings need embeddings of the rows. Got None.")
         return rows
     dense = dense_rows(embeddings, rows.n_rows)
-    vectors = None
-    if label_embeddings is not None:
+    vectors: LabelVectors | None = None
+    if isinstance(label_embeddings, LabelVectors):
+        vectors = label_embeddings
+    elif label_embeddings is not None:
         vectors = label_vectors(label_embeddings, rows.y.classes, width=dense.width)
     return replace(rows, blocks=rows.blocks.with_dense(dense), label_vectors=vectors)
 
@@ -92,7 +113,7 @@ def new_rows(estimator: BaseEstimator, X: Any, embeddings: Any = None) -> Blocks
     """The rows X given to a method of a fitted classifier, in the blocks of its model."""
     x, model = sparse_rows(estimator, X), estimator.model_
     if embeddings is not None:
-        if not model.layout.dense:
+        if not model.layout.dense or model.layout.from_main:
             raise ValueError("embeddings must be None: the model was trained without any.")
         return x.with_dense(dense_rows(embeddings, x.n_rows, width=model.layout.dense))
     if x.dense is None and model.reads_dense:
@@ -101,6 +122,27 @@ def new_rows(estimator: BaseEstimator, X: Any, embeddings: Any = None) -> Blocks
             f"{model.layout.dense:,} columns, a row for each of X. Got None."
         )
     return x
+
+
+def own_embeddings(model: FittedModel, X: Any, embeddings: Any) -> Any:
+    """The embeddings given, or those of a Dataset, if the model reads any."""
+    if not isinstance(X, Dataset) or X.embeddings is None:
+        return embeddings
+    if embeddings is not None:
+        raise ValueError("The Dataset includes its embeddings: embeddings must be omitted.")
+    return X.embeddings if model.layout.dense and not model.layout.from_main else None
+
+
+def own_label_embeddings(model: FittedModel, X: Any) -> Any:
+    """The vectors of a Dataset's labels, by label, if the model reads embeddings."""
+    return _by_label(X) if isinstance(X, Dataset) and model.layout.dense else None
+
+
+def _by_label(data: Dataset) -> Any:
+    if data.label_embeddings is None:
+        return None
+    names = range(data.n_labels) if data.label_names is None else data.label_names
+    return data.label_embeddings.by_name(names)
 
 
 def sparse_rows(estimator: BaseEstimator, X: Any) -> Blocks:
@@ -129,6 +171,7 @@ def labelled_rows(
     estimator: BaseEstimator, model: FittedModel, X: Any, y: Any, embeddings: Any = None
 ) -> tuple[Blocks, sp.csr_array]:
     """Rows and their labels in the model's columns; unknown labels are left out."""
+    embeddings = own_embeddings(model, X, embeddings)
     X, y, names = _unpacked(X, y)
     truth = known_labels(y, names, model.classes, model.label_form)
     x = new_rows(estimator, X, embeddings)
@@ -141,6 +184,7 @@ def rows_of_one_label(
 ) -> tuple[Blocks, NDArray[Any]]:
     """Rows of exactly one label each, and this label, which the model may not know."""
     is_dataset = isinstance(X, Dataset)
+    embeddings = own_embeddings(estimator.model_, X, embeddings)
     X, y, names = _unpacked(X, y)
     labels, x = label_arrays(y, names), new_rows(estimator, X, embeddings)
     # A Dataset holds a matrix of labels, however many each row has.
@@ -159,6 +203,7 @@ def rows_to_learn(
     embeddings: Any = None,
 ) -> tuple[Blocks, LabelArrays]:
     """Rows of the model's features, and their labels of the model's kind, perhaps new ones."""
+    embeddings = own_embeddings(model, X, embeddings)
     X, y, names = _unpacked(X, y)
     labels = label_arrays(y, names, trained=model.label_form)
     if classes is not None:

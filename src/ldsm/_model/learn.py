@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays.dense_rows import label_vectors
 from .._arrays.labels import LabelArrays, faithful_array, object_array
 from .._execution.chosen import stage_executor
 from .._features.blocks import MAIN, Blocks
 from .._features.copies import NO_ROWS, Fresh, RowKeys, fresh_rows, row_keys
-from .._features.dense import label_vectors
 from .._features.new_rows import ABSENT, PRIOR, NewRows
 from .._matching.names import name_index
 from .._ranking.updating import learned_stage

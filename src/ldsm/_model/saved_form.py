@@ -75,6 +75,7 @@ def model_to_state(model: FittedModel, params: Mapping[str, Any]) -> tuple[dict[
         "n_indexed": layout[MAIN],
         "n_ranked": layout[MAIN] + layout[BIGRAMS],
         "n_dense": layout.dense,
+        "dense_from_main": layout.from_main,
         "n_labels": forest.n_labels,
         "label_form": model.label_form,
         "label_dtype": label_dtype,
@@ -132,7 +133,10 @@ def model_from_state(
         bigrams=n_ranked - n_indexed,
         sub_words=n_features - n_ranked,
         dense=described["n_dense"],
+        from_main=described["dense_from_main"],
     )
+    if layout.from_main and not n_features == n_indexed == layout.dense:
+        raise ValueError("its embeddings are its features, but differ from them in number")
     described |= MODEL.taken(arrays, verify=verify, sizes={"labels": n_labels})
     counts, names = described["label_counts"], described["feature_names"]
     if counts.min() < 0 or counts.max() > training["rows"]:

@@ -136,12 +136,12 @@ class _StageTraining:
         matchers = self.matching.matchers
         if option.part == "names":
             return matchers.match_names and self._have_names()
-        return option.part in matchers.trained
+        return option.part in matchers.trained and option.part not in matchers.undecided
 
     def _is_possible(self, option: Option, trained: Collection[str]) -> bool:
         if option.part == "names":
             return self._have_names()
-        return option.part in trained
+        return option.part in trained or option.part in self.matching.matchers.undecided
 
     def _have_names(self) -> bool:
         """Whether rows name enough of their true labels to learn from."""

@@ -17,8 +17,9 @@ from .effort import EFFORTS, Effort
 AUTO = "auto"
 # A degenerate split is retried with half the integrity weight, at most this many times.
 RELAXATIONS = 3
-# From this share of non-zeros, data counts as dense and is standardised node by node.
+# From this share of non-zeros, data counts as dense.
 DENSE_SHARE = 0.5
+_CENTRE_ROWS = 4096  # that show where the columns lie
 # Beyond this the objective, kept as float32, would be infinite.
 LARGEST_WEIGHT = 1e30
 # A memory_limit is in bytes; 256, say, is surely a mistake.
@@ -232,6 +233,22 @@ def is_ranked(params: Mapping[str, Any], n_rows: int) -> bool:
     return rerank_kind(params, n_rows) in (AUTO, "linear")
 
 
+def is_dense(x: FeatureArrays) -> bool:
+    """Whether rows have most of the features."""
+    return len(x.values) >= DENSE_SHARE * x.n_rows * max(1, x.n_features)
+
+
+def is_centred(x: FeatureArrays) -> bool:
+    """Whether most columns have a mean that is smaller than their standard deviation."""
+    some = x.take(np.arange(0, x.n_rows, -(-x.n_rows // _CENTRE_ROWS) or 1))
+    values = some.values.astype(np.float64)
+    means, squares = (
+        np.bincount(some.indices, weights, x.n_features) / max(1, some.n_rows)
+        for weights in (values, values**2)
+    )
+    return bool(np.median(squares - 2 * means**2) > 0)
+
+
 def given_limit(params: Mapping[str, Any]) -> int | None:
     """The `memory_limit` in bytes; None if it is "auto"."""
     return None if params["memory_limit"] == AUTO else int(params["memory_limit"])
@@ -260,7 +277,8 @@ def resolve(params: Mapping[str, Any], x: FeatureArrays, n_pairs: int) -> TreePa
     integrity_weight = float(params["integrity_weight"])
     standardize = params["standardize"]
     if standardize == AUTO:
-        standardize = len(x.values) >= DENSE_SHARE * n_rows * max(1, x.n_features)
+        # Columns of embeddings are centred already.
+        standardize = is_dense(x) and not (is_ranked(params, n_rows) and is_centred(x))
     optimizer = params["optimizer"]
     if optimizer == AUTO:
         optimizer = "nag" if x.is_binary and not standardize else "asgd"

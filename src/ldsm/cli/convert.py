@@ -27,10 +27,12 @@ from ..datasets import (
 from ..datasets.dataset import named_labels
 from ..text import TextTagger
 from ..text.corpus import in_chunks, read_pairs
+from ..text.encoders.encoder import Encoder, FittedEncoder
 from ..text.features import TextFeatures
+from ..text.fitted import fitted_text
 from ..text.training import vectorized, vectorized_by
 from .command import wrong_use
-from .model import open_model
+from .model import Model, open_model
 from .options.output import OverwriteOption, check_output
 from .options.reader import Reader
 from .options.tagger import WordOptions
@@ -82,6 +84,15 @@ def convert(
             help="With --vectorize: use the words of this model, so that it can read the store.",
         ),
     ] = None,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            exists=True,
+            help="With --vectorize: also store dense vectors of texts and labels by this encoder, "
+            "a folder or an .onnx file.",
+        ),
+    ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Convert a data file to a memory-mapped store or another format.
@@ -91,7 +102,8 @@ def convert(
 
     --vectorize writes features instead of texts. The store records how they were made, so a model
     trained on it reads texts. To convert more texts for that model, for `ldsm evaluate` or
-    `ldsm learn`, use its words: --like MODEL.
+    `ldsm learn`, use its words: --like MODEL. With --encoder, the store also holds the vectors of
+    texts and labels, so each text is encoded once.
     """
     started = time.perf_counter()
     format = _target_format(target, to)
@@ -108,27 +120,32 @@ def convert(
         raise wrong_use(f"writes a store, not format {format}.", "--vectorize")
     if not vectorize:
         words.refuse("without --vectorize, texts are kept as they are.")
-        if like is not None:
-            raise wrong_use("without --vectorize, texts are kept as they are.", "--like")
+        for name, value in {"--like": like, "--encoder": encoder}.items():
+            if value is not None:
+                raise wrong_use("without --vectorize, texts are kept as they are.", name)
     features = None
+    opened = None if encoder is None else Encoder.of(encoder).fitted()
     if like is not None:
         words.refuse("cannot be combined with --like: the words are those of the model.")
         model = open_model(like)
         if not isinstance(model.estimator, TextTagger):
             raise wrong_use(f"{like} reads features, not texts.", "--like")
         features = model.estimator.features_
+        opened = _encoder_of(model, opened)
         reader = reader.as_trained(model.fitted.training, source)
     reader = reader.for_training(source)
     with screen.progress(f"converting {source.name}") as report:
         if format == "store":
             pieces = _chunks(reader, source)
             if vectorize:
-                pieces = _vectorized(reader, source, words, features)
+                pieces = _vectorized(reader, source, words, features, opened)
             chunks = _reported(_remembering(pieces, reader), report)
             save_store(chunks, target, overwrite=overwrite)
             data = open_store(target)
         else:
             data = reader.load(source)
+            if data.embeddings is not None:
+                raise wrong_use(f"cannot hold the embeddings of {source}.", "OUT")
             WRITERS[format](data, target, **options)
     seconds = time.perf_counter() - started
     rows, labels = len(data), data.n_labels
@@ -157,6 +174,20 @@ def _target_format(target: Path, to: str | None) -> str:
     if format not in WRITERS:
         raise wrong_use(f"must be one of {', '.join(WRITERS)}, got {format!r}.", "--to")
     return format
+
+
+def _encoder_of(model: Model, given: FittedEncoder | None) -> FittedEncoder | None:
+    """The encoder for texts that a model will read; an error if it is missing or another one."""
+    own = fitted_text(model.estimator).encoder if isinstance(model.estimator, TextTagger) else None
+    if own is None:
+        if given is not None:
+            raise wrong_use(f"{model.path} was trained without an encoder.", "--encoder")
+        return None
+    if given is not None:
+        own.check_same(given)
+    elif model.fitted.reads_dense:
+        raise own.missing("Use it with --encoder.")
+    return given
 
 
 def _reported(chunks: Iterable[tuple[Dataset, int]], report: Report) -> Iterator[Dataset]:
@@ -194,7 +225,11 @@ def _remembering(
 
 
 def _vectorized(
-    reader: Reader, path: Path, words: WordOptions, features: TextFeatures | None
+    reader: Reader,
+    path: Path,
+    words: WordOptions,
+    features: TextFeatures | None,
+    encoder: FittedEncoder | None,
 ) -> Iterator[tuple[Dataset, int]]:
     """Features of texts: chunk by chunk if the words are given, else all in memory."""
     documents = reader.documents(path)
@@ -202,7 +237,7 @@ def _vectorized(
     if data is not None and data.texts is None:
         raise wrong_use(f"{path} holds features, not texts.", "--vectorize")
     if features is not None:
-        vectorize = vectorized_by(features)
+        vectorize = vectorized_by(features, encoder)
         for chunk, total in _chunks(reader, path):
             yield vectorize(chunk), total
         return
@@ -211,6 +246,7 @@ def _vectorized(
         documents_read if data is None else read_pairs(data),
         words.vectorizer(),
         with_parts=words.parts({}),
+        encoder=encoder,
     )
     yield replace(made, reading=None if data is None else data.reading), len(made)
 

@@ -68,7 +68,8 @@ def fit(
     callback : callable, optional
         Called about ten times a second with (nodes grown, maximum number of nodes).
     **options
-        More arguments of the model's `fit`, such as `vocabulary`.
+        More arguments of the model's `fit`, such as `vocabulary`. The `embeddings` of a Dask array
+        are a Dask array, too; those of a store lie in it.
 
     Returns
     -------
@@ -102,7 +103,8 @@ def fit(
                 place = tempfile.TemporaryDirectory(
                     dir=os.path.dirname(folder), prefix="ldsm-rows-"
                 )
-                rows = _stored(client, rows, labels, until_end.enter_context(place))
+                parts = (rows, labels, options.pop("embeddings", None))
+                rows = _stored(client, *parts, until_end.enter_context(place))
                 labels = None
         return estimator.fit(rows, labels, callback=callback, checkpoint_dir=folder, **options)
 
@@ -125,13 +127,19 @@ def _estimator(model: Any, rows: Any, *, of_texts: bool) -> LdSMClassifier | Tex
     return TextTagger(classifier) if of_texts else classifier
 
 
-def _stored(client: Client, X: Any, Y: Any, folder: str) -> Dataset:
-    """The rows of two arrays of Dask as a store in a folder."""
+def _stored(client: Client, X: Any, Y: Any, embeddings: Any, folder: str) -> Dataset:
+    """The rows of arrays of Dask as a store in a folder."""
     check_label_array(Y)
+    if embeddings is not None and not is_collection(embeddings):
+        raise ValueError(
+            f"The embeddings of an array of Dask must be one, too. Got {type(embeddings).__name__}."
+        )
 
     def chunks() -> Iterator[Dataset]:
-        for x, y in partitions(client, X, Y):
-            yield Dataset(sp.csr_array(x, dtype=np.float32), sp.csr_array(y, dtype=np.int32))
+        given = (X, Y) if embeddings is None else (X, Y, embeddings)
+        for x, y, *dense in partitions(client, *given):
+            own = sp.csr_array(x, dtype=np.float32), sp.csr_array(y, dtype=np.int32)
+            yield Dataset(*own, embeddings=dense[0] if dense else None)
 
     save_store(chunks(), os.path.join(folder, "rows"))
     return open_store(os.path.join(folder, "rows"))

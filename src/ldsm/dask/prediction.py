@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial, reduce
 from operator import add
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -25,6 +25,7 @@ from .._storage.container import checksum
 from .._storage.paths import PathLike
 from .._storage.text_files import writing
 from .._trees.params import Number
+from .._wording import argument
 from ..datasets.dataset import Dataset, StoreLocation
 from ..datasets.store import check_same_store, open_located
 from ..evaluation import Evaluation
@@ -60,6 +61,7 @@ def predict(
     tail: float = 0.0,
     output_dir: PathLike | None = None,
     rows_per_task: int = ROWS,
+    encoder: Any = None,
     callback: ProgressCallback | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.float32]] | list[str]:
     """The k best labels of every row, as from the model's own `predict_topk`.
@@ -87,6 +89,9 @@ def predict(
         describes them. Repeating the call with the same folder skips the parts that exist.
     rows_per_task : int, default=16384
         Number of rows per task.
+    encoder : path, object or function, optional
+        The encoder of a tagger that was trained with one, as in `ldsm.load`: a path that every
+        worker sees, or what can be sent to workers. A store with embeddings needs none.
     callback : callable, optional
         Called with (rows done, total rows), a total of 0 if it is unknown.
 
@@ -104,15 +109,16 @@ def predict(
     """
     check_client(client)
     check_callback(callback)
-    estimator = _loaded(model, k, tail, rows_per_task)
+    estimator = _loaded(model, k, tail, rows_per_task, encoder)
     folder = None if output_dir is None else predictions_folder(output_dir)
     rows = opened(data, labels=None)
     if folder is None and isinstance(estimator, TextTagger) and _are_loose_texts(rows):
-        task = _TextsTask(os.path.abspath(model), checksum(model), int(k), float(tail))
+        _require_encoder(estimator)
+        task = _TextsTask(_ModelFile.of(model, encoder), int(k), float(tail))
         found = task.answers(client, rows, int(rows_per_task), callback)
         return classifier_of(estimator).classes_[found.columns], found.scores
     with stored(client, estimator, rows, labelled=False, output_dir=folder) as in_store:
-        job = _Job.of(model, estimator, in_store, k, tail, rows_per_task)
+        job = _Job.of(model, estimator, in_store, k, tail, rows_per_task, encoder)
         return _predicted(client, job, folder, callback)
 
 
@@ -129,7 +135,7 @@ def _predicted(
     if folder is None:
         parts = job.run(client, "prediction chunk", _top_columns, callback=callback)
         columns, scores = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        return classifier_of(load(job.path, verify=False)).classes_[columns], scores
+        return classifier_of(load(job.sources.model.path, verify=False)).classes_[columns], scores
     begin(folder, job.described())
     paths = {chunk: part_path(folder, chunk) for chunk in job.chunks()}
     kept = f"Finished parts are kept in {folder!r}: repeat the call to resume."
@@ -153,6 +159,7 @@ def evaluate(
     labels: Any = None,
     tail: float = 0.0,
     rows_per_task: int = ROWS,
+    encoder: Any = None,
     callback: ProgressCallback | None = None,
 ) -> dict[str, float]:
     """Metrics of a model on labelled rows, as in `ldsm.metrics.ranking_report`.
@@ -177,6 +184,9 @@ def evaluate(
         See `LdSMClassifier.predict_topk`.
     rows_per_task : int, default=16384
         Number of rows per task.
+    encoder : path, object or function, optional
+        The encoder of a tagger that was trained with one, as in `ldsm.load`: a path that every
+        worker sees, or what can be sent to workers. A store with embeddings needs none.
     callback : callable, optional
         Called with (rows done, total rows).
 
@@ -190,19 +200,19 @@ def evaluate(
     if isinstance(ks, str) or not isinstance(ks, Sequence) or not ks:
         fail("ks", ks, "a list of at least one integer >= 1")
     ks = [positive("ks", k) for k in ks]
-    estimator, work = _loaded(model, 1, tail, rows_per_task), partial(_sums, ks)
+    estimator, work = _loaded(model, 1, tail, rows_per_task, encoder), partial(_sums, ks)
     with stored(client, estimator, data, labels, labelled=True) as rows:
-        job = _Job.of(model, estimator, rows, 1, tail, rows_per_task, labelled=True)
+        job = _Job.of(model, estimator, rows, 1, tail, rows_per_task, encoder, labelled=True)
         # In the order of the rows, so that the same rows give exactly the same sums.
         total = reduce(add, job.run(client, "evaluation chunk", work, callback=callback))
     return total.report()
 
 
-def _loaded(model: PathLike, k: Any, tail: float, rows_per_task: Any) -> Estimator:
+def _loaded(model: PathLike, k: Any, tail: float, rows_per_task: Any, encoder: Any) -> Estimator:
     """The model of a file, once all numbers are checked."""
     if not isinstance(model, (str, os.PathLike)):
         fail("model", model, "the path of a model file")
-    estimator = load(model, verify=False)
+    estimator = load(model, verify=False, encoder=encoder)
     n_labels = classifier_of(estimator).model_.n_labels
     for name, value, most in (("k", k, n_labels), ("rows_per_task", rows_per_task, 2**31)):
         allowed = Number(1, most, integer=True)
@@ -212,16 +222,47 @@ def _loaded(model: PathLike, k: Any, tail: float, rows_per_task: Any) -> Estimat
     return estimator
 
 
+def _require_encoder(estimator: TextTagger) -> None:
+    fitted_text(estimator).require_encoder(f"Use {argument('encoder')}.")
+
+
 # -- the driver --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _ModelFile:
+    """A model, which every process loads once."""
+
+    path: str
+    checksum: str
+    # Of the model, if texts have to be encoded. A function is another one each time it arrives.
+    encoder: Any = field(compare=False)
+
+    @classmethod
+    def of(cls, model: PathLike, encoder: Any) -> _ModelFile:
+        if isinstance(encoder, (str, os.PathLike)):
+            encoder = os.path.abspath(encoder)
+        path = os.path.abspath(model)
+        return cls(path, checksum(path), encoder)
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """A model and rows, which every process opens once."""
+
+    model: _ModelFile
+    store: StoreLocation
+
+    def opened(self) -> _Opened:
+        with _opening:
+            return _opened(self)
 
 
 @dataclass(frozen=True)
 class _Job:
     """What to predict for which rows; holds only paths and numbers, so it is quick to send."""
 
-    path: str
-    checksum: str
-    store: StoreLocation
+    sources: _Sources
     n_rows: int
     k: int
     tail: float
@@ -237,6 +278,7 @@ class _Job:
         k: Any,
         tail: float,
         rows_per_task: Any,
+        encoder: Any,
         *,
         labelled: bool = False,
     ) -> _Job:
@@ -246,6 +288,8 @@ class _Job:
         if len(data) == 0:
             raise ValueError(f"The store {location.folder!r} has no rows to predict for.")
         check_kind(estimator, data, path)
+        if isinstance(estimator, TextTagger) and data.texts is not None:
+            _require_encoder(estimator)
         if labelled and not aligned:
             has_label_names(fitted.classes, data)  # raises if they cannot be compared
         if data.X is not None and data.n_features != fitted.n_features:
@@ -253,22 +297,14 @@ class _Job:
                 f"The store {location.folder!r} must have the {fitted.n_features} features of the "
                 f"model {path!r}. Got {data.n_features}."
             )
-        return cls(
-            path,
-            checksum(path),
-            location,
-            len(data),
-            int(k),
-            float(tail),
-            int(rows_per_task),
-            aligned,
-        )
+        sources = _Sources(_ModelFile.of(path, encoder), location)
+        return cls(sources, len(data), int(k), float(tail), int(rows_per_task), aligned)
 
     def described(self) -> dict[str, Any]:
         """What the predictions depend on, for the manifest of their folder."""
         return {
-            "model": self.checksum,
-            "store": self.store.identity,
+            "model": self.sources.model.checksum,
+            "store": self.sources.store.identity,
             "rows": self.n_rows,
             "k": self.k,
             "tail": self.tail,
@@ -283,11 +319,6 @@ class _Job:
         start = chunk * self.rows_per_task
         return slice(start, min(start + self.rows_per_task, self.n_rows))
 
-    def opened(self) -> _Opened:
-        """The model and the rows, opened once per process."""
-        with _opening:
-            return _opened(self.path, self.checksum, self.store)
-
     def run(
         self,
         client: Client,
@@ -299,8 +330,8 @@ class _Job:
         kept: str = "",
     ) -> list[Answer]:
         """The answers for all chunks that are not done, in order."""
-        same_store = partial(check_same_store, self.store)
-        same_model = partial(check_model, self.path, self.checksum)
+        same_store = partial(check_same_store, self.sources.store)
+        same_model = partial(check_model, self.sources.model.path, self.sources.model.checksum)
         check_workers(client, [same_store, same_model, *checks])
         chunks = [chunk for chunk in self.chunks() if chunk not in set(done)]
         n_done = sum(_length(self.rows(chunk)) for chunk in done)
@@ -328,14 +359,14 @@ class _Opened(NamedTuple):
 
 
 @lru_cache(maxsize=1)  # a process works for one model at a time
-def _opened(path: str, expected: str, store: StoreLocation) -> _Opened:
-    return _Opened(_model(path, expected), open_located(store))
+def _opened(sources: _Sources) -> _Opened:
+    return _Opened(_model(sources.model), open_located(sources.store))
 
 
 @lru_cache(maxsize=1)
-def _model(path: str, expected: str) -> Estimator:
-    check_model(path, expected)
-    return load(path)
+def _model(file: _ModelFile) -> Estimator:
+    check_model(file.path, file.checksum)
+    return load(file.path, encoder=file.encoder)
 
 
 class _Found(NamedTuple):
@@ -349,14 +380,13 @@ class _Found(NamedTuple):
 class _TextsTask:
     """Predicts for a chunk of texts."""
 
-    path: str
-    checksum: str
+    file: _ModelFile
     k: int
     tail: float
 
     def __call__(self, texts: Packed, control: Control) -> _Found:
         with _opening:
-            estimator = _model(self.path, self.checksum)
+            estimator = _model(self.file)
         rows = fitted_text(estimator).rows(unpacked_texts(texts))
         model = classifier_of(estimator).model_
         return _Found(*model.top_columns(rows, self.k, tail=self.tail, n_jobs=1))
@@ -367,7 +397,7 @@ class _TextsTask:
         """Those for all texts, which are read while workers predict for earlier ones."""
         chunks = map(packed_texts, in_chunks(texts_of(client, rows), at_once))
         found, done = list[_Found](), 0
-        with exchange(client, [partial(check_model, self.path, self.checksum)]) as folder:
+        with exchange(client, [partial(check_model, self.file.path, self.file.checksum)]) as folder:
             executor = DaskExecutor(client, folder)
             for some in executor.stream(self, chunks, name="prediction chunk"):
                 found.append(some)
@@ -394,7 +424,7 @@ class _BlockTask(Generic[Answer]):
 
 
 def _top_columns(job: _Job, chunk: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    opened = job.opened()
+    opened = job.sources.opened()
     # One thread: each of a worker's threads has its own task.
     return opened.model.top_columns(opened.rows(job.rows(chunk)), job.k, tail=job.tail, n_jobs=1)
 
@@ -406,18 +436,18 @@ def _write(folder: str, job: _Job, chunk: int) -> None:
 
 
 def _sums(ks: Sequence[int], job: _Job, chunk: int) -> RankingSums:
-    opened, rows = job.opened(), job.rows(chunk)
+    opened, rows = job.sources.opened(), job.rows(chunk)
     truth = opened.data.select(rows).Y
     if not job.aligned:
-        truth = truth @ _alignment(job.path, job.checksum, job.store)
+        truth = truth @ _alignment(job.sources)
     evaluation = Evaluation.of_arrays(opened.model, opened.rows(rows), truth, n_jobs=1)
     return evaluation.sums(ks, tail=job.tail)
 
 
 @lru_cache(maxsize=1)
-def _alignment(path: str, expected: str, store: StoreLocation) -> sp.csr_array:
+def _alignment(sources: _Sources) -> sp.csr_array:
     """1 where a label of the store (row) is a label of the model (column)."""
-    opened = _opened(path, expected, store)
+    opened = sources.opened()
     model, n_labels, names = opened.model, opened.data.n_labels, opened.data.label_names
     each = sp.eye_array(n_labels, format="csr", dtype=np.int32)
     # Always by name, even for numbers: model and store may have different numbers of labels.

@@ -43,6 +43,26 @@ class Unseen:
         return text
 
 
+def new_columns(
+    n_before: int,
+    names: Sequence[str] | None,
+    n_columns: int,
+    train_names: Sequence[str] | None,
+    kind: str,
+) -> NDArray[np.int64]:
+    """The column of the training set for each column, by name or by number; -1 for none."""
+    if (names is None) != (train_names is None):
+        raise ValueError(f"Both data sets or neither must have {kind}. Only one has them.")
+    if names is None or train_names is None:
+        mapping = np.arange(n_before)
+        mapping[mapping >= n_columns] = -1
+        return mapping
+    column = {name: i for i, name in enumerate(train_names)}
+    if len(column) != len(train_names) or len(set(names)) != len(names):
+        raise ValueError(f"{kind} must be unique to be aligned. A name occurs twice.")
+    return np.array([column.get(name, -1) for name in names], dtype=np.int64)
+
+
 def align_columns(
     matrix: Any,
     names: Sequence[str] | None,
@@ -51,17 +71,7 @@ def align_columns(
     kind: str,
 ) -> tuple[Any, dict[Any, int], NDArray[np.int64]]:
     """The aligned matrix, the occurrences in dropped columns, and their number per row."""
-    if (names is None) != (train_names is None):
-        raise ValueError(f"Both data sets or neither must have {kind}. Only one has them.")
-    if names is None or train_names is None:
-        mapping = np.arange(matrix.shape[1])
-        mapping[mapping >= n_columns] = -1
-        names = train_names = range(matrix.shape[1])  # type: ignore[assignment]
-    else:
-        column = {name: i for i, name in enumerate(train_names)}
-        if len(column) != len(train_names) or len(set(names)) != len(names):
-            raise ValueError(f"{kind} must be unique to be aligned. A name occurs twice.")
-        mapping = np.array([column.get(name, -1) for name in names], dtype=np.int64)
+    mapping = new_columns(matrix.shape[1], names, n_columns, train_names, kind)
     if (mapping == np.arange(matrix.shape[1])).all():  # unchanged, so a mapped matrix stays mapped
         if matrix.shape[1] != n_columns:
             matrix = csr(matrix.indptr, matrix.indices, matrix.data, n_columns)
@@ -70,4 +80,5 @@ def align_columns(
     counts = np.bincount(matrix.indices, minlength=matrix.shape[1])
     gone = np.flatnonzero((mapping < 0) & (counts > 0))
     lost = np.diff(matrix.indptr).astype(np.int64) - np.diff(aligned.indptr)
-    return aligned, {names[i]: int(counts[i]) for i in gone.tolist()}, lost  # type: ignore[index]
+    called: Sequence[Any] = range(matrix.shape[1]) if names is None else names
+    return aligned, {called[i]: int(counts[i]) for i in gone.tolist()}, lost

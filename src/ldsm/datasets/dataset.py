@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.dense_rows import LabelVectors, dense_rows, label_vectors
 from .._arrays.features import feature_matrix
 from .._arrays.matrices import label_csr, label_matrix, take_rows
 from .._storage.strings import Strings
 from .._wording import warn
-from .alignment import Unseen, align_columns
+from .alignment import Unseen, align_columns, new_columns
 from .documents.document import Document, fit_words
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ class SubWordForm(NamedTuple):
     indexed: bool  # whether texts have all of them, or only those of the labels' names
 
 
+class EncoderForm(NamedTuple):
+    """What is known of an encoder without it: a name, and its vectors of fixed texts."""
+
+    name: str
+    probes: NDArray[np.int16]
+
+
 class TextForm(NamedTuple):
     """How features were made from texts, without the words."""
 
@@ -52,6 +60,7 @@ class TextForm(NamedTuple):
     bigrams: BigramForm | None = None
     sub_words: SubWordForm | None = None
     head_words: int = 0  # number of first words of longer texts that count several times
+    encoder: EncoderForm | None = None  # of the embeddings
 
     @property
     def n_bigrams(self) -> int:
@@ -86,6 +95,11 @@ class Dataset:
     reading : mapping of str to JSON values, optional
         The options with which ``ldsm convert`` read the file, such as its text field. A model
         trained on the store by ``ldsm train`` reads other files with the same options.
+    embeddings : matrix of shape (n_rows, n_dimensions), optional
+        A dense vector for each row, beside `X`; see `LdSMClassifier.fit`. Rounded to whole numbers
+        and scaled to one length.
+    label_embeddings : mapping of label names to vectors, optional
+        Vectors of the labels' names, by the same encoder; of their numbers if they have no names.
 
     Attributes
     ----------
@@ -114,6 +128,8 @@ class Dataset:
     text_form: TextForm | None = None
     label_synonyms: Mapping[str, Sequence[str]] | None = None
     reading: Mapping[str, Any] | None = None
+    embeddings: Any = None
+    label_embeddings: Any = None
     # Not an argument of `replace`, so that changed rows never refer to the store of the old ones.
     store: StoreLocation | None = field(default=None, init=False)
 
@@ -137,6 +153,22 @@ class Dataset:
                 raise ValueError(f"{name} must have {columns} entries. Got {len(names)}.")
             if not isinstance(names, Strings):
                 object.__setattr__(self, name, [str(item) for item in names])
+        self._check_embeddings()
+
+    def _check_embeddings(self) -> None:
+        """Keep embeddings in the form that a fit reads; a ValueError for those of another kind."""
+        if self.embeddings is not None:
+            if self.X is None:
+                raise ValueError("embeddings need X beside them. Got texts.")
+            object.__setattr__(self, "embeddings", dense_rows(self.embeddings, len(self)))
+        if self.label_embeddings is not None and self.embeddings is None:
+            raise ValueError("label_embeddings need embeddings of the rows. Got None.")
+        if not isinstance(self.label_embeddings, LabelVectors | None):
+            names = range(self.n_labels) if self.label_names is None else list(self.label_names)
+            vectors = label_vectors(
+                self.label_embeddings, np.array(names, dtype=object), width=self.embeddings.width
+            )
+            object.__setattr__(self, "label_embeddings", vectors)
 
     @classmethod
     def from_texts(
@@ -225,6 +257,7 @@ class Dataset:
             X=None if self.X is None else take_rows(self.X, chosen),
             Y=take_rows(self.Y, chosen),
             texts=None if self.texts is None else [self.texts[i] for i in chosen.tolist()],
+            embeddings=None if self.embeddings is None else self.embeddings.take(chosen),
         )
 
     def split(self, validation: float = 0.1, seed: int = 0) -> tuple[Dataset, Dataset]:
@@ -320,8 +353,19 @@ class Dataset:
             X, unseen_features, _ = align_columns(
                 self.X, self.feature_names, train.n_features, train.feature_names, "feature_names"
             )
+        vectors = self.label_embeddings
+        if vectors is not None:
+            column = new_columns(
+                self.n_labels, self.label_names, train.n_labels, train.label_names, "label_names"
+            )
+            vectors = vectors.in_columns(column)
         aligned = replace(
-            self, X=X, Y=Y, feature_names=train.feature_names, label_names=train.label_names
+            self,
+            X=X,
+            Y=Y,
+            feature_names=train.feature_names,
+            label_names=train.label_names,
+            label_embeddings=vectors,
         )
         return aligned, Unseen(unseen_labels, unseen_features, dropped)
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.dense_rows import MOST_DIMENSIONS, DenseRows, LabelVectors
 from .._arrays.matrices import MAX_COLUMNS, csr, label_csr
 from .._storage.array_file import ArrayFile, map_array
 from .._storage.atomic import is_temporary
@@ -33,7 +34,7 @@ from .._storage.manifest import (
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
 from .._wording import argument
-from .dataset import BigramForm, Dataset, StoreLocation, SubWordForm, TextForm
+from .dataset import BigramForm, Dataset, EncoderForm, StoreLocation, SubWordForm, TextForm
 
 _FORMAT = "ldsm-store"
 _VERSION = 2  # 1 was never released
@@ -57,6 +58,10 @@ _DTYPES = {
     "sub_words": "|u1",
     "sub_word_offsets": "<i8",
     "sub_word_idf": "<f4",
+    "embeddings": "<i2",
+    "label_embeddings": "<i2",
+    "embedded_labels": "<i8",
+    "encoder_probes": "<i2",
 }
 # File names have a random part, because new arrays are written next to the old ones.
 _ARRAY_FILE = re.compile(rf"({'|'.join(_DTYPES)})(\.[0-9a-f]{{8}})?\.npy")
@@ -181,6 +186,7 @@ class _Writer:
             or chunk.feature_names != first.feature_names
             or chunk.label_names != first.label_names
             or chunk.text_form is not first.text_form
+            or _width(chunk) != _width(first)
         ):
             raise ValueError("All chunks of a store must have the same names and kind of rows.")
         if chunk.texts is not None:
@@ -191,6 +197,8 @@ class _Writer:
             self._put_offsets("x_indptr", chunk.X.indptr, self._array("x_indices").length)
             self._array("x_indices").append(chunk.X.indices)
             self._array("x_values").append(chunk.X.data)
+            if chunk.embeddings is not None:
+                self._array("embeddings").append(chunk.embeddings.values.reshape(-1))
         self._put_offsets("y_indptr", chunk.Y.indptr, self._array("y_indices").length)
         self._array("y_indices").append(chunk.Y.indices)
         self.n_rows += len(chunk)
@@ -213,6 +221,12 @@ class _Writer:
         if form is not None and form.sub_words is not None:
             self._put_strings("sub_words", "sub_word_offsets", form.sub_words.words)
             self._array("sub_word_idf").append(form.sub_words.idf)
+        if (vectors := self.first.label_embeddings) is not None:
+            self._array("label_embeddings").append(vectors.rows.values.reshape(-1))
+            self._array("embedded_labels").append(vectors.labels)
+        encoder = None if form is None else form.encoder
+        if encoder is not None:
+            self._array("encoder_probes").append(encoder.probes.reshape(-1))
         meta: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -224,6 +238,8 @@ class _Writer:
             **({} if form is None else {"text": dict(form.settings)}),
             **({"indexed_sub_words": form.sub_words.indexed} if form and form.sub_words else {}),
             **({"head_words": form.head_words} if form and form.head_words else {}),
+            **({"dimensions": _width(self.first)} if _width(self.first) else {}),
+            **({} if encoder is None else {"encoder": encoder.name}),
             "arrays": {name: array.finish() for name, array in self.arrays.items()},
         }
         self.meta = meta
@@ -289,6 +305,8 @@ class _Reader:
             source=self.meta["source"],
             text_form=self._text_form(),
             reading=self.meta.get("reading"),
+            embeddings=self._embeddings("embeddings", rows),
+            label_embeddings=self._label_embeddings(labels),
         )
         object.__setattr__(data, "store", self.location)
         return data
@@ -305,7 +323,8 @@ class _Reader:
             bigrams = BigramForm(*(self._array(f"pair_{name}") for name in BigramForm._fields))
             if len(set(map(len, bigrams))) > 1 or len(bigrams.first) > self.meta["features"]:
                 raise self._damaged("the arrays of its bigrams differ in size")
-        return TextForm(settings, idf, bigrams, self._sub_words(), self.meta.get("head_words", 0))
+        head_words = self.meta.get("head_words", 0)
+        return TextForm(settings, idf, bigrams, self._sub_words(), head_words, self._encoder())
 
     def _sub_words(self) -> SubWordForm | None:
         if "sub_word_idf" not in self.meta["arrays"]:
@@ -318,6 +337,37 @@ class _Reader:
         if words is None:
             raise self._damaged("its sub-words are missing")
         return SubWordForm(words, idf, indexed)
+
+    def _embeddings(self, name: str, rows: int | None = None) -> DenseRows | None:
+        """Dense rows, however many if their number is not given; None if there are none."""
+        if name not in self.meta["arrays"]:
+            return None
+        values, width = self._array(name), self.meta.get("dimensions", 0)
+        if not 1 <= width <= MOST_DIMENSIONS or len(values) != width * (
+            len(values) // width if rows is None else rows
+        ):
+            raise self._damaged(f"{name} does not have the size of its rows")
+        found = DenseRows(values.reshape(-1, width))
+        if self.verify and not found.are_short:
+            raise self._damaged(f"{name} has rows that are too long")
+        return found
+
+    def _label_embeddings(self, n_labels: int) -> LabelVectors | None:
+        if (found := self._embeddings("label_embeddings")) is None:
+            return None
+        labels = self._array("embedded_labels")
+        ascend = (labels[1:] > labels[:-1]).all()
+        if len(labels) != found.n_rows or not ascend or not _within(labels, n_labels):
+            raise self._damaged("embedded_labels does not match its labels")
+        return LabelVectors(labels, found)
+
+    def _encoder(self) -> EncoderForm | None:
+        if (probes := self._embeddings("encoder_probes")) is None:
+            return None
+        name = self.meta.get("encoder")
+        if type(name) is not str:
+            raise self._damaged("its encoder has no name")
+        return EncoderForm(name, probes.values)
 
     def _damaged(self, reason: str) -> ValueError:
         return ValueError(f"The store {printable(self.folder)} is damaged: {reason}.")
@@ -366,8 +416,16 @@ class _Reader:
         return Strings(data, self._offsets(offset_name, length, len(data)))
 
     def _check_range(self, name: str, indices: NDArray[Any], limit: int) -> None:
-        if self.verify and len(indices) and not 0 <= indices.min() <= indices.max() < limit:
+        if self.verify and not _within(indices, limit):
             raise self._damaged(f"{name} holds numbers outside [0, {limit})")
+
+
+def _within(numbers: NDArray[Any], limit: int) -> bool:
+    return len(numbers) == 0 or bool(0 <= numbers.min() <= numbers.max() < limit)
+
+
+def _width(data: Dataset) -> int:
+    return 0 if data.embeddings is None else int(data.embeddings.width)
 
 
 @contextmanager
@@ -417,6 +475,7 @@ def _well_formed(meta: dict[str, Any]) -> bool:
         if not match or match[1] != name:
             return False
     numbers = [meta.get(key) for key in ("rows", "features", "labels")]
+    numbers.append(meta.get("dimensions", 0))
     for array in arrays.values():
         numbers += [array.get(key) for key in ("length", "crc32", "crc32_ends")]
     if not all(type(number) is int and 0 <= number < 2**60 for number in numbers):

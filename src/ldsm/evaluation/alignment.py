@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._features.blocks import Blocks
-from .._model.inputs import new_rows
+from .._model.inputs import new_rows, own_embeddings
 from ..classifier import LdSMClassifier
 from ..datasets.alignment import Unseen
 from ..datasets.dataset import Dataset
@@ -97,4 +97,5 @@ def model_rows(estimator: Estimator, data: Dataset, name: object = "") -> Blocks
         X = X[:, :width]
     elif X.shape[1] < width:
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
-    return new_rows(classifier_of(estimator), X)
+    classifier = classifier_of(estimator)
+    return new_rows(classifier, X, own_embeddings(classifier.model_, data, None))

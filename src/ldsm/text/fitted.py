@@ -177,10 +177,11 @@ class FittedText(NamedTuple):
         return map(self.blocks, in_chunks(read_texts(texts), CHUNK), count(0, CHUNK))
 
     def _made(self, data: Dataset) -> Blocks:
-        """Features that were made earlier; a ValueError if the model also needs the texts."""
+        """Features that were made earlier; a ValueError if some that the model needs are not."""
+        dense = None
         if self.encoder is not None and self.classifier.model_.reads_dense:
-            raise self.encoder.needs_texts(data)
-        return made_blocks(self.features, data)
+            dense = self.encoder.made_earlier(data)
+        return made_blocks(self.features, data).with_dense(dense)
 
     def with_tags(self, texts: Any, tags: Any) -> tuple[Blocks, list[list[str]]]:
         """The features of documents, and their tags."""

@@ -54,9 +54,10 @@ def learned_text(
     check_can_learn(model)
     with out_of_memory("learn new documents"):
         made = pairs if isinstance(pairs, Dataset) else None
+        encoder = fitted.encoder if model.reads_dense else None
         if isinstance(pairs, Dataset):
-            if fitted.encoder is not None and model.reads_dense:
-                raise fitted.encoder.needs_texts(made)
+            if encoder is not None:
+                dense = encoder.made_earlier(pairs)
             pairs = (("", tags) for tags in tags_of(pairs))
         collector = TagCollector(pairs)
         texts = list(collector.texts())
@@ -72,11 +73,17 @@ def learned_text(
             if new_words:
                 features = _with_new_words(features, texts, model, fitted.classifier.n_jobs)
             x, features, fresh = _counted_in(features, texts, labels, before, n_before)
-        if fitted.encoder is not None and model.reads_dense:
-            x = x.with_dense(fitted.encoder.rows(texts))
+        if encoder is not None:
             new = [name for name in labels.classes.tolist() if name not in model.columns]
-            rows = fitted.encoder.label_vectors([[name] for name in new])
-            vectors = dict(zip(new, rows.values, strict=True))
+            if made is None:
+                dense = encoder.rows(texts)
+                vectors = dict(
+                    zip(new, encoder.label_vectors([[its] for its in new]).values, strict=True)
+                )
+            elif made.label_embeddings is not None:
+                known = made.label_embeddings.by_name(made.label_names or ())
+                vectors = {name: known[name] for name in new if name in known}
+            x = x.with_dense(dense)
         if more := x.main.n_features - model.layout[MAIN]:
             model = with_words(model, more)
         model = learned(

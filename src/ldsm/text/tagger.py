@@ -191,6 +191,7 @@ class TextTagger(BaseEstimator):  # type: ignore[misc]
             encoder = Encoder.of(self.encoder, classifier.n_jobs).fitted()
         if has_made_features(texts) and tags is None:
             _check_made_features(self, texts, vocabulary)
+            encoder = _made_encoder(texts, encoder)
             corpus = made_corpus(texts, self.min_tag_count)
         else:
             if isinstance(texts, Dataset) and vocabulary is None:
@@ -704,14 +705,31 @@ def _check_made_features(tagger: TextTagger, data: Dataset, vocabulary: Any) -> 
             "A vocabulary needs texts, because it determines which sub-words are features. "
             f"Got {data!r}, which already has features."
         )
-    for name in ("vectorizer", "encoder"):
-        if getattr(tagger, name) is not None:
-            raise ValueError(f"The texts are already vectorized: {name} must be None.")
+    if tagger.vectorizer is not None:
+        raise ValueError("The texts are already vectorized: vectorizer must be None.")
+    if tagger.encoder is not None and data.embeddings is None:
+        raise ValueError(
+            "The texts are already vectorized, without an encoder: encoder must be "
+            "None, or vectorize them with it: `ldsm convert --vectorize --encoder PATH`."
+        )
     for name in given_words(tagger.get_params(deep=False)):
         raise ValueError(
             f"The texts are already vectorized: {name} must have its default. "
             f"Got {getattr(tagger, name)!r}."
         )
+
+
+def _made_encoder(data: Dataset, given: FittedEncoder | None) -> FittedEncoder | None:
+    """The encoder of embeddings that were made earlier; an error if another one is given."""
+    form = None if data.text_form is None else data.text_form.encoder
+    if form is None:
+        if data.embeddings is not None:
+            raise ValueError(f"The embeddings of {data!r} must come with their encoder's form.")
+        return None
+    if given is None:
+        return FittedEncoder.of(form)
+    given.check_same(FittedEncoder.of(form))
+    return given
 
 
 def _warn_of_unseen_tags(classifier: LdSMClassifier) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from .._arrays.dense_rows import LabelVectors
 from .._arrays.features import feature_arrays
 from .._arrays.labels import label_arrays
 from .._execution.executor import ProgressCallback
+from .._execution.scratch import Scratch
 from .._features.blocks import Blocks
-from .._features.dense import LabelVectors
 from .._features.training_rows import TrainingRows
 from .._storage.paths import PathLike, printable
 from .._storage.strings import Strings
@@ -65,7 +67,8 @@ def read_corpus(
 
     texts = collector.texts()
     if encoder is not None:
-        encoded = EncodedTexts(encoder, callback)
+        scratch = None if memory_limit is None else Scratch(tempfile.gettempdir())
+        encoded = EncodedTexts(encoder, callback, scratch)
         texts = encoded.passing(texts)
     blocks, features = learn_features(
         vectorizer,
@@ -91,7 +94,7 @@ def read_corpus(
     )
     if encoder is not None:
         shown = [called.get(name, (name,)) for name in names]
-        vectors = LabelVectors(np.arange(len(names)), encoder.label_vectors(shown))
+        vectors = _vectors_of(shown, encoder)
         rows = replace(rows, blocks=blocks.with_dense(encoded.rows()), label_vectors=vectors)
     learned = set(names)
     return Corpus(rows, features, rare, {tag: its for tag, its in groups.items() if tag in learned})
@@ -103,15 +106,36 @@ def vectorized(
     *,
     with_parts: Callable[[int], bool],
     n_jobs: int | None = None,
+    encoder: FittedEncoder | None = None,
 ) -> Dataset:
     """Documents as features that a store can keep, and that a tagger can be fitted on."""
     collector = TagCollector(documents)
+    texts = collector.texts()
+    if encoder is not None:
+        encoded = EncodedTexts(encoder)
+        texts = encoded.passing(texts)
     blocks, features = learn_features(
-        vectorizer, collector.texts(), n_jobs, with_parts=with_parts, label_names=collector.names
+        vectorizer, texts, n_jobs, with_parts=with_parts, label_names=collector.names
     )
     Y, names, _ = collector.matrix(1)
     X, columns = blocks.joined().matrix(), Strings.pack(features.names)
-    return Dataset(X, Y, label_names=names, feature_names=columns, text_form=kept_form(features))
+    form = kept_form(features)
+    if encoder is None:
+        return Dataset(X, Y, label_names=names, feature_names=columns, text_form=form)
+    return Dataset(
+        X,
+        Y,
+        label_names=names,
+        feature_names=columns,
+        text_form=form._replace(encoder=encoder.form),
+        embeddings=encoded.rows(),
+        label_embeddings=_vectors_of([[name] for name in names], encoder),
+    )
+
+
+def _vectors_of(names: Sequence[Sequence[str]], encoder: FittedEncoder) -> LabelVectors:
+    """The vectors of all labels, from the names of each."""
+    return LabelVectors(np.arange(len(names)), encoder.label_vectors(names))
 
 
 def made_corpus(data: Dataset, min_tag_count: int) -> Corpus:
@@ -125,13 +149,23 @@ def made_corpus(data: Dataset, min_tag_count: int) -> Corpus:
     rare = dict(zip(names[~kept].tolist(), counts[~kept].tolist(), strict=True))
     _check_tags(names[kept], rare, len(data), min_tag_count)
     if rare:
-        data = replace(data, Y=data.Y[:, kept], label_names=names[kept].tolist())
+        vectors = data.label_embeddings
+        if vectors is not None:
+            vectors = vectors.in_columns(np.where(kept, np.cumsum(kept) - 1, -1))
+        data = replace(
+            data,
+            Y=data.Y[:, kept],
+            label_names=names[kept].tolist(),
+            label_embeddings=vectors,
+        )
+    blocks = features.layout.split(feature_arrays(data.X)).apart_from(data.X)
     rows = TrainingRows(
-        features.layout.split(feature_arrays(data.X)).apart_from(data.X),
+        blocks.with_dense(data.embeddings),
         label_arrays(data.Y, data.label_names),
         store=data.store,
         sub_word_form=features.sub_words,
         label_synonyms=data.label_synonyms,
+        label_vectors=data.label_embeddings,
     )
     return Corpus(rows, features, rare, {})
 
@@ -169,13 +203,36 @@ def has_made_features(texts: Any) -> TypeGuard[Dataset]:
     return isinstance(texts, Dataset) and texts.text_form is not None
 
 
-def vectorized_by(features: TextFeatures) -> Callable[[Dataset], Dataset]:
-    """A function that turns the texts of a Dataset into these features, as a store keeps them."""
+def vectorized_by(
+    features: TextFeatures, encoder: FittedEncoder | None = None
+) -> Callable[[Dataset], Dataset]:
+    """A function that turns the texts of a Dataset into these features, as a store keeps them.
+
+    It takes one chunk of a Dataset after the other.
+    """
     form, names = kept_form(features), Strings.pack(features.names)
+    if encoder is not None:
+        form = form._replace(encoder=encoder.form)
+    n_before, vectors = 0, None
 
     def vectorize(data: Dataset) -> Dataset:
-        X = features.blocks(list(data.texts or ())).joined().matrix()
-        return replace(data, X=X, texts=None, feature_names=names, text_form=form)
+        nonlocal n_before, vectors
+        texts = list(data.texts or ())
+        X, dense = features.blocks(texts).joined().matrix(), None
+        if encoder is not None:
+            dense = encoder.rows(texts, n_before)
+            if vectors is None:
+                vectors = _vectors_of([[name] for name in data.label_names or ()], encoder)
+        n_before += len(texts)
+        return replace(
+            data,
+            X=X,
+            texts=None,
+            feature_names=names,
+            text_form=form,
+            embeddings=dense,
+            label_embeddings=vectors,
+        )
 
     return vectorize
 

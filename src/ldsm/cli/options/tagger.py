@@ -94,11 +94,11 @@ class TaggerOptions(WordOptions):
         """The estimator for the rows of `name`; None stands for documents read one by one."""
         if rows is None or rows.texts is not None:
             return self.tagger(params, encoder)
-        if encoder is not None:
-            raise wrong_use(f"{name} holds features, not texts.", "--encoder")
         if rows.text_form is not None:
             WordOptions(self.words).refuse(f"{name} already holds features.")
-            return self.tagger(params)
+            return self.tagger(params, encoder)
+        if encoder is not None:
+            raise wrong_use(f"{name} holds features, not texts.", "--encoder")
         self.refuse(f"{name} holds features, not texts.")
         return LdSMClassifier(**params)
 

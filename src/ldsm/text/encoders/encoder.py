@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..._arrays.dense_rows import MOST_DIMENSIONS, UNIT, DenseRows, dense_rows
 from ..._execution.executor import ProgressCallback
-from ..._features.dense import MOST_DIMENSIONS, UNIT, DenseRows, dense_rows
+from ..._execution.scratch import GrowingArray, Scratch
 from ..._wording import argument
+from ...datasets.dataset import Dataset, EncoderForm
 from .onnx import OnnxEncoder
 
 BATCH = 256  # texts encoded together
@@ -130,14 +133,28 @@ class FittedEncoder:
         """The number of dimensions."""
         return int(self.probes.shape[1])
 
+    @classmethod
+    def of(cls, form: EncoderForm) -> FittedEncoder:
+        """The encoder of a store, without itself."""
+        return cls(form.name, form.probes)
+
+    @property
+    def form(self) -> EncoderForm:
+        """What a store keeps."""
+        return EncoderForm(self.name, self.probes)
+
     def given(self, encoder: Any, n_jobs: int | None = None) -> FittedEncoder:
         """With the encoder itself; a ValueError for another one than in training."""
-        other = Encoder.of(encoder, n_jobs)
-        found = other.fitted()
+        found = Encoder.of(encoder, n_jobs).fitted()
+        self.check_same(found)
+        return replace(self, encoder=found.encoder)
+
+    def check_same(self, found: FittedEncoder) -> None:
+        """Raise a ValueError for another encoder."""
         if found.width != self.width:
             raise ValueError(
                 f"The model was trained with the encoder {self.name!r}, whose vectors have "
-                f"{self.width:,} numbers. Those of {other.name!r} have {found.width:,}."
+                f"{self.width:,} numbers. Those of {found.name!r} have {found.width:,}."
             )
         ours, theirs = self.probes.astype(np.float64), found.probes.astype(np.float64)
         cosines = (ours * theirs).sum(axis=1) / UNIT**2
@@ -145,10 +162,9 @@ class FittedEncoder:
         cosines[~ours.any(axis=1) & ~theirs.any(axis=1)] = 1.0
         if cosines.min() < _SAME:
             raise ValueError(
-                f"The model was trained with another encoder, {self.name!r}: {other.name!r} gives "
+                f"The model was trained with another encoder, {self.name!r}: {found.name!r} gives "
                 f"other vectors for the same texts (cosine {cosines.min():.2f})."
             )
-        return replace(self, encoder=other)
 
     def rows(self, texts: Sequence[str], first: int = 0) -> DenseRows:
         """The vectors of texts; a ValueError if the encoder itself is missing."""
@@ -158,17 +174,25 @@ class FittedEncoder:
         """For each label, the mean of the vectors of its names."""
         every = [name for its in names for name in its]
         rows = self._encoder.rows(every, self.width, what="the label name")
-        groups = np.repeat(np.arange(len(names)), [len(its) for its in names])
-        sums = np.zeros((len(names), self.width))
-        np.add.at(sums, groups, rows.values)
+        lengths = np.array([len(its) for its in names], dtype=np.int64)
+        if (lengths == 1).all():
+            return rows
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        groups = sp.csr_array((np.ones(len(every)), np.arange(len(every)), ends))
+        sums = groups @ rows.values.astype(np.float64)
         return dense_rows(sums, len(names))
 
-    def needs_texts(self, given: object) -> ValueError:
-        """The error for features that were made from texts earlier."""
-        return ValueError(
-            f"The model needs texts for its encoder, {self.name!r}. Got {given!r}, which holds "
-            "features."
-        )
+    def made_earlier(self, data: Dataset) -> DenseRows:
+        """The vectors of texts that were encoded earlier; a ValueError if they are not there."""
+        encoder = None if data.text_form is None else data.text_form.encoder
+        if data.embeddings is None or encoder is None:
+            raise ValueError(
+                f"The model needs texts for its encoder, {self.name!r}, or their embeddings by it. "
+                f"Got {data!r}, which holds features alone."
+            )
+        self.check_same(FittedEncoder.of(encoder))
+        rows: DenseRows = data.embeddings
+        return rows
 
     def missing(self, remedy: str) -> ValueError:
         """The error for a model without its encoder; `remedy` says how to give it."""
@@ -185,14 +209,19 @@ class FittedEncoder:
 
 
 class EncodedTexts:
-    """Passes texts on and keeps their vectors.
+    """Passes texts on and keeps their vectors, in a file if there is a place for it.
 
     The callback gets the number of texts so far, and 0, because the number of all may be unknown.
     """
 
-    def __init__(self, encoder: FittedEncoder, callback: ProgressCallback | None) -> None:
+    def __init__(
+        self,
+        encoder: FittedEncoder,
+        callback: ProgressCallback | None = None,
+        scratch: Scratch | None = None,
+    ) -> None:
         self._encoder, self._callback = encoder, callback
-        self._rows: list[DenseRows] = []
+        self._values = GrowingArray(np.int16, scratch)
         self._n_done = 0
 
     def passing(self, texts: Iterable[str]) -> Iterator[str]:
@@ -208,10 +237,10 @@ class EncodedTexts:
 
     def rows(self) -> DenseRows:
         """The vectors of all texts."""
-        return DenseRows.stacked(self._rows)
+        return DenseRows(self._values.whole().reshape(-1, self._encoder.width))
 
     def _encode(self, batch: list[str]) -> None:
-        self._rows.append(self._encoder.rows(batch, self._n_done))
+        self._values.append(self._encoder.rows(batch, self._n_done).values.reshape(-1))
         self._n_done += len(batch)
         if self._callback is not None:
             self._callback(self._n_done, 0)
