@@ -14,6 +14,7 @@ from distributed import Client, WorkerPlugin
 import ldsm.dask
 from dask_clusters import N_TREES, Failing, Spoilt, cluster, remote_cluster, small, trees_in
 from ldsm import TextTagger, _core, datasets
+from ldsm._execution import scratch
 from ldsm._storage.tasks import kept_results, sharing
 from ldsm.dask import ClusterError, executor, running, tasks, workers
 from ldsm.text.counts import learned_words
@@ -225,6 +226,20 @@ def test_full_disk_of_the_driver(tmp_path, monkeypatch):
         with pytest.raises(ClusterError, match=message):
             ldsm.dask.fit(client, X.X, X.Y, small(), tmp_path / "trees")
     assert not list((tmp_path / "trees").glob(".*"))
+
+
+def test_full_disk_while_words_are_joined(tmp_path, monkeypatch):
+    def full(descriptor, data, at):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(scratch, "write_all", full)
+    with cluster(1) as client:
+        message = (
+            r"driver could not write: .*No space left on .*words'.*parts are kept in '.*trees'"
+        )
+        with pytest.raises(ClusterError, match=message):
+            ldsm.dask.fit(client, *make_corpus(600), small(), tmp_path / "trees")
+    assert [path.name for path in (tmp_path / "trees").iterdir()] == ["words"]
 
 
 class FullDisk(WorkerPlugin):

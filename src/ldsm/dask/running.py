@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -46,8 +47,13 @@ def running_on_workers(
             else f"Finished trees and parts are kept in {folder!r}: the same fit continues from "
             "there, with or without Dask."
         )
-        with running_on(DaskExecutor(client, folder, kept)):
-            yield folder
+        try:
+            with running_on(DaskExecutor(client, folder, kept)):
+                yield folder
+        except OSError as error:
+            if isinstance(error, ClusterError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise ClusterError(f"The driver could not write: {error}. {kept}".rstrip()) from error
 
 
 def _place(folder: PathLike | None) -> AbstractContextManager[PathLike]:
