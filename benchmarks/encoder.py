@@ -6,7 +6,7 @@
 The vectors of texts and labels are computed once and kept in the output folder, so all times are
 without the encoder's own, which is reported apart. Finished fits are kept there, too. Of EURLEX57K
 every ninth training row and every fourth test row are used. Writes its tables into
-benchmarks/README.md.
+docs/encoder.md.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> None:
     text = "\n\n".join(part.strip() for part in parts)
     print(text)
     if not options.quick:
-        pages.publish(pages.BENCHMARKS, "encoder", text)
+        pages.publish(pages.ENCODER, "encoder", text)
 
 
 def some_rows(name: str) -> tuple[Dataset, Dataset]:

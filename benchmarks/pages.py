@@ -15,6 +15,7 @@ from ldsm.plotting import import_matplotlib
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks" / "README.md"
+ENCODER = ROOT / "docs" / "encoder.md"
 REPRODUCTION = ROOT / "docs" / "reproduction.md"
 
 

@@ -197,7 +197,8 @@ def test_pages(module, tmp_path):
 def test_page_marks(module):
     pages = module("pages")
     for page, names in (
-        (pages.BENCHMARKS, ("peers", "frontier", "scaling", "encoder")),
+        (pages.BENCHMARKS, ("peers", "frontier", "scaling")),
+        (pages.ENCODER, ("encoder",)),
         (pages.REPRODUCTION, ("paper", "shapes")),
     ):
         text = page.read_text()
