@@ -26,7 +26,12 @@ double log_odds(double rate) {
 class Terms {
   public:
     Terms(const PairSignals& pairs, const std::vector<std::string>& terms, const TailFormula* tail)
-        : pairs_(pairs), terms_(terms), tail_(tail) {}
+        : pairs_(pairs), tail_(tail) {
+        for (const std::string& term : terms) {
+            for (const char letter : term) letters_.push_back(number(letter));
+            ends_.push_back(letters_.size());
+        }
+    }
 
     void compute(int64_t pair, double* out) {
         const double tree_score = pairs_.tree_scores[pair];
@@ -53,19 +58,22 @@ class Terms {
         for (size_t i = 0; i < pairs_.more_letters.size(); ++i)
             signal(pairs_.more_letters[i]) =
                 pairs_.more[static_cast<int64_t>(i) * pairs_.n_pairs + pair];
-        for (size_t t = 0; t < terms_.size(); ++t) {
+        size_t at = 0;
+        for (size_t t = 0; t < ends_.size(); ++t) {
             double product = 1;
-            for (const char letter : terms_[t]) product *= signal(letter);
+            for (; at < ends_[t]; ++at) product *= signals_[letters_[at]];
             out[t] = product;
         }
     }
 
   private:
-    double& signal(char letter) { return signals_[static_cast<unsigned char>(letter) % 128]; }
+    static uint8_t number(char letter) { return static_cast<unsigned char>(letter) % 128; }
+    double& signal(char letter) { return signals_[number(letter)]; }
 
     const PairSignals& pairs_;
-    const std::vector<std::string>& terms_;
     const TailFormula* tail_;
+    std::vector<uint8_t> letters_;  // of all terms, one after the other
+    std::vector<size_t> ends_;      // of each term among them
     double signals_[128] = {};
 };
 
