@@ -116,6 +116,23 @@ nb::tuple count_given_bigrams(In<int64_t> indptr, In<int32_t> words, In<uint64_t
     return hand_over_all(counts.indptr, counts.words, counts.counts);
 }
 
+nb::tuple count_given_phrases(In<int64_t> indptr, In<int32_t> sequence, In<uint8_t> word_text,
+                              In<int64_t> word_offsets, In<uint8_t> sub_words,
+                              In<int64_t> sub_word_offsets, const Cancel& cancel) {
+    const int64_t n = check_sequences(indptr, sequence);
+    const NamesView words = strings(word_text, word_offsets, "words");
+    const NamesView known = strings(sub_words, sub_word_offsets, "sub-words");
+    if (known.n >= INT32_MAX) refuse("There must be fewer than 2^31 sub-words.");
+    Monitor monitor = make_monitor(cancel);
+    WordCounts counts = without_gil([&] {
+        for (size_t i = 0; i < sequence.size(); ++i)
+            if (sequence.data()[i] < 0 || sequence.data()[i] >= words.n)
+                refuse("There is no word ", sequence.data()[i], ".");
+        return count_phrases(indptr.data(), sequence.data(), n, words, known, monitor);
+    });
+    return hand_over_all(counts.indptr, counts.words, counts.counts);
+}
+
 }  // namespace
 
 void bind_words(nb::module_& m) {
@@ -141,6 +158,10 @@ void bind_words(nb::module_& m) {
     m.def("count_bigrams", &count_given_bigrams, as_is("indptr"), as_is("words"), as_is("bigrams"),
           nb::kw_only(), as_is("cancel") = nb::none(),
           "The given bigrams in texts as (indptr, bigrams, counts).");
+    m.def("count_phrases", &count_given_phrases, as_is("indptr"), as_is("sequence"), as_is("words"),
+          as_is("word_offsets"), as_is("sub_words"), as_is("sub_word_offsets"), nb::kw_only(),
+          as_is("cancel") = nb::none(),
+          "The phrases among sub-words, in texts, as (indptr, sub-words, counts).");
 }
 
 }  // namespace ldsm::bindings

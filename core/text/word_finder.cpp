@@ -19,10 +19,11 @@ StringNumbers::StringNumbers(const NamesView& strings) : strings_(strings) {
 
 WordFinder::WordFinder(const NamesView& words, const BigramsView& bigrams,
                        const NamesView& sub_words)
-    : words_(words), bigrams_(bigrams), sub_words_(sub_words) {
+    : words_(words), bigrams_(bigrams), sub_words_(sub_words), phrases_(sub_words) {
     if (sub_words.n == 0) return;
     SubWords spelled;
     for (int64_t word = 0; word < words.n; ++word) {
+        stems_.push_back(phrases_.stem(words[word]));
         spelled.each(words[word], [&](std::string_view part) {
             const int32_t sub_word = sub_words_(part);
             if (sub_word >= 0) parts_.push_back(sub_word);
@@ -35,8 +36,10 @@ FoundWords WordFinder::count(const NamesView& texts, const WordCharacters& chara
                              const Head& head, Monitor& monitor) const {
     WordCounter words, bigrams, sub_words;
     SubWords parts;
+    Phrases::Reader phrases(phrases_);
     const auto count = [&](std::string_view text, auto&& visit) {
         int32_t before = -1;
+        phrases.start();
         each_word(text, characters, [&](std::string_view word) {
             visit(word);
             const int32_t found = words_(word), bigram = bigrams_(before, found);
@@ -44,6 +47,9 @@ FoundWords WordFinder::count(const NamesView& texts, const WordCharacters& chara
             if (bigram >= 0) bigrams.count(bigram);
             before = found;
             if (sub_words_.size() == 0) return;
+            if (!phrases_.empty())
+                phrases.read(found >= 0 ? stems_[static_cast<size_t>(found)] : phrases_.stem(word),
+                             [&](int32_t phrase) { sub_words.count(phrase); });
             if (found >= 0) {
                 for (int64_t p = part_offsets_[found]; p < part_offsets_[found + 1]; ++p)
                     sub_words.count(parts_[p]);

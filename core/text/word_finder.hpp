@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "text/bigrams.hpp"
+#include "text/phrases.hpp"
 #include "text/string_hash.hpp"
 #include "text/words.hpp"
 
@@ -54,9 +55,11 @@ class WordFinder {
     StringNumbers words_;
     BigramNumbers bigrams_;
     StringNumbers sub_words_;
+    Phrases phrases_;  // among the sub-words
     // The sub-words of each word, so that only unknown words are taken apart.
     std::vector<int64_t> part_offsets_{0};
     std::vector<int32_t> parts_;
+    std::vector<int32_t> stems_;  // of each word, among those of the phrases
 };
 
 }  // namespace ldsm

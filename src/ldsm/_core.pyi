@@ -146,6 +146,16 @@ class WordFinder:
         cancel: Ints | None = None,
     ) -> tuple[tuple[Offsets, Ints, Ints], ...]: ...
 
+def count_phrases(
+    indptr: NDArray[np.int64],
+    sequence: NDArray[np.int32],
+    words: NDArray[np.uint8],
+    word_offsets: NDArray[np.int64],
+    sub_words: NDArray[np.uint8],
+    sub_word_offsets: NDArray[np.int64],
+    *,
+    cancel: Ints | None = None,
+) -> tuple[Offsets, Ints, Ints]: ...
 def find_bigrams(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],

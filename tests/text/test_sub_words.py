@@ -98,7 +98,7 @@ def test_long_texts_use_name_sub_words(monkeypatch):
     monkeypatch.setattr(sub_words, "MOST_PER_TEXT", 1)
     _, features = learned(texts, [stem, "other"])
     assert not features.sub_words.indexed
-    parts = {*parts_of(stem), *parts_of("other")}
+    parts = {*parts_of(stem), *parts_of("other"), "=other", f"={stem[:6]}"}
     assert parts >= set(features.sub_words.words) >= set(parts_of("other"))
     monkeypatch.setattr(sub_words, "MOST_PER_TEXT", 200)
     monkeypatch.setattr(sub_words, "MOST_IN_ALL", 10)

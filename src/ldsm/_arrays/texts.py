@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from .. import _core
 
 Packed = tuple[NDArray[np.uint8], NDArray[np.int64]]
+# Phrases are among the sub-words, marked by a character that no word has; as in the core.
+PHRASE = b"="
+PHRASE_WEIGHT = 0.25  # of a name's squared length without it
+_STEM_CHARACTERS, _MOST_PHRASE_WORDS = 6, 8  # as in the core
 _BMP = 0x10000  # beyond are characters that hardly any text has
 _LAST = 0x110000
 
@@ -64,3 +68,32 @@ def words_of(
     text = packed(strings)
     indptr, numbers, _, words, offsets, *_ = _core.count_words(*text, word_characters(text[0]))
     return unpacked(words, offsets), indptr, numbers
+
+
+def phrases_of(names: list[bytes]) -> list[bytes]:
+    """Each name as a phrase, which texts have if they have its words side by side.
+
+    A word is known by its first characters, because the forms of a word end differently. It is
+    empty for names without words, and for very long ones.
+    """
+    text = packed(names)
+    *_, words, ends, offsets, sequence = _core.count_words(*text, word_characters(text[0]))
+    stems = [_stem(word) for word in unpacked(words, ends)]
+    numbers = sequence.tolist()
+    return [
+        PHRASE + b" ".join([stems[i] for i in numbers[a:b]])
+        if 0 < b - a <= _MOST_PHRASE_WORDS
+        else b""
+        for a, b in pairwise(offsets.tolist())
+    ]
+
+
+def _stem(word: bytes) -> bytes:
+    known = word.decode("utf-8", "surrogatepass")[:_STEM_CHARACTERS]
+    return known.encode("utf-8", "surrogatepass")
+
+
+def are_phrases(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of some sub-words are phrases."""
+    filled = np.append(np.asarray(data), np.uint8(0))  # an empty string begins with the next one
+    return np.asarray((filled[offsets[:-1]] == PHRASE[0]) & (np.diff(offsets) > 0))

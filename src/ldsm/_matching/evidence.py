@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.texts import are_phrases
 from .._storage.strings import Strings
 from .shortlists import Shortlists
 
@@ -96,7 +97,7 @@ def long_runs(sub_words: Strings) -> NDArray[np.uint8]:
     long = np.diff(characters[offsets]) == LONG_RUN
     blank = np.append(data == ord(" "), True)  # nothing follows the last one
     whole = blank[offsets[:-1]] & blank[offsets[1:] - 1]
-    return np.asarray(long & ~whole, dtype=np.uint8)
+    return np.asarray(long & ~whole & ~are_phrases(data, offsets), dtype=np.uint8)
 
 
 def most_frequent(

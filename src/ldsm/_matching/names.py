@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from .. import _core
 from .._arrays.features import FeatureArrays
 from .._arrays.matrices import map_columns
-from .._arrays.texts import encoded, packed, unpacked, words_of
+from .._arrays.texts import (
+    PHRASE_WEIGHT,
+    are_phrases,
+    encoded,
+    packed,
+    phrases_of,
+    unpacked,
+    words_of,
+)
 from .._storage.fields import Array, Sizes, Table, check_names
 from .._storage.gaps import check_order
 from .._storage.strings import Strings
@@ -255,13 +263,18 @@ def name_index(
         own = (names or {}).get(label) or (label,)
         spelled += own
         owners += [number] * len(own)
-    words, indptr, numbers = words_of([encoded(name, lowercase=True) for name in spelled])
+    texts = [encoded(name, lowercase=True) for name in spelled]
+    words, indptr, numbers = words_of(texts)
     ones = np.ones(len(numbers), dtype=np.float32)
     of_words = sp.csr_array((ones, numbers, indptr), shape=(len(spelled), len(words)))
-    matrix = (of_words @ spelling(words, form.words)).tocsc()
+    whole = _as_phrases(texts, form.words)
+    matrix = sp.csc_array(of_words @ spelling(words, form.words) + whole)
     idf = np.ascontiguousarray(form.idf, dtype=np.float32)
     squares = np.repeat(idf.astype(np.float64) ** 2, np.diff(matrix.indptr))
-    norms = np.sqrt(np.bincount(matrix.indices, squares, len(spelled)))
+    norms = np.bincount(matrix.indices, squares, len(spelled))
+    if whole.nnz:  # a name that is no known phrase counts as one that no text has
+        norms[np.diff(whole.indptr) == 0] *= 1 + PHRASE_WEIGHT
+    norms = np.sqrt(norms)
     matrix.sort_indices()
     kept = Strings.pack(spelled if names else [])
     zero = np.zeros(len(labels), dtype=np.int64)
@@ -276,6 +289,18 @@ def name_index(
         zero,
         zero.copy(),
     )
+
+
+def _as_phrases(names: list[bytes], sub_words: Strings) -> sp.csr_array:
+    """Which of the sub-words each name is as a whole, if any."""
+    phrases = are_phrases(sub_words.data, sub_words.offsets)
+    spelled = unpacked(sub_words.data, sub_words.offsets) if phrases.any() else []
+    number = {spelled[i]: i for i in np.flatnonzero(phrases).tolist()}
+    column = np.array([number.get(phrase, -1) for phrase in phrases_of(names)], dtype=np.int64)
+    known = column >= 0
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
+    ones = np.ones(int(known.sum()), dtype=np.float32)
+    return sp.csr_array((ones, column[known], indptr), shape=(len(names), len(sub_words)))
 
 
 def spelling(words: list[bytes], sub_words: Strings) -> sp.csr_array:

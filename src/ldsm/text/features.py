@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from .._arrays.features import feature_arrays
+from .._arrays.texts import packed
 from .._execution.chosen import stage_executor
 from .._execution.executor import Executor
 from .._execution.scratch import Scratch
@@ -234,7 +235,12 @@ def learn_features(
     if with_all:
         bigrams = chosen_bigrams(in_words, chosen, executor=executor, memory_limit=memory_limit)
         sub_words = chosen_sub_words(learned, label_names())
-        task = replace(task, bigrams=bigrams.keys, sub_words=sub_words.of_words)
+        task = replace(
+            task,
+            bigrams=bigrams.keys,
+            sub_words=sub_words.of_words,
+            phrases=(*packed(learned.words), sub_words.words.data, sub_words.words.offsets),
+        )
     counted = CountedTexts(task, vectorizer.dtype, executor, scratch)
 
     def idf(block: str) -> NDArray[Any]:
@@ -249,7 +255,7 @@ def learn_features(
             bigrams=bigram_form(bigrams.keys, idf(BIGRAMS).astype(np.float32)),
             sub_words=SubWordForm(
                 sub_words.words,
-                sub_word_idf(counted.texts_with[SUB_WORDS], n_texts),
+                sub_word_idf(counted.texts_with[SUB_WORDS], n_texts, sub_words.of_phrases),
                 sub_words.indexed,
             ),
             head_words=HEAD_WORDS,

@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from .._arrays.features import FeatureArrays, feature_arrays
 from .._arrays.joined_labels import warn_if_joined
 from .._arrays.labels import LabelArrays, object_array
+from .._arrays.texts import are_phrases
 from .._execution.executor import ThreadExecutor
 from .._execution.memory import out_of_memory
 from .._features.blocks import BIGRAMS, MAIN, SUB_WORDS, Blocks
@@ -261,7 +262,10 @@ def _with_rows(features: TextFeatures, x: Blocks, n_before: int) -> TextFeatures
         idf = _idf(features.bigrams.idf, rows[BIGRAMS], n_texts, smooth)
         changes["bigrams"] = features.bigrams._replace(idf=idf)
     if features.sub_words is not None and SUB_WORDS in rows:
-        idf = _idf(features.sub_words.idf, rows[SUB_WORDS], n_texts, smooth=True)
+        known = features.sub_words
+        idf = _idf(known.idf, rows[SUB_WORDS], n_texts, smooth=True)
+        phrases = are_phrases(known.words.data, known.words.offsets)
+        idf = np.where(phrases, known.idf, idf)  # theirs are not by their texts
         changes["sub_words"] = features.sub_words._replace(idf=idf)
     return features.reweighed(**changes)
 

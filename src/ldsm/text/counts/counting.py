@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ class CountingTask:
     n_words: int  # that have a column
     bigrams: NDArray[np.uint64] | None = None  # None: words are the only features
     sub_words: sp.csr_array | None = None  # words x sub-words
+    # All words and sub-words, as bytes and offsets each: these include phrases.
+    phrases: tuple[Any, ...] = ()
 
     def __call__(self, chunk: tuple[int, int], control: Control) -> dict[str, Counts]:
         counts = self.texts.counts_of(*chunk)
@@ -38,7 +40,7 @@ class CountingTask:
         found = {
             MAIN: map_columns(counts, self.column, self.n_words),
             BIGRAMS: self._bigrams(chunk, control),
-            SUB_WORDS: sp.csr_array(counts @ self.sub_words),
+            SUB_WORDS: sp.csr_array(counts @ self.sub_words + self._phrases(chunk, control)),
         }
         for matrix in found.values():
             matrix.sort_indices()
@@ -82,16 +84,34 @@ class CountingTask:
         return sp.csr_array((more, words, offsets), shape=(len(offsets) - 1, len(self.column)))
 
     def _bigrams(self, chunk: tuple[int, int], control: Control) -> sp.csr_array:
-        assert self.bigrams is not None
-        shape = (chunk[1] - chunk[0], len(self.bigrams))
+        bigrams = self.bigrams
+        assert bigrams is not None
+
+        def count(offsets: NDArray[np.int64], words: NDArray[np.int32]) -> Any:
+            columns = self.column[words]
+            return _core.count_bigrams(offsets, columns, bigrams, cancel=control.cancel)
+
+        return self._with_heads(chunk, len(bigrams), count)
+
+    def _phrases(self, chunk: tuple[int, int], control: Control) -> sp.csr_array:
+        assert self.sub_words is not None
+
+        def count(offsets: NDArray[np.int64], words: NDArray[np.int32]) -> Any:
+            return _core.count_phrases(offsets, words, *self.phrases, cancel=control.cancel)
+
+        return self._with_heads(chunk, self.sub_words.shape[1], count)
+
+    def _with_heads(
+        self, chunk: tuple[int, int], n_columns: int, count: Callable[..., Any]
+    ) -> sp.csr_array:
+        """What is counted in sequences of words, more times in the first words of longer texts."""
+        shape = (chunk[1] - chunk[0], n_columns)
         counts = sp.csr_array(shape, dtype=np.int32)
-        for times, (offsets, words) in (
+        for times, sequences in (
             (1, self.texts.texts(*chunk)),
             (HEAD_MORE_TIMES, self._heads(chunk)),
         ):
-            indptr, numbers, found = _core.count_bigrams(
-                offsets, self.column[words], self.bigrams, cancel=control.cancel
-            )
+            indptr, numbers, found = count(*sequences)
             counts = counts + sp.csr_array((times * found, numbers, indptr), shape=shape)
         return sp.csr_array(counts)
 

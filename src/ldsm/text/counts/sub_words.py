@@ -2,7 +2,8 @@
 
 The forms of a word, and words that contain it, have sub-words in common: they make unknown words
 useful, and find a label by its name. Texts of a few words have all their sub-words as features.
-Longer texts have enough words, so only the sub-words of labels' names are features.
+Longer texts have enough words, so only the sub-words of labels' names are features, and phrases: in
+many words, the letters of a name are found anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._arrays.matrices import map_columns
-from ..._arrays.texts import encoded, packed, unpacked, words_of
+from ..._arrays.texts import PHRASE, PHRASE_WEIGHT, encoded, packed, phrases_of, unpacked, words_of
 from ..._storage.strings import Strings
 from .learned_words import LearnedWords
 
@@ -32,15 +33,17 @@ MOST_IN_ALL = 5e7
 class ChosenSubWords(NamedTuple):
     """Sub-words, and how often each learned word has them."""
 
-    words: Strings
-    of_words: sp.csr_array
+    words: Strings  # phrases, which are names as a whole, come last
+    of_words: sp.csr_array  # without phrases
+    of_phrases: sp.csr_array  # the sub-words of the name that a phrase is, 1 for each
     indexed: bool  # whether texts have all of them, or only those of names
 
 
 def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWords:
     """The sub-words of texts, given the names of their labels."""
     n_texts, n_words = learned.texts.n_texts, len(learned.words)
-    named, *_ = words_of([encoded(name, lowercase=True) for name in names])
+    texts_of_names = [encoded(name, lowercase=True) for name in names]
+    named, offsets_of_names, words_of_names = words_of(texts_of_names)
     indptr, parts, counts, text, offsets = _core.spell_words(*packed([*learned.words, *named]))
     spelled = unpacked(text, offsets)
     split = int(indptr[n_words])  # behind are the words of names
@@ -60,14 +63,38 @@ def chosen_sub_words(learned: LearnedWords, names: Iterable[str]) -> ChosenSubWo
     of_words = sp.csr_array(
         (counts[:split], parts[:split], indptr[: n_words + 1]), shape=(n_words, len(spelled))
     )
-    words = Strings(*packed([spelled[i] for i in order]))
-    return ChosenSubWords(words, map_columns(of_words, column, len(order)), indexed)
+    of_named = sp.csr_array(
+        (counts[split:], parts[split:], indptr[n_words:] - split), shape=(len(named), len(spelled))
+    )
+    number: dict[bytes, int] = {}  # a name that is this phrase
+    for place, phrase in enumerate([] if indexed else phrases_of(texts_of_names)):
+        number.setdefault(phrase, place)
+    number.pop(b"", None)
+    ones = np.ones(len(words_of_names), dtype=np.float32)
+    names_of_words = sp.csr_array(
+        (ones, words_of_names, offsets_of_names), shape=(len(texts_of_names), len(named))
+    )
+    phrases = sorted(number)
+    of_phrases = names_of_words[[number[phrase] for phrase in phrases]] @ map_columns(
+        of_named, column, len(order)
+    )
+    of_phrases.data[:] = 1
+    able_phrases = np.flatnonzero(np.diff(of_phrases.indptr) > 0)
+    words = Strings(
+        *packed([*(spelled[i] for i in order), *(phrases[i] for i in able_phrases.tolist())])
+    )
+    return ChosenSubWords(
+        words, map_columns(of_words, column, len(words)), of_phrases[able_phrases], indexed
+    )
 
 
 def shown(sub_words: Iterable[str]) -> list[str]:
     """Sub-words as features are named: a hyphen stands for the rest of the word."""
     out = []
     for part in sub_words:
+        if part.startswith(PHRASE.decode()):
+            out.append(f"'{part[1:]}'")
+            continue
         starts, ends = part.startswith(" "), part.endswith(" ")
         word = part.strip(" ")
         whole = starts and ends
@@ -75,6 +102,14 @@ def shown(sub_words: Iterable[str]) -> list[str]:
     return out
 
 
-def sub_word_idf(texts_with: NDArray[np.int64], n_texts: int) -> NDArray[np.float32]:
-    """As for words: 1 for a sub-word of all texts, and more for rarer ones."""
-    return np.asarray(np.log((1 + n_texts) / (1 + texts_with)) + 1, dtype=np.float32)
+def sub_word_idf(
+    texts_with: NDArray[np.int64], n_texts: int, of_phrases: sp.csr_array
+) -> NDArray[np.float32]:
+    """As for words: 1 for a sub-word of all texts, and more for rarer ones.
+
+    A phrase counts a quarter as much as all other sub-words of its name together.
+    """
+    own = np.log((1 + n_texts) / (1 + texts_with[: of_phrases.shape[1]])) + 1
+    return np.asarray(
+        np.append(own, np.sqrt(PHRASE_WEIGHT * (of_phrases @ own**2))), dtype=np.float32
+    )
