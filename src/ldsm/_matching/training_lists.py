@@ -19,8 +19,6 @@ from .part import TrainedMatcher, Training
 from .shortlists import SHORTLIST, Shortlists
 
 SHORTEST = 50  # labels on a list that held-out rows find long enough
-# Longer lists seldom change a row's best labels if shorter ones have this many right ones.
-ENOUGH = 5
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,12 @@ def trained_early(training: Training) -> dict[str, TrainedMatcher[Any]]:
 
 def n_found(oob: OutOfBag, training: Training, known: Mapping[str, TrainedMatcher[Any]]) -> int:
     """How many labels of some held-out rows are on shortlists by the trees and other matchers."""
-    return int(_found(oob, training, SHORTLIST, TrainedMatchers(known)).sum())
+    return _found(oob, training, SHORTLIST, TrainedMatchers(known))
 
 
-def _found(
-    oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers
-) -> NDArray[np.int64]:
-    """How many labels of each of these rows are on its shortlist."""
-    lists = oob.match(length, matchers, training.tried_rows)
-    right = shared(lists, training.data.y.take(training.tried_rows))
-    row = np.repeat(np.arange(len(lists.indptr) - 1), np.diff(lists.indptr))
-    return np.bincount(row[right], minlength=len(lists.indptr) - 1)
+def _found(oob: OutOfBag, training: Training, length: int, matchers: TrainedMatchers) -> int:
+    y = training.data.y.take(training.tried_rows)
+    return int(shared(oob.match(length, matchers, training.tried_rows), y).sum())
 
 
 def match_training_rows(
@@ -78,34 +71,31 @@ def match_training_rows(
         worth_doubling = ()  # linear classifiers of dense rows take long to learn from long lists
     longest = SHORTEST << len(worth_doubling)
 
-    def found(matchers: TrainedMatchers) -> NDArray[np.int64]:
-        return _found(oob, training, longest, matchers)
-
-    def found_enough(length: int) -> int:
-        by_row = most if length == longest else _found(oob, training, length, matchers)
-        return int(np.minimum(by_row, ENOUGH).sum())
+    def found(length: int, matchers: TrainedMatchers) -> int:
+        return _found(oob, training, length, matchers)
 
     form = data.sub_word_form
     matchers = TrainedMatchers(telling_sub_words=None if form is None else long_runs(form.words))
     if not with_others:
         return _matched(oob, training, SHORTLIST, matchers)
-    most = found(matchers)
+    most = found(longest, matchers)
     for name, kind in MATCHERS.items():
         if (trained := known.get(name) or kind.train(name, training)) is None:
             continue
         more = matchers.plus(name, trained)
-        if (its := found(more)).sum() >= kind.WORTH * most.sum():
-            if kind.MUST_GAIN and its.sum() == most.sum():
+        if (its := found(longest, more)) >= kind.WORTH * most:
+            if kind.MUST_GAIN and its == most:
                 more = replace(more, undecided=(*more.undecided, name))
             matchers, most = more, its
         elif name == "names":
             # They score the labels that others find.
             matchers = replace(more, match_names=False)
-    length, so_far = SHORTEST, found_enough(SHORTEST)
+    length, so_far = SHORTEST, most if longest == SHORTEST else found(SHORTEST, matchers)
     for worth in worth_doubling:
-        if length >= data.n_labels or (longer := found_enough(2 * length)) < worth * so_far:
+        n_found = most if 2 * length == longest else found(2 * length, matchers)
+        if length >= data.n_labels or n_found < worth * so_far:
             break
-        length, so_far = 2 * length, longer
+        length, so_far = 2 * length, n_found
     return _matched(oob, training, length, matchers)
 
 

@@ -22,7 +22,7 @@ class Effort:
     # trees, each must leave out more.
     subsample: float
     # How many times as many true labels twice the length of shortlists must find, for each time
-    # that it may be doubled. A row's first five count.
+    # that it may be doubled.
     worth_doubling: tuple[float, ...]
     compares_blends: bool  # or takes the one that the matchers need
 
@@ -30,6 +30,6 @@ class Effort:
 EFFORTS = {
     "fast": Effort(2, 5, 0.5, (), compares_blends=False),
     # Lists beyond 100 labels take more of the ranker's time than they gain precision.
-    "balanced": Effort(None, MOST_TREES, 0.7, (1.03, 1.05), compares_blends=True),
+    "balanced": Effort(None, MOST_TREES, 0.7, (1.01, 1.05), compares_blends=True),
     "best": Effort(MOST_TREES, 50, 0.7, (1.01, 1.01), compares_blends=True),
 }
