@@ -145,17 +145,15 @@ nb::tuple ranker(const CheckedFeatures& features, const CheckedPairs& pairs,
 }
 
 nb::tuple centroids(const CheckedFeatures& features, const CheckedPairs& pairs, Mask left_out,
-                    int64_t min_rows, float prune, float least_share, bool compress) {
+                    int64_t min_rows, float prune, bool compress) {
     const FeatureRows& x = features.view();
     const PairsView& view = pairs.of(x);
     const uint8_t* left = checked_mask(left_out, x, "left_out");
     check_prune(prune);
-    if (!(least_share >= 0) || least_share > 1)
-        refuse("least_share must lie in [0, 1]. Got ", least_share, ".");
-    const VectorForm form{prune, compress, least_share};
     Monitor monitor = make_monitor({});
     return vectors_out(
-        without_gil([&] { return train_centroids(x, view, left, min_rows, form, monitor); }),
+        without_gil(
+            [&] { return train_centroids(x, view, left, min_rows, {prune, compress}, monitor); }),
         {x.n_features, compress});
 }
 
@@ -187,7 +185,7 @@ void bind_ranker(nb::module_& m) {
           "One linear classifier per label: ((offsets, features, weights, units), held-out "
           "margins).");
     m.def("train_centroids", &centroids, "x"_a, "pairs"_a, nb::kw_only(),
-          as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a, "least_share"_a, "compress"_a,
+          as_is("left_out") = nb::none(), "min_rows"_a, "prune"_a, "compress"_a,
           "The mean row of each label: (offsets, features, weights, units).");
 }
 

@@ -13,9 +13,8 @@ namespace ldsm {
 
 // How the vectors of labels are stored.
 struct VectorForm {
-    float prune;            // smaller weights are dropped
-    bool compress;          // the others are rounded to a byte
-    float least_share = 0;  // of the vector's largest weight: smaller weights are dropped, too
+    float prune;    // smaller weights are dropped
+    bool compress;  // the others are rounded to a byte
 };
 
 class DenseWeights {
@@ -23,7 +22,6 @@ class DenseWeights {
     DenseWeights(int32_t n_features, const VectorForm& form)
         : form_{n_features, form.compress},
           prune_(form.prune),
-          least_share_(form.least_share),
           values_(static_cast<size_t>(n_features) + 1 + kSpare, 0.0f),
           touched_(values_.size() / 64 + 1, 0) {}
 
@@ -36,14 +34,10 @@ class DenseWeights {
     // ascending. The constant is never pruned.
     template <typename Visit>
     void each_stored(Visit&& visit) const {
-        float least = prune_;
-        if (least_share_ > 0)
-            each_touched(
-                [&](int32_t f) { least = std::max(least, least_share_ * std::fabs(values_[f])); });
         const auto each_kept = [&](auto&& take) {
             each_touched([&](int32_t f) {
                 const float size = std::fabs(values_[f]);
-                if (size != 0 && (size >= least || f == form_.n_features)) take(f, values_[f]);
+                if (size != 0 && (size >= prune_ || f == form_.n_features)) take(f, values_[f]);
             });
         };
         ldsm::each_stored(form_.compress, each_kept, visit);
@@ -70,7 +64,7 @@ class DenseWeights {
     }
 
     WeightForm form_;
-    float prune_, least_share_;
+    float prune_;
     std::vector<float> values_;
     std::vector<uint64_t> touched_;  // one bit per feature
     SparseVector vector_;

@@ -338,7 +338,6 @@ def train_centroids(
     left_out: Bytes | None = None,
     min_rows: int,
     prune: float,
-    least_share: float,
     compress: bool,
 ) -> Vectors: ...
 def encode_vectors(

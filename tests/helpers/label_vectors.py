@@ -113,4 +113,4 @@ def train_ranker(x: Any, offsets: Any, rows: Any, positive: Any, **settings: Any
 
 def train_centroids(x: Any, offsets: Any, rows: Any, positive: Any, **settings: Any) -> Any:
     pairs = _core.CheckedPairs(offsets, rows, positive, x.n_rows)
-    return _core.train_centroids(x, pairs, **{"least_share": 0.0, **settings})
+    return _core.train_centroids(x, pairs, **settings)

@@ -19,7 +19,9 @@ def random_rows(n_features, seed, n_labels=7, most=30):
 
 
 def packed(table, compress):
-    return LabelVectors.packed(sp.csr_array(table), table.shape[1] - 1, compress=compress)
+    return LabelVectors.packed(
+        sp.csr_array(table), table.shape[1] - 1, prune=0.0, compress=compress
+    )
 
 
 def dense(vectors, n_features):

@@ -204,7 +204,7 @@ def test_facts_and_parameters(clf, page):
     assert facts["nodes"] == f"{forest.n_nodes:,}" and facts["trees"] == "4"
     assert facts["deepest leaf"] == str(forest.node_depth().max())
     assert facts["log₂ of the labels"] == f"{np.log2(30):.1f}"
-    assert facts["second stage"] == "linear+index"
+    assert facts["second stage"] == clf.second_stage_.blend.kind != "linear"
     assert facts["fingerprint"] == clf.fingerprint_[:16] + "…"
     assert facts["max_nodes"] == f"auto: {clf.tree_params_.max_nodes}"
     assert facts["rerank"] == "linear"

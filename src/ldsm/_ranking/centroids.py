@@ -17,10 +17,7 @@ from .._matching.shortlists import Shortlists
 from .label_pairs import label_pairs
 from .label_vectors import LabelVectors
 
-PRUNE = 0.01  # smaller weights are dropped
-# Beside a ranker, also those below this share of a centroid's largest: what few of its rows have
-# says more about these rows than about the label (docs/experiments.md).
-LEAST_SHARE = 1 / 3
+CENTROID_PRUNE = 0.01  # chosen on held-out training rows (docs/experiments.md)
 
 
 class Centroids(LabelVectors):
@@ -30,7 +27,6 @@ class Centroids(LabelVectors):
     def train(cls, name: str, training: Training) -> Trained:
         x, held = training.data.blocks.read_by(name), training.held
         assert held is not None
-        alone = training.settings["rerank"] == "tail"
 
         def of_rows(left_out: NDArray[np.uint8] | None = None) -> Centroids:
             y = training.data.y
@@ -41,8 +37,7 @@ class Centroids(LabelVectors):
                     _core.CheckedPairs(*pairs, x.n_rows),
                     left_out=left_out,
                     min_rows=training.settings["tail_min_rows"],
-                    prune=PRUNE,
-                    least_share=0 if alone else LEAST_SHARE,
+                    prune=CENTROID_PRUNE,
                     compress=training.compress,
                 )
             )
@@ -68,18 +63,8 @@ class Centroids(LabelVectors):
         sums = sp.csr_array(sums + given @ unit)
         sums.sort_indices()
         means = _scaled(sums, 1 / np.maximum(counts + new.y.counts[labels], 1))
-        least = np.full(len(means.data), PRUNE, np.float32)
-        if "ranker" in update.parts:
-            largest = np.repeat(_largest(means), np.diff(means.indptr))
-            least = np.maximum(least, LEAST_SHARE * largest)
-        packed = self.packed(means, x.n_features, compress=self.is_compressed, least=least)
+        packed = self.packed(means, x.n_features, prune=CENTROID_PRUNE, compress=self.is_compressed)
         return self.replaced(labels, packed)
-
-
-def _largest(matrix: sp.csr_array) -> NDArray[np.float32]:
-    """The largest size of a value in each row; 0 for an empty one."""
-    largest = abs(matrix).max(axis=1).toarray().ravel()
-    return np.asarray(largest, dtype=np.float32)
 
 
 def _scaled(matrix: Any, factors: NDArray[Any]) -> sp.csr_array:

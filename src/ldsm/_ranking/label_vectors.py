@@ -28,7 +28,6 @@ FEW_ROWS = 4  # are answered feature by feature
 
 Offsets = NDArray[np.int64]
 Labels = NDArray[np.int32]
-Least = float | NDArray[np.float32]  # one for all entries, or one for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +77,10 @@ class LabelVectors(Scorer):
         )
 
     @classmethod
-    def packed(
-        cls, matrix: sp.csr_array, n_features: int, *, compress: bool, least: Least = 0.0
-    ) -> Self:
-        """The rows of a matrix, features ascending, without what is smaller than `least`."""
+    def packed(cls, matrix: sp.csr_array, n_features: int, *, prune: float, compress: bool) -> Self:
+        """The rows of a matrix, features ascending, without what is smaller than `prune`."""
         values = matrix.data.astype(np.float32)
-        kept = np.abs(values) >= np.maximum(least, np.finfo(np.float32).tiny)
+        kept = np.abs(values) >= max(prune, np.finfo(np.float32).tiny)
         offsets, features = _offsets(kept, matrix.indptr), matrix.indices[kept].astype(np.int32)
         return cls(*_core.encode_vectors(offsets, features, values[kept], n_features, compress))
 

@@ -140,7 +140,7 @@ class Ranker(LabelVectors):
         no = sp.csr_array(
             (np.full(len(labels), -1, np.float32), place), shape=(len(labels), n_features + 1)
         )
-        packed = self.packed(no, n_features, compress=self.is_compressed)
+        packed = self.packed(no, n_features, prune=0, compress=self.is_compressed)
         return self.replaced(labels, packed)
 
     def _with_stand_ins(
