@@ -88,7 +88,7 @@ QUESTIONS = {
     "polars": "first_steps",
     "excel": "first_steps",
     "threshold": "metrics",
-    "macro F1": "generated/api/ldsm.metrics.f1_score",
+    "macro F1": "metrics",
     "GridSearchCV scorer": "scikit_learn",
     "min_df": "generated/api/ldsm.TextTagger",
     "ngrams": "generated/command_line",
