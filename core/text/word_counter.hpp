@@ -13,21 +13,28 @@ namespace ldsm {
 
 constexpr int64_t kTextsBetweenChecks = 64;  // whether to continue
 
+// A text has few of all words: where they were counted is found by hashing, in a table that fits
+// into the cache, and a single text does not pay for all words.
 class WordCounter {
   public:
     void count(int32_t word) {
-        if (static_cast<size_t>(word) >= place_.size())
-            place_.resize(2 * static_cast<size_t>(word) + 64, -1);
-        int64_t& place = place_[word];
-        if (place >= out_.indptr.back()) {  // of this text
-            ++out_.counts[place];
-            return;
-        }
-        place = static_cast<int64_t>(out_.words.size());
+        size_t slot = slot_of(word);
+        for (; slots_[slot].word >= 0; slot = (slot + 1) & (slots_.size() - 1))
+            if (slots_[slot].word == word) {
+                ++out_.counts[slots_[slot].place];
+                return;
+            }
+        slots_[slot] = {word, out_.words.size()};
+        used_.push_back(slot);
         out_.words.push_back(word);
         out_.counts.push_back(1);
+        if (2 * used_.size() >= slots_.size()) grow();
     }
-    void finish_text() { out_.indptr.push_back(static_cast<int64_t>(out_.words.size())); }
+    void finish_text() {
+        out_.indptr.push_back(static_cast<int64_t>(out_.words.size()));
+        for (const size_t slot : used_) slots_[slot].word = -1;
+        used_.clear();
+    }
     // With the words of the text in ascending order.
     void finish_sorted_text() {
         const auto begin = static_cast<size_t>(out_.indptr.back());
@@ -42,8 +49,30 @@ class WordCounter {
     WordCounts take() { return std::move(out_); }
 
   private:
+    struct Slot {
+        int32_t word = -1;  // free
+        size_t place = 0;   // among the words of all texts
+    };
+
+    size_t slot_of(int32_t word) const {
+        return (static_cast<uint64_t>(word) * 0x9E3779B97F4A7C15) >> shift_;
+    }
+    void grow() {
+        const std::vector<Slot> before =
+            std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+        --shift_;
+        for (size_t& used : used_) {
+            size_t slot = slot_of(before[used].word);
+            while (slots_[slot].word >= 0) slot = (slot + 1) & (slots_.size() - 1);
+            slots_[slot] = before[used];
+            used = slot;
+        }
+    }
+
     WordCounts out_;
-    std::vector<int64_t> place_;  // of each word, where it was counted last
+    int shift_ = 56;  // 64 less the bits of a slot's number
+    std::vector<Slot> slots_ = std::vector<Slot>(256);
+    std::vector<size_t> used_;
     std::vector<std::pair<int32_t, int32_t>> sorted_;
 };
 
