@@ -107,11 +107,12 @@ bool shorter_by_label(const StoredWeights& vectors, const WeightsByFeature& by_f
 void label_products(const StoredWeights& vectors, const FeatureRows& x, const LabelRows& lists,
                     float* products, Monitor& monitor) {
     constexpr int64_t kRowsToSpread = 4;
+    // Beyond this, going through all labels would take longer than what their order saves.
+    constexpr int64_t kLabelsPerPair = 64;
     const UnitRows rows(x);
     PairProducts product(vectors, rows);
     const int64_t n_pairs = lists.indptr[lists.n_rows];
-    if (n_pairs < lists.n_labels) {
-        // Hardly any label has several rows.
+    if (n_pairs < lists.n_labels / kLabelsPerPair) {
         for (int64_t row = 0; row < x.n_rows; ++row) {
             monitor.check();
             const int64_t first = lists.indptr[row];
