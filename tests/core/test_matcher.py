@@ -236,7 +236,7 @@ def test_dropped_labels_leave_gaps(kind: str, length: int) -> None:
 
 @pytest.mark.parametrize("n_labels", [65_536, 65_537, 500_000])
 def test_the_same_lists_among_many_labels(n_labels: int) -> None:
-    """Sums of so many labels are kept in another way."""
+    """Beyond 65,536 labels, sums are kept in a hash table."""
     X, Y = problem("weights")
     new = problem("weights", 1)[0]
     forest, index = make_forest(X, Y), indexes_of(X, Y)[-1]

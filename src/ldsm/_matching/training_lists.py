@@ -33,7 +33,7 @@ class Matching:
     unseen: Shortlists | None = None
 
 
-# Matchers that find so many labels that fewer trees are needed.
+# Matchers that are trained before the trees: the more labels they find, the fewer trees it takes.
 EARLY = ("index", "meaning")
 
 
